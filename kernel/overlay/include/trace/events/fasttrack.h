@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM fasttrack
+
+#if !defined(_TRACE_FASTTRACK_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_FASTTRACK_H
+
+#include <linux/bio.h>
+#include <linux/blk-mq.h>
+#include <linux/fasttrack.h>
+#include <linux/tracepoint.h>
+
+#define show_fasttrack_class(class)			\
+	__print_symbolic(class,				\
+		{ 0, "neutral" },			\
+		{ 1, "background" },			\
+		{ 2, "foreground" })
+
+#define show_fasttrack_cause(cause)			\
+	__print_symbolic(cause,				\
+		{ 0, "none" },				\
+		{ 1, "read" },				\
+		{ 2, "writeback" },			\
+		{ 3, "fsync" },				\
+		{ 4, "fdatasync" },			\
+		{ 5, "sync_write" },			\
+		{ 6, "journal" },			\
+		{ 7, "metadata" },			\
+		{ 8, "other" })
+
+/* The foreground set has changed; sizes of its three lists. */
+TRACE_EVENT(fasttrack_foreground,
+
+	TP_PROTO(unsigned int uids, unsigned int groups, unsigned int cgroups),
+
+	TP_ARGS(uids, groups, cgroups),
+
+	TP_STRUCT__entry(
+		__field(unsigned int, uids)
+		__field(unsigned int, groups)
+		__field(unsigned int, cgroups)
+	),
+
+	TP_fast_assign(
+		__entry->uids = uids;
+		__entry->groups = groups;
+		__entry->cgroups = cgroups;
+	),
+
+	TP_printk("uids=%u groups=%u cgroups=%u",
+		  __entry->uids, __entry->groups, __entry->cgroups)
+);
+
+/* A bio has got its origin and class. */
+TRACE_EVENT(fasttrack_bio,
+
+	TP_PROTO(struct bio *bio, u8 class),
+
+	TP_ARGS(bio, class),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(sector_t, sector)
+		__field(unsigned int, bytes)
+		__field(u32, uid)
+		__field(u32, pid)
+		__field(u8, class)
+		__field(u8, cause)
+	),
+
+	TP_fast_assign(
+		__entry->dev = bio_dev(bio);
+		__entry->sector = bio->bi_iter.bi_sector;
+		__entry->bytes = bio->bi_iter.bi_size;
+		__entry->uid = bio->bi_origin.uid;
+		__entry->pid = bio->bi_origin.pid;
+		__entry->class = class;
+		__entry->cause = bio->bi_origin.cause;
+	),
+
+	TP_printk("dev=%d:%d sector=%llu bytes=%u uid=%u pid=%u class=%s cause=%s",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  (unsigned long long)__entry->sector, __entry->bytes,
+		  __entry->uid, __entry->pid,
+		  show_fasttrack_class(__entry->class),
+		  show_fasttrack_cause(__entry->cause))
+);
+
+/* The dispatcher sends a request to the device. */
+TRACE_EVENT(fasttrack_dispatch,
+
+	TP_PROTO(struct request *rq, u8 class, u64 waited_ns, bool expired),
+
+	TP_ARGS(rq, class, waited_ns, expired),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(sector_t, sector)
+		__field(unsigned int, bytes)
+		__field(u64, waited_ns)
+		__field(u8, class)
+		__field(bool, expired)
+	),
+
+	TP_fast_assign(
+		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+		__entry->sector = blk_rq_pos(rq);
+		__entry->bytes = blk_rq_bytes(rq);
+		__entry->waited_ns = waited_ns;
+		__entry->class = class;
+		__entry->expired = expired;
+	),
+
+	TP_printk("dev=%d:%d sector=%llu bytes=%u class=%s waited_ns=%llu expired=%d",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  (unsigned long long)__entry->sector, __entry->bytes,
+		  show_fasttrack_class(__entry->class), __entry->waited_ns,
+		  __entry->expired)
+);
+
+/* The dispatcher begins to hold background requests back. */
+TRACE_EVENT(fasttrack_hold,
+
+	TP_PROTO(struct request_queue *q, unsigned int queued,
+		 unsigned int in_flight, u64 wake_ns),
+
+	TP_ARGS(q, queued, in_flight, wake_ns),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned int, queued)
+		__field(unsigned int, in_flight)
+		__field(u64, wake_ns)
+	),
+
+	TP_fast_assign(
+		__entry->dev = q->disk ? disk_devt(q->disk) : 0;
+		__entry->queued = queued;
+		__entry->in_flight = in_flight;
+		__entry->wake_ns = wake_ns;
+	),
+
+	TP_printk("dev=%d:%d queued=%u in_flight=%u wake_ns=%llu",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->queued,
+		  __entry->in_flight, __entry->wake_ns)
+);
+
+#endif /* _TRACE_FASTTRACK_H */
+
+#include <trace/define_trace.h>

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * FastTrack's core: who is in front, and to which class a task belongs.
+ *
+ * The configuration (struct ft_config) is written by a detector in user space
+ * through sysfs.c and read for every bio. It is one RCU-protected object that is
+ * replaced as a whole, so a reader sees one state and takes no lock.
+ *
+ * The foreground is named in three ways, all of which follow fork():
+ *  - UIDs, compared with the task's real UID;
+ *  - thread groups: adding one puts a tag into its signal_struct, which fork()
+ *    copies. Removing one retires the tag, and so drops every descendant at
+ *    once without a walk; a reused PID never carries an old tag;
+ *  - cgroups of the default hierarchy, with all below them.
+ *
+ * An app that is not in front is background. Kernel threads and everything
+ * that is no app are neutral.
+ *
+ * Lock order: ft_config_mutex, then what cgroup and PID look-ups take.
+ */
+#include <linux/cgroup.h>
+#include <linux/cred.h>
+#include <linux/percpu.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/fasttrack.h>
+
+EXPORT_TRACEPOINT_SYMBOL_GPL(fasttrack_dispatch);
+EXPORT_TRACEPOINT_SYMBOL_GPL(fasttrack_hold);
+
+DEFINE_STATIC_KEY_FALSE(fasttrack_key);
+EXPORT_SYMBOL_GPL(fasttrack_key);
+
+/* Guards replacement of ft_config, and ft_groups[]. */
+DEFINE_MUTEX(ft_config_mutex);
+
+static struct ft_config ft_config_boot = {
+	/* Apps, isolated processes, SDK sandboxes: AID_* in Android's
+	 * android_filesystem_config.h.
+	 */
+	.nr_app_uids = 3,
+	.app_uids = {
+		{ 10000, 19999 },
+		{ 20000, 29999 },
+		{ 90000, 99999 },
+	},
+};
+
+struct ft_config __rcu *ft_config = RCU_INITIALIZER(&ft_config_boot);
+
+/**
+ * struct ft_group - a thread group in the foreground set
+ * @tag: what its signal_struct carries, 0 for a free entry
+ * @tgid: its leader's PID, referenced
+ */
+struct ft_group {
+	u32 tag;
+	struct pid *tgid;
+};
+
+static struct ft_group ft_groups[FT_MAX_ENTRIES];
+static u32 ft_last_tag;
+
+static DEFINE_PER_CPU(unsigned long [FASTTRACK_NR_STATS], ft_stats);
+
+/**
+ * fasttrack_count - add one to a counter
+ * @stat: which
+ *
+ * Context: any.
+ */
+void fasttrack_count(enum fasttrack_stat stat)
+{
+	this_cpu_inc(ft_stats[stat]);
+}
+EXPORT_SYMBOL_GPL(fasttrack_count);
+
+unsigned long ft_stat_sum(enum fasttrack_stat stat)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(ft_stats[stat], cpu);
+	return sum;
+}
+
+static bool ft_u32_in(const u32 *list, unsigned int nr, u32 value)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (list[i] == value)
+			return true;
+	return false;
+}
+
+static bool ft_uid_is_app(const struct ft_config *config, u32 uid)
+{
+	u32 app = uid % FT_UIDS_PER_USER;
+
+	for (unsigned int i = 0; i < config->nr_app_uids; i++)
+		if (app >= config->app_uids[i].first &&
+		    app <= config->app_uids[i].last)
+			return true;
+	return false;
+}
+
+#ifdef CONFIG_CGROUPS
+static bool ft_cgroup_in(const struct ft_cgroups *list, struct cgroup *cgroup)
+{
+	for (unsigned int i = 0; i < list->nr; i++)
+		if (cgroup_is_descendant(cgroup, list->cgroup[i]))
+			return true;
+	return false;
+}
+
+static u64 ft_task_cgroup_id(struct task_struct *task)
+{
+	return cgroup_id(task_dfl_cgroup(task));
+}
+
+static enum fasttrack_class ft_cgroup_class(const struct ft_config *config,
+					    struct cgroup *cgroup)
+{
+	if (ft_cgroup_in(&config->cgroups, cgroup))
+		return FASTTRACK_FOREGROUND;
+	if (ft_cgroup_in(&config->app_cgroups, cgroup))
+		return FASTTRACK_BACKGROUND;
+	return FASTTRACK_NEUTRAL;
+}
+
+/* The class that the cgroup with this id gives; its tasks may be gone. */
+static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
+					       u64 id)
+{
+	struct cgroup *cgroup = cgroup_get_from_id(id);
+	enum fasttrack_class class;
+
+	if (IS_ERR(cgroup))
+		return FASTTRACK_NEUTRAL;
+	class = ft_cgroup_class(config, cgroup);
+	cgroup_put(cgroup);
+	return class;
+}
+
+int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path)
+{
+	struct cgroup *cgroup;
+
+	if (cgroups->nr == FT_MAX_ENTRIES)
+		return -ENOSPC;
+	cgroup = cgroup_get_from_path(path);
+	if (IS_ERR(cgroup))
+		return PTR_ERR(cgroup);
+	cgroups->cgroup[cgroups->nr++] = cgroup;
+	return 0;
+}
+
+void ft_cgroups_put(struct ft_cgroups *cgroups)
+{
+	for (unsigned int i = 0; i < cgroups->nr; i++)
+		cgroup_put(cgroups->cgroup[i]);
+	cgroups->nr = 0;
+}
+
+void ft_cgroups_get(struct ft_cgroups *cgroups)
+{
+	for (unsigned int i = 0; i < cgroups->nr; i++)
+		cgroup_get(cgroups->cgroup[i]);
+}
+#else
+static u64 ft_task_cgroup_id(struct task_struct *task)
+{
+	return 0;
+}
+
+static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
+					       u64 id)
+{
+	return FASTTRACK_NEUTRAL;
+}
+
+int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path)
+{
+	return -EOPNOTSUPP;
+}
+
+void ft_cgroups_put(struct ft_cgroups *cgroups)
+{
+}
+
+void ft_cgroups_get(struct ft_cgroups *cgroups)
+{
+}
+#endif /* CONFIG_CGROUPS */
+
+/*
+ * Who @task is, in the terms in which the configuration decides. The cgroup is
+ * left out where no cgroup is configured: looking it up costs more than the
+ * rest together.
+ */
+void ft_owner_of(struct task_struct *task, const struct ft_config *config,
+		 struct fasttrack_owner *owner)
+{
+	owner->uid = from_kuid(&init_user_ns, task_uid(task));
+	owner->group = READ_ONCE(task->signal->fasttrack_group);
+	owner->cgroup = config->cgroups.nr || config->app_cgroups.nr ?
+			ft_task_cgroup_id(task) : 0;
+}
+
+/* Foreground wins over background, whichever way each was named. */
+static enum fasttrack_class ft_class_of(const struct ft_config *config,
+					const struct fasttrack_owner *owner)
+{
+	enum fasttrack_class class = FASTTRACK_NEUTRAL;
+
+	if (ft_u32_in(config->uids, config->nr_uids, owner->uid))
+		return FASTTRACK_FOREGROUND;
+	if (owner->group &&
+	    ft_u32_in(config->groups, config->nr_groups, owner->group))
+		return FASTTRACK_FOREGROUND;
+	if (owner->cgroup)
+		class = ft_cgroup_id_class(config, owner->cgroup);
+	if (class == FASTTRACK_NEUTRAL && ft_uid_is_app(config, owner->uid))
+		class = FASTTRACK_BACKGROUND;
+	return class;
+}
+
+enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner)
+{
+	enum fasttrack_class class;
+
+	rcu_read_lock();
+	class = ft_class_of(rcu_dereference(ft_config), owner);
+	rcu_read_unlock();
+	return class;
+}
+
+/* The scope's class, or foreground while a foreground task waits for @task. */
+enum fasttrack_class ft_scope_class(const struct task_struct *task)
+{
+	return atomic_read(&task->fasttrack_waiters) ?
+		FASTTRACK_FOREGROUND : task->fasttrack_scope.class;
+}
+
+enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
+{
+	const struct ft_config *config;
+	struct fasttrack_owner owner;
+	enum fasttrack_class class;
+
+	if (task->fasttrack_scope.override)
+		return ft_scope_class(task);
+	if ((task->flags & PF_KTHREAD) && !(task->flags & PF_USER_WORKER))
+		return FASTTRACK_NEUTRAL;
+
+	rcu_read_lock();
+	config = rcu_dereference(ft_config);
+	ft_owner_of(task, config, &owner);
+	class = ft_class_of(config, &owner);
+	rcu_read_unlock();
+	return class;
+}
+
+/**
+ * fasttrack_scope_enter - current works for somebody else for a while
+ * @class: for whom
+ * @cause: why
+ *
+ * For kernel threads that serve waiters, the journal's for one. Scopes nest.
+ *
+ * Return: what to give to fasttrack_scope_leave().
+ */
+struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
+					     enum fasttrack_cause cause)
+{
+	struct fasttrack_scope outer = current->fasttrack_scope;
+
+	current->fasttrack_scope = (struct fasttrack_scope){
+		.class = class,
+		.cause = cause,
+		.override = true,
+	};
+	return outer;
+}
+EXPORT_SYMBOL_GPL(fasttrack_scope_enter);
+
+/**
+ * fasttrack_cause_enter - what current sends from here on, it sends for @cause
+ * @cause: an outer scope's cause stays: O_SYNC calls the fsync code
+ *
+ * Return: what to give to fasttrack_scope_leave().
+ */
+struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause)
+{
+	struct fasttrack_scope outer = current->fasttrack_scope;
+
+	if (!outer.cause)
+		current->fasttrack_scope.cause = cause;
+	return outer;
+}
+EXPORT_SYMBOL_GPL(fasttrack_cause_enter);
+
+/**
+ * fasttrack_scope_leave - end what an enter function began
+ * @outer: its result
+ */
+void fasttrack_scope_leave(struct fasttrack_scope outer)
+{
+	current->fasttrack_scope = outer;
+}
+EXPORT_SYMBOL_GPL(fasttrack_scope_leave);
+
+/**
+ * fasttrack_wait_begin - current is about to wait for what @worker does
+ * @worker: a kernel thread that works in scopes; cannot go away before this
+ *	returns
+ *
+ * While a foreground task waits, the scopes of @worker are foreground.
+ *
+ * Return: what to give to fasttrack_wait_end(): @worker with a reference, or
+ * NULL if current is not foreground.
+ */
+struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
+{
+	if (!worker || fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+		return NULL;
+	atomic_inc(&worker->fasttrack_waiters);
+	return get_task_struct(worker);
+}
+EXPORT_SYMBOL_GPL(fasttrack_wait_begin);
+
+/**
+ * fasttrack_wait_end - the wait is over
+ * @worker: result of fasttrack_wait_begin(), or NULL
+ */
+void fasttrack_wait_end(struct task_struct *worker)
+{
+	if (!worker)
+		return;
+	atomic_dec(&worker->fasttrack_waiters);
+	put_task_struct(worker);
+}
+EXPORT_SYMBOL_GPL(fasttrack_wait_end);
+
+/**
+ * ft_group_tag - the tag of a thread group, made at need
+ * @tgid: in the caller's PID namespace
+ * @tag: result
+ *
+ * Return: 0; -ESRCH if there is no such thread group, -ENOSPC.
+ */
+int ft_group_tag(pid_t tgid, u32 *tag)
+{
+	struct ft_group *free = NULL;
+	struct task_struct *leader;
+	struct pid *pid;
+	int ret = -ESRCH;
+
+	lockdep_assert_held(&ft_config_mutex);
+
+	pid = find_get_pid(tgid);
+	leader = get_pid_task(pid, PIDTYPE_TGID);
+	if (!leader)
+		goto out;
+
+	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+		if (ft_groups[i].tag && ft_groups[i].tgid == pid) {
+			*tag = ft_groups[i].tag;
+			ret = 0;
+			goto out;
+		}
+		if (!ft_groups[i].tag)
+			free = &ft_groups[i];
+	}
+	ret = -ENOSPC;
+	if (!free)
+		goto out;
+	if (!++ft_last_tag)
+		ft_last_tag = 1;
+	free->tag = ft_last_tag;
+	free->tgid = get_pid(pid);
+	*tag = free->tag;
+	ret = 0;
+out:
+	if (leader)
+		put_task_struct(leader);
+	put_pid(pid);
+	return ret;
+}
+
+/*
+ * Put the tags of @config into their leaders. Children forked before stay
+ * outside, later ones inherit.
+ */
+static void ft_groups_mark(const struct ft_config *config)
+{
+	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+		const struct ft_group *group = &ft_groups[i];
+		struct task_struct *leader;
+
+		if (!ft_u32_in(config->groups, config->nr_groups, group->tag))
+			continue;
+		leader = get_pid_task(group->tgid, PIDTYPE_TGID);
+		if (!leader)
+			continue;
+		WRITE_ONCE(leader->signal->fasttrack_group, group->tag);
+		put_task_struct(leader);
+	}
+}
+
+/* The thread group with @tag in the reader's PID namespace, 0 if it is dead. */
+pid_t ft_group_tgid(u32 tag)
+{
+	lockdep_assert_held(&ft_config_mutex);
+
+	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++)
+		if (ft_groups[i].tag == tag)
+			return pid_vnr(ft_groups[i].tgid);
+	return 0;
+}
+
+/* Forget the thread groups that @config does not name. */
+static void ft_groups_retire(const struct ft_config *config)
+{
+	lockdep_assert_held(&ft_config_mutex);
+
+	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+		struct ft_group *group = &ft_groups[i];
+
+		if (!group->tag ||
+		    ft_u32_in(config->groups, config->nr_groups, group->tag))
+			continue;
+		put_pid(group->tgid);
+		group->tgid = NULL;
+		group->tag = 0;
+	}
+}
+
+/**
+ * ft_config_copy - begin a change
+ *
+ * Return: a copy with references of its own, for ft_config_publish() or
+ * ft_config_drop(); NULL without memory.
+ */
+struct ft_config *ft_config_copy(void)
+{
+	struct ft_config *config;
+
+	lockdep_assert_held(&ft_config_mutex);
+
+	config = kmemdup(rcu_dereference_protected(ft_config, true),
+			 sizeof(*config), GFP_KERNEL);
+	if (!config)
+		return NULL;
+	ft_cgroups_get(&config->cgroups);
+	ft_cgroups_get(&config->app_cgroups);
+	return config;
+}
+
+static void ft_config_free(struct ft_config *config)
+{
+	ft_cgroups_put(&config->cgroups);
+	ft_cgroups_put(&config->app_cgroups);
+	kfree(config);
+}
+
+static void ft_config_free_rcu(struct rcu_head *rcu)
+{
+	ft_config_free(container_of(rcu, struct ft_config, rcu));
+}
+
+/* End a change that failed. Tags that were made for it are given back. */
+void ft_config_drop(struct ft_config *config)
+{
+	lockdep_assert_held(&ft_config_mutex);
+
+	ft_config_free(config);
+	ft_groups_retire(rcu_dereference_protected(ft_config, true));
+}
+
+/* End a change: from now on @config decides. */
+void ft_config_publish(struct ft_config *config)
+{
+	struct ft_config *old;
+
+	lockdep_assert_held(&ft_config_mutex);
+
+	ft_groups_mark(config);
+	old = rcu_replace_pointer(ft_config, config,
+				  lockdep_is_held(&ft_config_mutex));
+	trace_fasttrack_foreground(config->nr_uids, config->nr_groups,
+				   config->cgroups.nr);
+	ft_groups_retire(config);
+	if (old != &ft_config_boot)
+		call_rcu(&old->rcu, ft_config_free_rcu);
+}
+
+void ft_set_enabled(bool on)
+{
+	if (on)
+		static_branch_enable(&fasttrack_key);
+	else
+		static_branch_disable(&fasttrack_key);
+}
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/core-kunit.h"
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I/O origin: whose I/O is a bio, of which class, and why was it sent?
+ *
+ * A bio gets its origin once, where it enters the block layer. Clones and
+ * splits copy it (__bio_clone()), requests inherit the class through the flags.
+ *
+ *  - What a task sends itself (reads, fsync, direct writes) is its own.
+ *  - What a kernel thread writes back from the page cache belongs to the app
+ *    that last dirtied the file. The paper finds that app by the LBA; the page
+ *    cache knows it: the mapping remembers it (struct fasttrack_owner).
+ *  - A kernel thread that works for a waiter says so by a scope
+ *    (fasttrack_scope_enter()).
+ *
+ * Not covered: a file system that encrypts or checksums into bounce pages and
+ * sends those from a worker; such a bio has the worker's class, neutral.
+ */
+#include <linux/bio.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/pagemap.h>
+#include <linux/sched.h>
+
+#include <trace/events/fasttrack.h>
+
+#include "internal.h"
+
+static bool ft_is_user_task(const struct task_struct *task)
+{
+	return !(task->flags & PF_KTHREAD) || (task->flags & PF_USER_WORKER);
+}
+
+void __fasttrack_mapping_dirtied(struct address_space *mapping)
+{
+	struct fasttrack_owner owner;
+
+	/* A kernel thread passes on what an app has dirtied before. */
+	if (!ft_is_user_task(current))
+		return;
+
+	rcu_read_lock();
+	ft_owner_of(current, rcu_dereference(ft_config), &owner);
+	rcu_read_unlock();
+
+	/* Most writes follow one of the same app: keep the line shared. */
+	if (READ_ONCE(mapping->fasttrack_owner.uid) != owner.uid)
+		WRITE_ONCE(mapping->fasttrack_owner.uid, owner.uid);
+	if (READ_ONCE(mapping->fasttrack_owner.group) != owner.group)
+		WRITE_ONCE(mapping->fasttrack_owner.group, owner.group);
+	if (READ_ONCE(mapping->fasttrack_owner.cgroup) != owner.cgroup)
+		WRITE_ONCE(mapping->fasttrack_owner.cgroup, owner.cgroup);
+}
+
+/*
+ * The mapping whose folio @bio writes. The folio is under write-back, so it
+ * stays in its mapping until the bio has ended. NULL for direct I/O and for
+ * what has no page-cache folio.
+ */
+static struct address_space *ft_bio_mapping(struct bio *bio)
+{
+	struct address_space *mapping;
+	struct folio *folio;
+
+	if (!bio_has_data(bio) || !op_is_write(bio_op(bio)) ||
+	    bio_flagged(bio, BIO_CLONED))
+		return NULL;
+	folio = page_folio(bio_first_page_all(bio));
+	if (!folio_test_writeback(folio) || folio_test_anon(folio) ||
+	    folio_test_slab(folio))
+		return NULL;
+	mapping = READ_ONCE(folio->mapping);
+	return mapping && mapping->host ? mapping : NULL;
+}
+
+static enum fasttrack_cause ft_bio_cause(struct bio *bio,
+					 const struct address_space *mapping)
+{
+	enum fasttrack_cause cause = current->fasttrack_scope.cause;
+
+	if (bio_op(bio) == REQ_OP_READ)
+		return bio->bi_opf & REQ_META ? FASTTRACK_CAUSE_METADATA :
+						FASTTRACK_CAUSE_READ;
+	if (bio_op(bio) != REQ_OP_WRITE)
+		return cause ?: FASTTRACK_CAUSE_OTHER;
+	if (cause)
+		return cause;
+	if (!bio_has_data(bio))
+		return FASTTRACK_CAUSE_OTHER;
+	if ((bio->bi_opf & REQ_META) ||
+	    (mapping && S_ISBLK(mapping->host->i_mode)))
+		return FASTTRACK_CAUSE_METADATA;
+	return mapping ? FASTTRACK_CAUSE_WRITEBACK : FASTTRACK_CAUSE_SYNC_WRITE;
+}
+
+void __fasttrack_bio_submit(struct bio *bio)
+{
+	struct fasttrack_origin *origin = &bio->bi_origin;
+	struct address_space *mapping;
+	enum fasttrack_class class;
+
+	if (origin->cause)
+		return;
+
+	mapping = ft_bio_mapping(bio);
+	origin->cause = ft_bio_cause(bio, mapping);
+	origin->pid = task_pid_nr(current);
+	if (mapping && !ft_is_user_task(current) &&
+	    !S_ISBLK(mapping->host->i_mode)) {
+		struct fasttrack_owner owner = {
+			.uid = READ_ONCE(mapping->fasttrack_owner.uid),
+			.group = READ_ONCE(mapping->fasttrack_owner.group),
+			.cgroup = READ_ONCE(mapping->fasttrack_owner.cgroup),
+		};
+
+		origin->uid = owner.uid;
+		class = current->fasttrack_scope.override ?
+			ft_scope_class(current) :
+			__fasttrack_owner_class(&owner);
+	} else {
+		origin->uid = from_kuid(&init_user_ns, current_uid());
+		class = __fasttrack_task_class(current);
+	}
+	bio->bi_opf |= fasttrack_class_opf(class);
+	fasttrack_count(FASTTRACK_BIO_NEUTRAL + class);
+	trace_fasttrack_bio(bio, class);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_bio_submit);

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/fasttrack/: FastTrack's interface, see
+ * Documentation/ABI/testing/sysfs-kernel-fasttrack.
+ *
+ * A list is written as a whole, values separated by white space; what is
+ * written replaces what was there, an empty write empties it. Input with any
+ * error in it changes nothing.
+ */
+#include <linux/cgroup.h>
+#include <linux/kobject.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "internal.h"
+
+#define FT_SPACE	" \t\n"
+
+/* Parses one word of a list into a configuration under construction. */
+typedef int (*ft_parse_fn)(struct ft_config *config, const char *word);
+
+/*
+ * Replace one list: @clear empties it, @parse adds a word. The result is
+ * published only if every word was good.
+ */
+static ssize_t ft_store_list(const char *buf, size_t count,
+			     void (*clear)(struct ft_config *config),
+			     ft_parse_fn parse)
+{
+	struct ft_config *config;
+	char *words, *rest, *word;
+	int ret = 0;
+
+	words = kstrndup(buf, count, GFP_KERNEL);
+	if (!words)
+		return -ENOMEM;
+
+	mutex_lock(&ft_config_mutex);
+	config = ft_config_copy();
+	if (!config) {
+		ret = -ENOMEM;
+		goto unlock;
+	}
+	clear(config);
+	rest = words;
+	while (!ret && (word = strsep(&rest, FT_SPACE)))
+		if (*word)
+			ret = parse(config, word);
+	if (ret)
+		ft_config_drop(config);
+	else
+		ft_config_publish(config);
+unlock:
+	mutex_unlock(&ft_config_mutex);
+	kfree(words);
+	return ret ?: count;
+}
+
+/* End a list's line: the space after its last value becomes the newline. */
+static ssize_t ft_end_line(char *buf, ssize_t len)
+{
+	if (!len)
+		return sysfs_emit(buf, "\n");
+	buf[len - 1] = '\n';
+	return len;
+}
+
+static int ft_parse_uid(struct ft_config *config, const char *word)
+{
+	u32 uid;
+
+	if (kstrtou32(word, 10, &uid) || uid == (u32)-1)
+		return -EINVAL;
+	if (config->nr_uids == FT_MAX_ENTRIES)
+		return -ENOSPC;
+	config->uids[config->nr_uids++] = uid;
+	return 0;
+}
+
+static void ft_clear_uids(struct ft_config *config)
+{
+	config->nr_uids = 0;
+}
+
+static ssize_t foreground_uids_show(struct kobject *kobj,
+				    struct kobj_attribute *attr, char *buf)
+{
+	const struct ft_config *config;
+	ssize_t len = 0;
+
+	rcu_read_lock();
+	config = rcu_dereference(ft_config);
+	for (unsigned int i = 0; i < config->nr_uids; i++)
+		len += sysfs_emit_at(buf, len, "%u ", config->uids[i]);
+	rcu_read_unlock();
+	return ft_end_line(buf, len);
+}
+
+static ssize_t foreground_uids_store(struct kobject *kobj,
+				     struct kobj_attribute *attr,
+				     const char *buf, size_t count)
+{
+	return ft_store_list(buf, count, ft_clear_uids, ft_parse_uid);
+}
+
+static struct kobj_attribute foreground_uids_attr = __ATTR_RW(foreground_uids);
+
+static int ft_parse_tgid(struct ft_config *config, const char *word)
+{
+	pid_t tgid;
+	u32 tag;
+	int ret;
+
+	if (kstrtoint(word, 10, &tgid) || tgid <= 0)
+		return -EINVAL;
+	if (config->nr_groups == FT_MAX_ENTRIES)
+		return -ENOSPC;
+	ret = ft_group_tag(tgid, &tag);
+	if (ret)
+		return ret;
+	config->groups[config->nr_groups++] = tag;
+	return 0;
+}
+
+static void ft_clear_groups(struct ft_config *config)
+{
+	config->nr_groups = 0;
+}
+
+static ssize_t foreground_tgids_show(struct kobject *kobj,
+				     struct kobj_attribute *attr, char *buf)
+{
+	const struct ft_config *config;
+	ssize_t len = 0;
+
+	mutex_lock(&ft_config_mutex);
+	config = rcu_dereference_protected(ft_config, true);
+	for (unsigned int i = 0; i < config->nr_groups; i++) {
+		pid_t tgid = ft_group_tgid(config->groups[i]);
+
+		/* A dead leader's children may still be in front. */
+		if (tgid)
+			len += sysfs_emit_at(buf, len, "%d ", tgid);
+	}
+	mutex_unlock(&ft_config_mutex);
+	return ft_end_line(buf, len);
+}
+
+static ssize_t foreground_tgids_store(struct kobject *kobj,
+				      struct kobj_attribute *attr,
+				      const char *buf, size_t count)
+{
+	return ft_store_list(buf, count, ft_clear_groups, ft_parse_tgid);
+}
+
+static struct kobj_attribute foreground_tgids_attr =
+	__ATTR_RW(foreground_tgids);
+
+static int ft_parse_range(struct ft_config *config, const char *word)
+{
+	struct ft_range range;
+	char end;
+	int n;
+
+	n = sscanf(word, "%u-%u%c", &range.first, &range.last, &end);
+	if (n == 1 && !strchr(word, '-') && !kstrtou32(word, 10, &range.first))
+		range.last = range.first;
+	else if (n != 2)
+		return -EINVAL;
+	if (range.first > range.last || range.last >= FT_UIDS_PER_USER)
+		return -EINVAL;
+	if (config->nr_app_uids == FT_MAX_ENTRIES)
+		return -ENOSPC;
+	config->app_uids[config->nr_app_uids++] = range;
+	return 0;
+}
+
+static void ft_clear_app_uids(struct ft_config *config)
+{
+	config->nr_app_uids = 0;
+}
+
+static ssize_t app_uids_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	const struct ft_config *config;
+	ssize_t len = 0;
+
+	rcu_read_lock();
+	config = rcu_dereference(ft_config);
+	for (unsigned int i = 0; i < config->nr_app_uids; i++)
+		len += sysfs_emit_at(buf, len, "%u-%u ",
+				     config->app_uids[i].first,
+				     config->app_uids[i].last);
+	rcu_read_unlock();
+	return ft_end_line(buf, len);
+}
+
+static ssize_t app_uids_store(struct kobject *kobj, struct kobj_attribute *attr,
+			      const char *buf, size_t count)
+{
+	return ft_store_list(buf, count, ft_clear_app_uids, ft_parse_range);
+}
+
+static struct kobj_attribute app_uids_attr = __ATTR_RW(app_uids);
+
+#ifdef CONFIG_CGROUPS
+static ssize_t ft_show_cgroups(const struct ft_cgroups *cgroups, char *buf)
+{
+	ssize_t len = 0;
+
+	for (unsigned int i = 0; i < cgroups->nr; i++) {
+		int n = cgroup_path(cgroups->cgroup[i], buf + len,
+				    PAGE_SIZE - len - 1);
+
+		if (n < 0)
+			break;
+		len += n;
+		buf[len++] = ' ';
+	}
+	return ft_end_line(buf, len);
+}
+
+static int ft_parse_cgroup(struct ft_config *config, const char *word)
+{
+	return ft_cgroups_add(&config->cgroups, word);
+}
+
+static void ft_clear_cgroups(struct ft_config *config)
+{
+	ft_cgroups_put(&config->cgroups);
+}
+
+static ssize_t foreground_cgroups_show(struct kobject *kobj,
+				       struct kobj_attribute *attr, char *buf)
+{
+	ssize_t len;
+
+	mutex_lock(&ft_config_mutex);
+	len = ft_show_cgroups(&rcu_dereference_protected(ft_config,
+							 true)->cgroups, buf);
+	mutex_unlock(&ft_config_mutex);
+	return len;
+}
+
+static ssize_t foreground_cgroups_store(struct kobject *kobj,
+					struct kobj_attribute *attr,
+					const char *buf, size_t count)
+{
+	return ft_store_list(buf, count, ft_clear_cgroups, ft_parse_cgroup);
+}
+
+static struct kobj_attribute foreground_cgroups_attr =
+	__ATTR_RW(foreground_cgroups);
+
+static int ft_parse_app_cgroup(struct ft_config *config, const char *word)
+{
+	return ft_cgroups_add(&config->app_cgroups, word);
+}
+
+static void ft_clear_app_cgroups(struct ft_config *config)
+{
+	ft_cgroups_put(&config->app_cgroups);
+}
+
+static ssize_t app_cgroups_show(struct kobject *kobj,
+				struct kobj_attribute *attr, char *buf)
+{
+	ssize_t len;
+
+	mutex_lock(&ft_config_mutex);
+	len = ft_show_cgroups(&rcu_dereference_protected(ft_config,
+							 true)->app_cgroups,
+			      buf);
+	mutex_unlock(&ft_config_mutex);
+	return len;
+}
+
+static ssize_t app_cgroups_store(struct kobject *kobj,
+				 struct kobj_attribute *attr,
+				 const char *buf, size_t count)
+{
+	return ft_store_list(buf, count, ft_clear_app_cgroups,
+			     ft_parse_app_cgroup);
+}
+
+static struct kobj_attribute app_cgroups_attr = __ATTR_RW(app_cgroups);
+#endif /* CONFIG_CGROUPS */
+
+static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	return sysfs_emit(buf, "%d\n", fasttrack_enabled());
+}
+
+static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	bool on;
+
+	if (kstrtobool(buf, &on))
+		return -EINVAL;
+	ft_set_enabled(on);
+	return count;
+}
+
+static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+
+static struct attribute *ft_attrs[] = {
+	&enabled_attr.attr,
+	&foreground_uids_attr.attr,
+	&foreground_tgids_attr.attr,
+	&app_uids_attr.attr,
+#ifdef CONFIG_CGROUPS
+	&foreground_cgroups_attr.attr,
+	&app_cgroups_attr.attr,
+#endif
+	NULL
+};
+
+static const struct attribute_group ft_group = {
+	.attrs = ft_attrs,
+};
+
+/**
+ * struct ft_stat_attr - a file of stats/
+ * @attr: read-only
+ * @stat: the counter behind it
+ */
+struct ft_stat_attr {
+	struct kobj_attribute attr;
+	enum fasttrack_stat stat;
+};
+
+static ssize_t ft_stat_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	const struct ft_stat_attr *stat =
+		container_of(attr, struct ft_stat_attr, attr);
+
+	return sysfs_emit(buf, "%lu\n", ft_stat_sum(stat->stat));
+}
+
+#define FT_STAT(_name, _stat)						\
+static struct ft_stat_attr ft_stat_##_name = {				\
+	.attr = __ATTR(_name, 0444, ft_stat_show, NULL),		\
+	.stat = (_stat),						\
+}
+
+FT_STAT(bios_neutral, FASTTRACK_BIO_NEUTRAL);
+FT_STAT(bios_background, FASTTRACK_BIO_BACKGROUND);
+FT_STAT(bios_foreground, FASTTRACK_BIO_FOREGROUND);
+FT_STAT(dispatch_boosted, FASTTRACK_DISPATCH_BOOSTED);
+FT_STAT(dispatch_held, FASTTRACK_DISPATCH_HELD);
+FT_STAT(dispatch_expired, FASTTRACK_DISPATCH_EXPIRED);
+
+static struct attribute *ft_stat_attrs[] = {
+	&ft_stat_bios_neutral.attr.attr,
+	&ft_stat_bios_background.attr.attr,
+	&ft_stat_bios_foreground.attr.attr,
+	&ft_stat_dispatch_boosted.attr.attr,
+	&ft_stat_dispatch_held.attr.attr,
+	&ft_stat_dispatch_expired.attr.attr,
+	NULL
+};
+
+static const struct attribute_group ft_stat_group = {
+	.name = "stats",
+	.attrs = ft_stat_attrs,
+};
+
+static const struct attribute_group *ft_attr_groups[] = {
+	&ft_group,
+	&ft_stat_group,
+	NULL
+};
+
+static int __init ft_sysfs_init(void)
+{
+	struct kobject *kobj;
+	int ret;
+
+	BUILD_BUG_ON(ARRAY_SIZE(ft_stat_attrs) != FASTTRACK_NR_STATS + 1);
+
+	kobj = kobject_create_and_add("fasttrack", kernel_kobj);
+	if (!kobj)
+		return -ENOMEM;
+	ret = sysfs_create_groups(kobj, ft_attr_groups);
+	if (ret)
+		kobject_put(kobj);
+	return ret;
+}
+subsys_initcall(ft_sysfs_init);
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/sysfs-kunit.h"
+#endif

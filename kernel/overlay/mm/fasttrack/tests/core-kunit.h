@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* KUnit tests of the classes, included by core.c. */
+#include <kunit/test.h>
+
+static struct ft_config *ft_test_config(struct kunit *test)
+{
+	struct ft_config *config = kunit_kzalloc(test, sizeof(*config),
+						 GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, config);
+	config->nr_app_uids = ft_config_boot.nr_app_uids;
+	memcpy(config->app_uids, ft_config_boot.app_uids,
+	       sizeof(config->app_uids));
+	return config;
+}
+
+static enum fasttrack_class ft_test_uid(const struct ft_config *config, u32 uid)
+{
+	const struct fasttrack_owner owner = { .uid = uid };
+
+	return ft_class_of(config, &owner);
+}
+
+static void ft_test_apps_are_background(struct kunit *test)
+{
+	const struct ft_config *config = ft_test_config(test);
+
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 0), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1000), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 9999), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 10000),
+			FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 19999),
+			FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 50000), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 99999),
+			FASTTRACK_BACKGROUND);
+	/* The second user of the phone has the same apps. */
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1010001),
+			FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1000000),
+			FASTTRACK_NEUTRAL);
+}
+
+static void ft_test_foreground_uids(struct kunit *test)
+{
+	struct ft_config *config = ft_test_config(test);
+
+	config->uids[config->nr_uids++] = 10101;
+	config->uids[config->nr_uids++] = 1000;
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 10101),
+			FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1000),
+			FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 10102),
+			FASTTRACK_BACKGROUND);
+	/* The same app of another user is another app. */
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1010101),
+			FASTTRACK_BACKGROUND);
+}
+
+static void ft_test_foreground_groups(struct kunit *test)
+{
+	struct ft_config *config = ft_test_config(test);
+	struct fasttrack_owner owner = { .uid = 10102, .group = 7 };
+
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+			FASTTRACK_BACKGROUND);
+	config->groups[config->nr_groups++] = 7;
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+			FASTTRACK_FOREGROUND);
+	/* No tag is no member, even of a list that holds zeroes. */
+	config->groups[config->nr_groups++] = 0;
+	owner.group = 0;
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+			FASTTRACK_BACKGROUND);
+}
+
+static void ft_test_group_tags(struct kunit *test)
+{
+	struct ft_config *config;
+	u32 tag, again;
+
+	mutex_lock(&ft_config_mutex);
+	KUNIT_EXPECT_EQ(test, ft_group_tag(PID_MAX_LIMIT, &tag), -ESRCH);
+	KUNIT_ASSERT_EQ(test, ft_group_tag(1, &tag), 0);
+	KUNIT_ASSERT_EQ(test, ft_group_tag(1, &again), 0);
+	KUNIT_EXPECT_EQ(test, tag, again);
+	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 1);
+
+	/* A change that fails leaves nothing behind. */
+	config = ft_config_copy();
+	KUNIT_EXPECT_NOT_NULL(test, config);
+	if (config)
+		ft_config_drop(config);
+	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 0);
+	mutex_unlock(&ft_config_mutex);
+}
+
+static void ft_test_scope(struct kunit *test)
+{
+	struct fasttrack_scope outer, inner;
+
+	outer = fasttrack_scope_enter(FASTTRACK_BACKGROUND,
+				      FASTTRACK_CAUSE_JOURNAL);
+	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
+			FASTTRACK_BACKGROUND);
+	inner = fasttrack_cause_enter(FASTTRACK_CAUSE_FSYNC);
+	KUNIT_EXPECT_EQ(test, current->fasttrack_scope.cause,
+			FASTTRACK_CAUSE_JOURNAL);
+	fasttrack_scope_leave(inner);
+
+	/* A foreground task waits for what this one does. */
+	atomic_inc(&current->fasttrack_waiters);
+	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
+			FASTTRACK_FOREGROUND);
+	atomic_dec(&current->fasttrack_waiters);
+	fasttrack_scope_leave(outer);
+	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
+			FASTTRACK_NEUTRAL);
+}
+
+static struct kunit_case ft_test_cases[] = {
+	KUNIT_CASE(ft_test_apps_are_background),
+	KUNIT_CASE(ft_test_foreground_uids),
+	KUNIT_CASE(ft_test_foreground_groups),
+	KUNIT_CASE(ft_test_group_tags),
+	KUNIT_CASE(ft_test_scope),
+	{}
+};
+
+static struct kunit_suite ft_test_suite = {
+	.name = "fasttrack_core",
+	.test_cases = ft_test_cases,
+};
+
+kunit_test_suite(ft_test_suite);
