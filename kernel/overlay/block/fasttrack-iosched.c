@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * FastTrack's I/O dispatcher: an elevator that keeps the app in front fast.
+ *
+ * Controls which request goes to the device next, and how many background
+ * requests are there at a time. It reacts to the class in the request's flags
+ * (I/O origin, mm/fasttrack/origin.c) and to what the foreground did last:
+ *
+ *  - Foreground requests go at once, ahead of everything that waits.
+ *  - While the foreground works, background requests are held to a depth and
+ *    to a share of the device's time. "Works" includes a short idle window.
+ *  - Background can never take the last tags, neither the scheduler's (see
+ *    fti_limit_depth()) nor the device's.
+ *  - A request that has waited for background_expire goes next: no starvation.
+ *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
+ *    virtio devices are told; sd tells the class itself in the CDB.
+ *
+ * Within a class the order is mq-deadline's: batches in sector order, reads
+ * before writes, both with a deadline. Without a foreground app nothing is
+ * held, and throughput is mq-deadline's. Write-back throttling is off for this
+ * elevator, as it is for BFQ: its latency target would hold the foreground's
+ * fsync back together with everybody's write-back.
+ *
+ * Not here: what the device does with the class, and requests that bypass
+ * elevators (flush sequences, passthrough).
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/fasttrack.h>
+#include <linux/hrtimer.h>
+#include <linux/ioprio.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/rbtree.h>
+#include <linux/sbitmap.h>
+#include <linux/slab.h>
+
+#include <trace/events/block.h>
+#include <trace/events/fasttrack.h>
+
+#include "blk.h"
+#include "blk-mq.h"
+#include "blk-mq-debugfs.h"
+#include "blk-mq-sched.h"
+#include "blk-wbt.h"
+#include "elevator.h"
+#include "fasttrack-policy.h"
+
+/* Long enough for an app to decode an image or lay out a view between reads. */
+static const u64 fti_idle_window = 20 * NSEC_PER_MSEC;
+/* Half of the second that nobody shall be paused longer than. */
+static const u64 fti_background_expire = 500 * NSEC_PER_MSEC;
+/* One request keeps background moving and costs the foreground at most one. */
+static const u64 fti_background_depth = 1;
+/* Of the device's time while the foreground works, in per cent. */
+static const u64 fti_background_share = 10;
+/* An eighth of a queue of 32, the depth of UFS and SATA. */
+static const u64 fti_foreground_reserve = 4;
+/* Scheduler tags that background, and that neutral, may take; per cent. */
+static const unsigned int fti_background_tags = 50;
+static const unsigned int fti_neutral_tags = 75;
+/* Deadlines within a class and batch size: mq-deadline's values. */
+static const u64 fti_read_expire = 500 * NSEC_PER_MSEC;
+static const u64 fti_write_expire = 5 * NSEC_PER_SEC;
+static const unsigned int fti_batch = 16;
+static const unsigned int fti_writes_starved = 2;
+
+/**
+ * struct fti_class - the queued requests of one class
+ * @sort_list: by sector, for reads and writes
+ * @fifo: by arrival, for reads and writes
+ * @position: end of the last request sent, for reads and writes
+ * @direction: of the batch under way
+ * @batch: requests sent in it
+ * @starved: times that reads went before waiting writes
+ * @queued: requests in the lists
+ *
+ * All guarded by fti_data.fti_lock.
+ */
+struct fti_class {
+	struct rb_root sort_list[2];
+	struct list_head fifo[2];
+	sector_t position[2];
+	int direction;
+	unsigned int batch;
+	unsigned int starved;
+	unsigned int queued;
+};
+
+/**
+ * struct fti_data - one queue's dispatcher
+ * @fti_lock: guards @head, @class, and @held being set
+ * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
+ * @class: the rest, by class
+ * @in_flight: requests in the device, by class; written by completions
+ * @foreground_last: see struct fti_state; written by completions
+ * @foreground_seen: likewise
+ * @background_next: likewise
+ * @held: background is held back; @timer or a completion decides again
+ * @timer: ends a hold
+ * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
+ * @shallow: tags of a bitmap word that a class may take
+ * @q: the queue
+ */
+struct fti_data {
+	spinlock_t fti_lock;	/* see above */
+	struct list_head head;
+	struct fti_class class[FASTTRACK_NR_CLASSES];
+
+	atomic_t in_flight[FASTTRACK_NR_CLASSES];
+	atomic64_t foreground_last;
+	atomic64_t background_next;
+	bool foreground_seen;
+	bool held;
+	struct hrtimer timer;
+
+	struct fti_bounds bounds;
+	unsigned int shallow[FASTTRACK_NR_CLASSES];
+	struct request_queue *q;
+};
+
+/*
+ * What the dispatcher keeps with a request: its class, and when it went to the
+ * device, in microseconds (0: it did not yet).
+ */
+static void fti_set_class(struct request *rq, enum fasttrack_class class)
+{
+	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
+	rq->elv.priv[1] = NULL;
+}
+
+static bool fti_has_class(const struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static enum fasttrack_class fti_rq_class(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0] - 1;
+}
+
+static unsigned long fti_now_us(u64 now)
+{
+	return (unsigned long)div_u64(now, NSEC_PER_USEC) ?: 1;
+}
+
+static struct fti_class *fti_queue_of(struct fti_data *fti,
+				      const struct request *rq)
+{
+	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
+}
+
+static struct request *fti_oldest(struct fti_class *class, int direction)
+{
+	return list_first_entry_or_null(&class->fifo[direction],
+					struct request, queuelist);
+}
+
+/* Arrival of the oldest request of @class, 0 if it has none. */
+static u64 fti_oldest_time(struct fti_class *class)
+{
+	const struct request *read = fti_oldest(class, READ);
+	const struct request *write = fti_oldest(class, WRITE);
+
+	if (read && write)
+		return min(read->fifo_time, write->fifo_time);
+	return read ? read->fifo_time : write ? write->fifo_time : 0;
+}
+
+static void fti_unlink(struct fti_data *fti, struct request *rq)
+{
+	struct fti_class *class = fti_queue_of(fti, rq);
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	list_del_init(&rq->queuelist);
+	if (!RB_EMPTY_NODE(&rq->rb_node))
+		elv_rb_del(&class->sort_list[rq_data_dir(rq)], rq);
+	elv_rqhash_del(q, rq);
+	if (q->last_merge == rq)
+		q->last_merge = NULL;
+	class->queued--;
+}
+
+/* The next request of @class at or after where the last one ended. */
+static struct request *fti_from_position(const struct fti_class *class,
+					 int direction)
+{
+	struct rb_node *node = class->sort_list[direction].rb_node;
+	struct request *found = NULL;
+
+	while (node) {
+		struct request *rq = rb_entry_rq(node);
+
+		if (blk_rq_pos(rq) >= class->position[direction]) {
+			found = rq;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* Reads, unless there are none or they have starved writes long enough. */
+static int fti_next_direction(struct fti_class *class)
+{
+	bool writes = !list_empty(&class->fifo[WRITE]);
+
+	if (list_empty(&class->fifo[READ]))
+		return WRITE;
+	if (writes && class->starved++ >= fti_writes_starved) {
+		class->starved = 0;
+		return WRITE;
+	}
+	return READ;
+}
+
+/* The request of a class, which has some, whose turn it is. */
+static struct request *fti_select(struct fti_class *class, u64 now)
+{
+	struct request *rq = fti_from_position(class, class->direction);
+	struct request *oldest;
+	u64 expire;
+
+	if (rq && class->batch < fti_batch)
+		goto found;
+
+	class->direction = fti_next_direction(class);
+	class->batch = 0;
+	expire = class->direction == READ ? fti_read_expire : fti_write_expire;
+	oldest = fti_oldest(class, class->direction);
+	rq = fti_from_position(class, class->direction);
+	if (!rq || now >= oldest->fifo_time + expire)
+		rq = oldest;
+found:
+	class->batch++;
+	class->position[class->direction] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	return rq;
+}
+
+static void fti_read_state(struct fti_data *fti, struct fti_state *state)
+{
+	lockdep_assert_held(&fti->fti_lock);
+
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+		state->oldest[i] = fti_oldest_time(&fti->class[i]);
+		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
+	}
+	state->foreground_seen = READ_ONCE(fti->foreground_seen);
+	state->foreground_last = atomic64_read(&fti->foreground_last);
+	state->background_next = atomic64_read(&fti->background_next);
+	state->device_depth = fti->q->tag_set->queue_depth;
+}
+
+/* The knobs as they are now; a decision sees each of them once. */
+static struct fti_bounds fti_read_bounds(const struct fti_data *fti)
+{
+	return (struct fti_bounds){
+		.idle_window = READ_ONCE(fti->bounds.idle_window),
+		.background_expire = READ_ONCE(fti->bounds.background_expire),
+		.background_depth = READ_ONCE(fti->bounds.background_depth),
+		.background_share = READ_ONCE(fti->bounds.background_share),
+		.foreground_reserve = READ_ONCE(fti->bounds.foreground_reserve),
+	};
+}
+
+/*
+ * Hold background back until @wake (0: until a request leaves the device).
+ * Return: false if one has left meanwhile, so that the decision is stale.
+ */
+static bool fti_hold(struct fti_data *fti, const struct fti_state *state,
+		     u64 wake)
+{
+	lockdep_assert_held(&fti->fti_lock);
+
+	WRITE_ONCE(fti->held, true);
+	/* Pairs with the barrier in fti_finish_request(). */
+	smp_mb();
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+		if (atomic_read(&fti->in_flight[i]) != state->in_flight[i]) {
+			WRITE_ONCE(fti->held, false);
+			return false;
+		}
+	}
+	if (wake)
+		hrtimer_start(&fti->timer, ns_to_ktime(wake),
+			      HRTIMER_MODE_ABS);
+	fasttrack_count(FASTTRACK_DISPATCH_HELD);
+	trace_fasttrack_hold(fti->q, fti->class[FASTTRACK_BACKGROUND].queued,
+			     state->in_flight[FASTTRACK_BACKGROUND], wake);
+	return true;
+}
+
+static enum hrtimer_restart fti_timer(struct hrtimer *timer)
+{
+	struct fti_data *fti = container_of(timer, struct fti_data, timer);
+
+	WRITE_ONCE(fti->held, false);
+	blk_mq_run_hw_queues(fti->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Is another class' request older than the foreground one that goes now? */
+static bool fti_overtakes(const struct fti_state *state, u64 arrival)
+{
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		if (state->oldest[i] && state->oldest[i] < arrival)
+			return true;
+	return false;
+}
+
+/* @rq goes to the device now. */
+static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
+{
+	enum fasttrack_class class = fti_rq_class(rq);
+
+	rq->rq_flags |= RQF_STARTED;
+	rq->elv.priv[1] = (void *)fti_now_us(now);
+	atomic_inc(&fti->in_flight[class]);
+	if (class != FASTTRACK_FOREGROUND)
+		return;
+	/* req_get_ioprio() reads the first bio. Nothing merges any more. */
+	if (rq->bio)
+		rq->bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
+	atomic64_set(&fti->foreground_last, now);
+	WRITE_ONCE(fti->foreground_seen, true);
+}
+
+static struct request *fti_dispatch_class(struct fti_data *fti,
+					  const struct fti_state *state,
+					  struct fti_choice choice, u64 now)
+{
+	struct request *rq = fti_select(&fti->class[choice.class], now);
+
+	fti_unlink(fti, rq);
+	fti_start(fti, rq, now);
+	if (choice.expired)
+		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
+	if (choice.class == FASTTRACK_FOREGROUND &&
+	    fti_overtakes(state, rq->fifo_time))
+		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
+	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
+				 choice.expired);
+	return rq;
+}
+
+/*
+ * Requests are sorted for the whole queue, so the one returned may belong to
+ * another hardware queue than @hctx.
+ */
+static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct fti_data *fti = hctx->queue->elevator->elevator_data;
+	const struct fti_bounds bounds = fti_read_bounds(fti);
+	u64 now = ktime_get_ns();
+	struct fti_choice choice;
+	struct fti_state state;
+	struct request *rq;
+
+	spin_lock(&fti->fti_lock);
+	rq = list_first_entry_or_null(&fti->head, struct request, queuelist);
+	if (rq) {
+		list_del_init(&rq->queuelist);
+		fti_start(fti, rq, now);
+		goto unlock;
+	}
+	do {
+		fti_read_state(fti, &state);
+		choice = fti_choose(&state, &bounds, now);
+	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
+	if (choice.class != FTI_NONE)
+		rq = fti_dispatch_class(fti, &state, choice, now);
+unlock:
+	spin_unlock(&fti->fti_lock);
+	return rq;
+}
+
+static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct fti_data *fti = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&fti->head) ||
+	       READ_ONCE(fti->class[FASTTRACK_FOREGROUND].queued) ||
+	       READ_ONCE(fti->class[FASTTRACK_NEUTRAL].queued) ||
+	       (READ_ONCE(fti->class[FASTTRACK_BACKGROUND].queued) &&
+		!READ_ONCE(fti->held));
+}
+
+static void fti_insert_request(struct fti_data *fti, struct request *rq,
+			       blk_insert_t flags, struct list_head *free)
+{
+	struct fti_class *class = fti_queue_of(fti, rq);
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	fti_set_class(rq, fasttrack_opf_class(rq->cmd_flags));
+	if (blk_mq_sched_try_insert_merge(q, rq, free))
+		return;
+
+	trace_block_rq_insert(rq);
+	rq->fifo_time = ktime_get_ns();
+	if (flags & BLK_MQ_INSERT_AT_HEAD) {
+		list_add(&rq->queuelist, &fti->head);
+		return;
+	}
+	elv_rb_add(&class->sort_list[rq_data_dir(rq)], rq);
+	list_add_tail(&rq->queuelist, &class->fifo[rq_data_dir(rq)]);
+	class->queued++;
+	if (rq_mergeable(rq)) {
+		elv_rqhash_add(q, rq);
+		if (!q->last_merge)
+			q->last_merge = rq;
+	}
+}
+
+static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,
+				struct list_head *list, blk_insert_t flags)
+{
+	struct fti_data *fti = hctx->queue->elevator->elevator_data;
+	LIST_HEAD(free);
+
+	spin_lock(&fti->fti_lock);
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request,
+						      queuelist);
+
+		list_del_init(&rq->queuelist);
+		fti_insert_request(fti, rq, flags, &free);
+	}
+	spin_unlock(&fti->fti_lock);
+
+	blk_mq_free_requests(&free);
+}
+
+static int fti_request_merge(struct request_queue *q, struct request **rq,
+			     struct bio *bio)
+{
+	struct fti_data *fti = q->elevator->elevator_data;
+	struct fti_class *class =
+		&fti->class[fasttrack_opf_class(bio->bi_opf)];
+	struct request *next = elv_rb_find(&class->sort_list[bio_data_dir(bio)],
+					   bio_end_sector(bio));
+
+	if (!next || !elv_bio_merge_ok(next, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = next;
+	return blk_discard_mergable(next) ? ELEVATOR_DISCARD_MERGE :
+					    ELEVATOR_FRONT_MERGE;
+}
+
+static void fti_request_merged(struct request_queue *q, struct request *rq,
+			       enum elv_merge type)
+{
+	struct fti_data *fti = q->elevator->elevator_data;
+	struct rb_root *root =
+		&fti_queue_of(fti, rq)->sort_list[rq_data_dir(rq)];
+
+	/* Its first sector has changed. */
+	if (type == ELEVATOR_FRONT_MERGE) {
+		elv_rb_del(root, rq);
+		elv_rb_add(root, rq);
+	}
+}
+
+static void fti_requests_merged(struct request_queue *q, struct request *rq,
+				struct request *next)
+{
+	struct fti_data *fti = q->elevator->elevator_data;
+
+	/* @rq stands for both now, so it takes the earlier place. */
+	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
+	    next->fifo_time < rq->fifo_time) {
+		list_move(&rq->queuelist, &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	fti_unlink(fti, next);
+}
+
+static bool fti_bio_merge(struct request_queue *q, struct bio *bio,
+			  unsigned int nr_segs)
+{
+	struct fti_data *fti = q->elevator->elevator_data;
+	struct request *free = NULL;
+	bool merged;
+
+	spin_lock(&fti->fti_lock);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock(&fti->fti_lock);
+
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+static void fti_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+
+/*
+ * @rq is no longer in the device. Runs in completions, so without fti_lock.
+ * Return: false if it never was there.
+ */
+static bool fti_left_device(struct fti_data *fti, struct request *rq)
+{
+	u64 share = READ_ONCE(fti->bounds.background_share);
+	enum fasttrack_class class = fti_rq_class(rq);
+	unsigned long started = (unsigned long)rq->elv.priv[1];
+	u64 now, service;
+
+	if (!started)
+		return false;
+	rq->elv.priv[1] = NULL;
+	if (class == FASTTRACK_NEUTRAL)
+		goto out;
+
+	now = ktime_get_ns();
+	if (class == FASTTRACK_FOREGROUND) {
+		atomic64_set(&fti->foreground_last, now);
+		goto out;
+	}
+	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
+	atomic64_set(&fti->background_next,
+		     fti_background_next(now, service, share));
+out:
+	atomic_dec(&fti->in_flight[class]);
+	return true;
+}
+
+static void fti_finish_request(struct request *rq)
+{
+	struct fti_data *fti = rq->q->elevator->elevator_data;
+
+	/* Not inserted: a bypass, or merged on its way. */
+	if (!fti_has_class(rq) || !fti_left_device(fti, rq))
+		return;
+	/* Pairs with the barrier in fti_hold(). */
+	smp_mb__after_atomic();
+	if (READ_ONCE(fti->held)) {
+		WRITE_ONCE(fti->held, false);
+		blk_mq_run_hw_queues(fti->q, true);
+	}
+}
+
+static void fti_requeue_request(struct request *rq)
+{
+	if (fti_has_class(rq))
+		fti_left_device(rq->q->elevator->elevator_data, rq);
+}
+
+/* Called before a scheduler tag is taken. The foreground may take them all. */
+static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct fti_data *fti = data->q->elevator->elevator_data;
+	enum fasttrack_class class = fasttrack_opf_class(opf);
+
+	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
+	if (class == FASTTRACK_FOREGROUND ||
+	    (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&
+	     !op_is_write(opf)))
+		return;
+	data->shallow_depth = fti->shallow[class];
+}
+
+static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	struct fti_data *fti = hctx->queue->elevator->elevator_data;
+	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
+	unsigned int word = min(1U << tags->sb.shift, tags->sb.depth);
+
+	fti->shallow[FASTTRACK_BACKGROUND] =
+		fti_shallow_depth(word, fti_background_tags);
+	fti->shallow[FASTTRACK_NEUTRAL] =
+		fti_shallow_depth(word, fti_neutral_tags);
+	sbitmap_queue_min_shallow_depth(tags,
+					fti->shallow[FASTTRACK_BACKGROUND]);
+}
+
+static int fti_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	fti_depth_updated(hctx);
+	return 0;
+}
+
+static void fti_init_class(struct fti_class *class)
+{
+	for (int direction = READ; direction <= WRITE; direction++) {
+		class->sort_list[direction] = RB_ROOT;
+		INIT_LIST_HEAD(&class->fifo[direction]);
+	}
+	class->direction = WRITE;
+}
+
+static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
+{
+	struct elevator_queue *eq = elevator_alloc(q, e);
+	struct fti_data *fti;
+
+	if (!eq)
+		return -ENOMEM;
+	fti = kzalloc_node(sizeof(*fti), GFP_KERNEL, q->node);
+	if (!fti) {
+		kobject_put(&eq->kobj);
+		return -ENOMEM;
+	}
+	spin_lock_init(&fti->fti_lock);
+	INIT_LIST_HEAD(&fti->head);
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		fti_init_class(&fti->class[i]);
+	hrtimer_init(&fti->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	fti->timer.function = fti_timer;
+	fti->bounds = (struct fti_bounds){
+		.idle_window = fti_idle_window,
+		.background_expire = fti_background_expire,
+		.background_depth = fti_background_depth,
+		.background_share = fti_background_share,
+		.foreground_reserve = fti_foreground_reserve,
+	};
+	fti->q = q;
+
+	eq->elevator_data = fti;
+	q->elevator = eq;
+	/* Requests are sorted for the queue, not for a hardware queue. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_disable_default(q->disk);
+	return 0;
+}
+
+static void fti_exit_sched(struct elevator_queue *e)
+{
+	struct fti_data *fti = e->elevator_data;
+
+	hrtimer_cancel(&fti->timer);
+	WARN_ON_ONCE(!list_empty(&fti->head));
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+		WARN_ON_ONCE(fti->class[i].queued);
+		WARN_ON_ONCE(!list_empty(&fti->class[i].fifo[READ]));
+		WARN_ON_ONCE(!list_empty(&fti->class[i].fifo[WRITE]));
+		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
+	}
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);
+	wbt_enable_default(fti->q->disk);
+	kfree(fti);
+}
+
+/* Knobs. @unit is what the file's unit is in the field's; wrong input: -EINVAL. */
+static ssize_t fti_store(u64 *knob, const char *page, size_t count, u64 lowest,
+			 u64 highest, u64 unit)
+{
+	u64 value;
+
+	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
+		return -EINVAL;
+	WRITE_ONCE(*knob, value * unit);
+	return count;
+}
+
+#define FTI_KNOB(_name, _lowest, _highest, _unit)			\
+static ssize_t fti_##_name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct fti_data *fti = e->elevator_data;			\
+									\
+	return sysfs_emit(page, "%llu\n",				\
+			  div_u64(READ_ONCE(fti->bounds._name), _unit));\
+}									\
+									\
+static ssize_t fti_##_name##_store(struct elevator_queue *e,		\
+				   const char *page, size_t count)	\
+{									\
+	struct fti_data *fti = e->elevator_data;			\
+									\
+	return fti_store(&fti->bounds._name, page, count,		\
+			 _lowest, _highest, _unit);			\
+}
+
+FTI_KNOB(idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC)
+FTI_KNOB(background_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
+FTI_KNOB(background_depth, 0, BLK_MQ_MAX_DEPTH, 1)
+FTI_KNOB(background_share, 1, 100, 1)
+FTI_KNOB(foreground_reserve, 0, BLK_MQ_MAX_DEPTH, 1)
+
+#define FTI_ATTR(_file, _name) \
+	__ATTR(_file, 0644, fti_##_name##_show, fti_##_name##_store)
+
+static struct elv_fs_entry fti_attrs[] = {
+	FTI_ATTR(idle_window_us, idle_window),
+	FTI_ATTR(background_expire_ms, background_expire),
+	FTI_ATTR(background_depth, background_depth),
+	FTI_ATTR(background_share, background_share),
+	FTI_ATTR(foreground_reserve, foreground_reserve),
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int fti_state_show(void *data, struct seq_file *m)
+{
+	static const char * const names[] = {
+		[FASTTRACK_NEUTRAL]	= "neutral",
+		[FASTTRACK_BACKGROUND]	= "background",
+		[FASTTRACK_FOREGROUND]	= "foreground",
+	};
+	struct request_queue *q = data;
+	struct fti_data *fti = q->elevator->elevator_data;
+	const struct fti_bounds bounds = fti_read_bounds(fti);
+	u64 now = ktime_get_ns();
+	struct fti_state state;
+
+	spin_lock(&fti->fti_lock);
+	fti_read_state(fti, &state);
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		seq_printf(m, "%s queued %u in_flight %u oldest_us %llu\n",
+			   names[i], fti->class[i].queued, state.in_flight[i],
+			   state.oldest[i] ?
+			   div_u64(now - state.oldest[i], NSEC_PER_USEC) : 0);
+	seq_printf(m, "foreground_works %d held %d\n",
+		   fti_foreground_works(&state, &bounds, now), fti->held);
+	spin_unlock(&fti->fti_lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr fti_queue_debugfs_attrs[] = {
+	{"state", 0400, fti_state_show},
+	{},
+};
+#endif
+
+static struct elevator_type fasttrack_sched = {
+	.ops = {
+		.depth_updated		= fti_depth_updated,
+		.limit_depth		= fti_limit_depth,
+		.insert_requests	= fti_insert_requests,
+		.dispatch_request	= fti_dispatch_request,
+		.prepare_request	= fti_prepare_request,
+		.finish_request		= fti_finish_request,
+		.requeue_request	= fti_requeue_request,
+		.next_request		= elv_rb_latter_request,
+		.former_request		= elv_rb_former_request,
+		.bio_merge		= fti_bio_merge,
+		.request_merge		= fti_request_merge,
+		.requests_merged	= fti_requests_merged,
+		.request_merged		= fti_request_merged,
+		.has_work		= fti_has_work,
+		.init_sched		= fti_init_sched,
+		.exit_sched		= fti_exit_sched,
+		.init_hctx		= fti_init_hctx,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = fti_queue_debugfs_attrs,
+#endif
+	.elevator_attrs = fti_attrs,
+	.elevator_name = "fasttrack",
+	.elevator_owner = THIS_MODULE,
+};
+MODULE_ALIAS("fasttrack-iosched");
+
+static int __init fti_init(void)
+{
+	return elv_register(&fasttrack_sched);
+}
+
+static void __exit fti_exit(void)
+{
+	elv_unregister(&fasttrack_sched);
+}
+
+module_init(fti_init);
+module_exit(fti_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("FastTrack I/O dispatcher");
+
+#if IS_ENABLED(CONFIG_FASTTRACK_KUNIT_TEST)
+#include "tests/fasttrack-policy-kunit.h"
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The policy of the I/O dispatcher: pure functions of numbers. Times are in
+ * nanoseconds of CLOCK_MONOTONIC, and are arguments.
+ */
+#ifndef _BLOCK_FASTTRACK_POLICY_H
+#define _BLOCK_FASTTRACK_POLICY_H
+
+#include <linux/fasttrack_class.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+/* No class may send a request now. */
+#define FTI_NONE	(-1)
+
+/**
+ * struct fti_bounds - the knobs of one queue
+ * @idle_window: the foreground still works this long after its last request:
+ *	its next one usually depends on the last
+ * @background_expire: a request that waited this long goes next, whatever
+ *	the foreground does
+ * @background_depth: background requests in the device while the foreground
+ *	works
+ * @background_share: per cent of the time that background requests may be in
+ *	the device while the foreground works
+ * @foreground_reserve: requests of the device's queue that background leaves
+ *	free even while the foreground is idle
+ */
+struct fti_bounds {
+	u64 idle_window;
+	u64 background_expire;
+	u64 background_depth;
+	u64 background_share;
+	u64 foreground_reserve;
+};
+
+/**
+ * struct fti_state - what the decision depends on
+ * @oldest: arrival of the oldest queued request by class, 0 for none
+ * @in_flight: requests in the device, by class
+ * @foreground_seen: a foreground request has ever been sent
+ * @foreground_last: arrival or end of the last foreground request
+ * @background_next: background's share of the device is used up until then
+ * @device_depth: requests that the device takes at a time
+ */
+struct fti_state {
+	u64 oldest[FASTTRACK_NR_CLASSES];
+	unsigned int in_flight[FASTTRACK_NR_CLASSES];
+	bool foreground_seen;
+	u64 foreground_last;
+	u64 background_next;
+	unsigned int device_depth;
+};
+
+/**
+ * struct fti_choice - the decision
+ * @class: enum fasttrack_class whose turn it is, or FTI_NONE
+ * @expired: it is sent because it waited for background_expire
+ * @hold: background waits, and nobody else does
+ * @wake: with @hold, when to decide again; 0: when a request leaves the device
+ */
+struct fti_choice {
+	int class;
+	bool expired;
+	bool hold;
+	u64 wake;
+};
+
+/* Does the foreground work at @now? */
+static inline bool fti_foreground_works(const struct fti_state *state,
+					const struct fti_bounds *bounds,
+					u64 now)
+{
+	if (state->oldest[FASTTRACK_FOREGROUND] ||
+	    state->in_flight[FASTTRACK_FOREGROUND])
+		return true;
+	return state->foreground_seen &&
+	       now < state->foreground_last + bounds->idle_window;
+}
+
+/* How many background requests may be in the device; at least 1 when idle. */
+static inline u64 fti_background_limit(const struct fti_state *state,
+				       const struct fti_bounds *bounds,
+				       bool works)
+{
+	if (works)
+		return bounds->background_depth;
+	if (state->device_depth <= bounds->foreground_reserve)
+		return 1;
+	return state->device_depth - bounds->foreground_reserve;
+}
+
+/*
+ * When background's next request may go after one that was in the device for
+ * @service: so that @share per cent of the time are its own.
+ */
+static inline u64 fti_background_next(u64 now, u64 service, u64 share)
+{
+	return now + div64_u64(service * (100 - share), share);
+}
+
+static inline bool fti_expired(const struct fti_state *state,
+			       const struct fti_bounds *bounds,
+			       enum fasttrack_class class, u64 now)
+{
+	return state->oldest[class] &&
+	       now >= state->oldest[class] + bounds->background_expire;
+}
+
+/*
+ * When a held background request can go at the earliest, if no request leaves
+ * the device before; 0 if only that can help. Later than @now, because what
+ * it waits for was not there at @now.
+ */
+static inline u64 fti_wake(const struct fti_state *state,
+			   const struct fti_bounds *bounds)
+{
+	u64 in_flight = state->in_flight[FASTTRACK_BACKGROUND];
+	u64 wake = U64_MAX;
+
+	if (!state->in_flight[FASTTRACK_FOREGROUND])
+		wake = state->foreground_last + bounds->idle_window;
+	if (in_flight < bounds->background_depth)
+		wake = min(wake, state->background_next);
+	if (in_flight < max(bounds->background_depth, 1ULL))
+		wake = min(wake, state->oldest[FASTTRACK_BACKGROUND] +
+				 bounds->background_expire);
+	return wake == U64_MAX ? 0 : wake;
+}
+
+/**
+ * fti_choose - whose turn is it?
+ * @state: what is queued and in flight
+ * @bounds: knobs
+ * @now: the time
+ *
+ * Foreground, then neutral, then background within its limit. A request of the
+ * last two that has waited for the bound goes first, one at a time, so that
+ * nobody starves.
+ */
+static inline struct fti_choice fti_choose(const struct fti_state *state,
+					   const struct fti_bounds *bounds,
+					   u64 now)
+{
+	bool works = fti_foreground_works(state, bounds, now);
+	u64 limit = fti_background_limit(state, bounds, works);
+	unsigned int in_flight = state->in_flight[FASTTRACK_BACKGROUND];
+	struct fti_choice choice = { .class = FTI_NONE };
+
+	if (fti_expired(state, bounds, FASTTRACK_NEUTRAL, now) &&
+	    state->oldest[FASTTRACK_FOREGROUND]) {
+		choice.class = FASTTRACK_NEUTRAL;
+		choice.expired = true;
+	} else if (works &&
+		   fti_expired(state, bounds, FASTTRACK_BACKGROUND, now) &&
+		   in_flight < max(limit, 1ULL)) {
+		choice.class = FASTTRACK_BACKGROUND;
+		choice.expired = true;
+	} else if (state->oldest[FASTTRACK_FOREGROUND]) {
+		choice.class = FASTTRACK_FOREGROUND;
+	} else if (state->oldest[FASTTRACK_NEUTRAL]) {
+		choice.class = FASTTRACK_NEUTRAL;
+	} else if (state->oldest[FASTTRACK_BACKGROUND]) {
+		if (in_flight < limit &&
+		    (!works || now >= state->background_next))
+			choice.class = FASTTRACK_BACKGROUND;
+		else
+			choice.hold = true;
+	}
+	if (choice.hold && works)
+		choice.wake = fti_wake(state, bounds);
+	return choice;
+}
+
+/*
+ * Tags of a word of @word_bits that a class other than foreground may take, so
+ * that some are always left; at least one.
+ */
+static inline unsigned int fti_shallow_depth(unsigned int word_bits,
+					     unsigned int percent)
+{
+	return max(word_bits * percent / 100, 1U);
+}
+
+#endif /* _BLOCK_FASTTRACK_POLICY_H */

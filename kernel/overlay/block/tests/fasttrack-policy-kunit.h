@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* KUnit tests of the dispatcher's policy, included by fasttrack-iosched.c. */
+#include <kunit/test.h>
+
+/* An arbitrary time, far enough from 0 to subtract from. */
+#define FTI_NOW	(100 * NSEC_PER_SEC)
+
+static const struct fti_bounds fti_test_bounds = {
+	.idle_window = fti_idle_window,
+	.background_expire = fti_background_expire,
+	.background_depth = fti_background_depth,
+	.background_share = fti_background_share,
+	.foreground_reserve = fti_foreground_reserve,
+};
+
+static struct fti_state fti_test_state(void)
+{
+	return (struct fti_state){ .device_depth = 32 };
+}
+
+static void fti_test_foreground_first(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		state.oldest[i] = FTI_NOW - i - 1;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_FALSE(test, choice.expired);
+
+	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+
+	state.oldest[FASTTRACK_NEUTRAL] = 0;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+
+	state.oldest[FASTTRACK_BACKGROUND] = 0;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_FALSE(test, choice.hold);
+}
+
+static void fti_test_idle_window(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+
+	/* A boot time below the window is no activity. */
+	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds, 1));
+
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds,
+				FTI_NOW + bounds->idle_window - 1));
+	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds,
+				 FTI_NOW + bounds->idle_window));
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds,
+				FTI_NOW + NSEC_PER_SEC));
+}
+
+static void fti_test_background_depth(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
+	state.in_flight[FASTTRACK_BACKGROUND] = bounds->background_depth;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, FTI_NOW + bounds->idle_window);
+
+	/* Idle: up to the reserve, then until one leaves the device. */
+	state.foreground_seen = false;
+	state.in_flight[FASTTRACK_BACKGROUND] =
+		state.device_depth - bounds->foreground_reserve - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.in_flight[FASTTRACK_BACKGROUND]++;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, 0);
+}
+
+static void fti_test_background_share(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	const u64 service = 5 * NSEC_PER_MSEC;
+	struct fti_choice choice;
+	u64 next;
+
+	next = fti_background_next(FTI_NOW, service, 50);
+	KUNIT_EXPECT_EQ(test, next, FTI_NOW + service);
+	KUNIT_EXPECT_EQ(test, fti_background_next(FTI_NOW, service, 100),
+			FTI_NOW);
+	KUNIT_EXPECT_GT(test, fti_background_next(FTI_NOW, service, 10), next);
+
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW;
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	state.background_next = next;
+	choice = fti_choose(&state, bounds, next - 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_EQ(test, choice.wake, next);
+	choice = fti_choose(&state, bounds, next);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+}
+
+static void fti_test_no_starvation(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_bounds none = *bounds;
+	struct fti_choice choice;
+
+	/* Even where background may have nothing in the device. */
+	none.background_depth = 0;
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - 1;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - none.background_expire;
+	choice = fti_choose(&state, &none, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_TRUE(test, choice.expired);
+
+	/* One at a time. */
+	state.in_flight[FASTTRACK_BACKGROUND] = 1;
+	choice = fti_choose(&state, &none, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_TRUE(test, choice.expired);
+}
+
+/*
+ * Whatever is queued: somebody goes, or a hold has an end. That end is never
+ * now, or the timer would spin.
+ */
+static void fti_test_progress(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	const u64 overdue = FTI_NOW - bounds->background_expire;
+
+	for (unsigned int bits = 1; bits < 512; bits++) {
+		struct fti_state state = fti_test_state();
+		struct fti_choice choice;
+		bool in_device = false;
+
+		for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+			state.oldest[i] = bits & BIT(i) ? FTI_NOW - i : 0;
+			state.in_flight[i] = !!(bits & BIT(i + 3));
+			in_device |= state.in_flight[i];
+		}
+		state.foreground_seen = bits & BIT(6);
+		state.foreground_last = FTI_NOW - 1;
+		state.background_next = bits & BIT(7) ? FTI_NOW + 1 : 0;
+		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
+			state.oldest[FASTTRACK_BACKGROUND] = overdue;
+		choice = fti_choose(&state, bounds, FTI_NOW);
+		if (!(bits & 7)) {
+			KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+			continue;
+		}
+		if (choice.class != FTI_NONE) {
+			KUNIT_EXPECT_NE(test, state.oldest[choice.class], 0);
+			continue;
+		}
+		KUNIT_EXPECT_TRUE(test, choice.hold);
+		if (choice.wake)
+			KUNIT_EXPECT_GT(test, choice.wake, FTI_NOW);
+		else
+			KUNIT_EXPECT_TRUE(test, in_device);
+	}
+}
+
+static void fti_test_tags(struct kunit *test)
+{
+	for (unsigned int word = 2; word <= BITS_PER_LONG; word *= 2) {
+		unsigned int background =
+			fti_shallow_depth(word, fti_background_tags);
+		unsigned int neutral =
+			fti_shallow_depth(word, fti_neutral_tags);
+
+		KUNIT_EXPECT_GE(test, background, 1);
+		KUNIT_EXPECT_LE(test, background, neutral);
+		KUNIT_EXPECT_LT(test, neutral, word);
+	}
+	KUNIT_EXPECT_EQ(test, fti_shallow_depth(1, fti_background_tags), 1);
+}
+
+static struct kunit_case fti_test_cases[] = {
+	KUNIT_CASE(fti_test_foreground_first),
+	KUNIT_CASE(fti_test_idle_window),
+	KUNIT_CASE(fti_test_background_depth),
+	KUNIT_CASE(fti_test_background_share),
+	KUNIT_CASE(fti_test_no_starvation),
+	KUNIT_CASE(fti_test_progress),
+	KUNIT_CASE(fti_test_tags),
+	{}
+};
+
+static struct kunit_suite fti_test_suite = {
+	.name = "fasttrack_dispatcher",
+	.test_cases = fti_test_cases,
+};
+
+kunit_test_suite(fti_test_suite);
