@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mflash: the volatile write cache.
+ *
+ * A write is acknowledged once its data are here. A page stays until its
+ * program has ended, so what is here is exactly what a power cut loses. Pages
+ * are written out as soon as they fill a program unit; a part of a unit waits
+ * for a flush, a FUA write, a full cache or an idle device.
+ *
+ * Order of write-out is the policy's: under foreground, foreground pages come
+ * first, also when the foreground's flush has to wait for everybody's pages.
+ * Those others then count as foreground writes on the dies.
+ */
+#include <linux/hash.h>
+#include <linux/kernel.h>
+
+#include "mflash.h"
+
+/**
+ * mflash_cache_pages - size of the cache
+ * @m: the model, with its layout
+ *
+ * Return: pages; at least two units, or the dies would wait for the link.
+ */
+u32 mflash_cache_pages(const struct mflash_model *m)
+{
+	return max(m->phone->cache_kib >> (MFLASH_PAGE_SHIFT - 10),
+		   2 * mflash_unit_slots(m, false));
+}
+
+/**
+ * mflash_cache_init - an empty cache
+ * @m: the model
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int mflash_cache_init(struct mflash_model *m)
+{
+	struct mflash_cache *c = &m->cache;
+	struct mflash_entry *e;
+	u32 i;
+
+	INIT_LIST_HEAD(&c->free);
+	INIT_LIST_HEAD(&c->arrival);
+	INIT_LIST_HEAD(&c->flushes);
+	for (i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		INIT_LIST_HEAD(&c->dirty[i]);
+	e = mflash_scratch(&m->store, c->nr * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	for (i = 0; i < c->nr; i++)
+		list_add_tail(&e[i].order, &c->free);
+	c->nr_free = c->nr;
+	return 0;
+}
+
+static struct hlist_head *bucket(struct mflash_cache *c, u32 lpn)
+{
+	return &c->hash[hash_32(lpn, MFLASH_HASH_BITS)];
+}
+
+/**
+ * mflash_cache_find - newest cached content of a page
+ * @m: the model
+ * @lpn: logical page
+ *
+ * Return: the entry, or NULL.
+ */
+struct mflash_entry *mflash_cache_find(struct mflash_model *m, u32 lpn)
+{
+	struct mflash_entry *e;
+
+	hlist_for_each_entry(e, bucket(&m->cache, lpn), hash)
+		if (e->lpn == lpn && !e->trimmed)
+			return e;
+	return NULL;
+}
+
+static void entry_free(struct mflash_cache *c, struct mflash_entry *e)
+{
+	hlist_del(&e->hash);
+	list_move_tail(&e->order, &c->free);
+	c->nr_free++;
+}
+
+static void waiter_done(struct mflash_model *m, struct mflash_entry *e)
+{
+	struct mflash_cmd *cmd = e->waiter;
+
+	e->waiter = NULL;
+	m->cache.nr_waiters -= !!cmd;
+	/* a command with a target is completed by mflash_cache_settle() */
+	if (cmd && !--cmd->pending && cmd->sent == cmd->pages && !cmd->target)
+		mflash_cmd_done(m, cmd);
+}
+
+static void entry_merge(struct mflash_model *m, struct mflash_entry *e, struct mflash_cmd *cmd)
+{
+	struct mflash_cache *c = &m->cache;
+
+	mflash_slot_put(&m->store, e->desc.slot);
+	c->nr_free++;
+	mflash_count(m, cache_merged, 1);
+	if (mflash_rank(MFLASH_FOREGROUND, cmd->class, true) <
+	    mflash_rank(MFLASH_FOREGROUND, e->class, true)) {
+		e->class = cmd->class;
+		list_move_tail(&e->dirty, &c->dirty[e->class]);
+	}
+}
+
+static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class)
+{
+	struct mflash_cache *c = &m->cache;
+	struct mflash_entry *e = list_first_entry(&c->free, struct mflash_entry, order);
+
+	list_move_tail(&e->order, &c->arrival);
+	list_add_tail(&e->dirty, &c->dirty[class]);
+	hlist_add_head(&e->hash, bucket(c, lpn));
+	e->lpn = lpn;
+	e->src = MFLASH_NONE;
+	e->class = class;
+	e->programming = false;
+	e->trimmed = false;
+	e->waiter = NULL;
+	e->seq = ++m->seq;
+	e->since = m->now;
+	c->nr_dirty++;
+	return e;
+}
+
+static void entry_wait(struct mflash_cache *c, struct mflash_entry *e, struct mflash_cmd *cmd)
+{
+	if (e->waiter) {
+		cmd->target = max(cmd->target, e->seq);
+		return;
+	}
+	e->waiter = cmd;
+	cmd->pending++;
+	c->fua_dirty++;
+	c->nr_waiters++;
+}
+
+/**
+ * mflash_cache_write - data of a write crossed the link
+ * @m: the model
+ * @cmd: the write; @cmd->sent is advanced
+ * @pages: how many pages; room for them was taken from @m->cache.nr_free
+ */
+void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages)
+{
+	struct mflash_cache *c = &m->cache;
+	struct mflash_entry *e;
+	u32 lpn;
+
+	for (; pages; pages--, cmd->sent++) {
+		lpn = cmd->lpn + cmd->sent;
+		e = mflash_cache_find(m, lpn);
+		if (e && !e->programming)
+			entry_merge(m, e, cmd);
+		else
+			e = entry_new(m, lpn, cmd->class);
+		e->desc = cmd->desc[cmd->sent];
+		if (cmd->fua)
+			entry_wait(c, e, cmd);
+	}
+	if (cmd->sent < cmd->pages)
+		return;
+	if (cmd->target)
+		list_add_tail(&cmd->done, &c->flushes);
+	else if (!cmd->pending)
+		mflash_cmd_done(m, cmd);
+}
+
+/**
+ * mflash_cache_flush - a flush left the firmware
+ * @m: the model
+ * @cmd: the flush; it covers every write that was acknowledged
+ */
+void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd)
+{
+	struct mflash_cache *c = &m->cache;
+
+	cmd->target = m->seq;
+	if (cmd->class == FASTTRACK_FOREGROUND)
+		c->fg_flush_seq = m->seq;
+	list_add_tail(&cmd->done, &c->flushes);
+	mflash_kick_all_dies(m);
+	mflash_cache_settle(m);
+}
+
+/**
+ * mflash_cache_settle - complete the flushes that have nothing left to wait for
+ * @m: the model
+ */
+void mflash_cache_settle(struct mflash_model *m)
+{
+	struct mflash_cache *c = &m->cache;
+	struct mflash_entry *oldest = list_first_entry_or_null(&c->arrival, struct mflash_entry,
+							       order);
+	struct mflash_cmd *cmd, *tmp;
+
+	list_for_each_entry_safe(cmd, tmp, &c->flushes, done) {
+		if (cmd->pending || (oldest && oldest->seq <= cmd->target))
+			continue;
+		list_del_init(&cmd->done);
+		mflash_cmd_done(m, cmd);
+	}
+}
+
+static void entry_clean(struct mflash_cache *c, struct mflash_entry *e)
+{
+	list_del_init(&e->dirty);
+	c->nr_dirty--;
+	if (e->waiter)
+		c->fua_dirty--;
+}
+
+static void entry_trim(struct mflash_model *m, struct mflash_entry *e)
+{
+	if (e->programming) {
+		e->trimmed = true;
+		mflash_ftl_trim_record(m, e->lpn);
+		return;
+	}
+	entry_clean(&m->cache, e);
+	mflash_slot_put(&m->store, e->desc.slot);
+	waiter_done(m, e);
+	entry_free(&m->cache, e);
+	m->kick_links = ~0UL;
+}
+
+/**
+ * mflash_cache_trim - forget cached pages
+ * @m: the model
+ * @lpn: first logical page
+ * @pages: how many
+ */
+void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
+{
+	struct mflash_entry *e, *tmp;
+
+	list_for_each_entry_safe(e, tmp, &m->cache.arrival, order)
+		if (e->lpn - lpn < pages)
+			entry_trim(m, e);
+	mflash_cache_settle(m);
+}
+
+static struct mflash_entry *next_dirty(struct mflash_model *m)
+{
+	struct mflash_entry *e, *best = NULL;
+	unsigned int rank, best_rank = 0;
+	u32 i;
+
+	for (i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+		e = list_first_entry_or_null(&m->cache.dirty[i], struct mflash_entry, dirty);
+		if (!e)
+			continue;
+		rank = mflash_rank(m->sched.policy, e->class, true);
+		if (!best || rank < best_rank || (rank == best_rank && e->seq < best->seq)) {
+			best = e;
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+/**
+ * mflash_cache_candidates - the page to be written out next
+ * @m: the model
+ * @c: filled in when there is one
+ *
+ * Return: 1 when a program should be begun, else 0.
+ */
+int mflash_cache_candidates(struct mflash_model *m, struct mflash_candidate *c)
+{
+	struct mflash_cache *cache = &m->cache;
+	struct mflash_entry *e;
+
+	if (!cache->nr_dirty || mflash_map_full(m))
+		return 0;
+	if (cache->nr_dirty < mflash_ftl_unit(m, mflash_ftl_host_stream(m)) &&
+	    list_empty(&cache->flushes) && !cache->fua_dirty && cache->nr_free && !m->idle)
+		return 0;
+	e = next_dirty(m);
+	*c = (struct mflash_candidate) {
+		.seq = e->seq, .since = e->since, .class = e->class, .write = true,
+	};
+	if (e->seq <= cache->fg_flush_seq)
+		c->class = FASTTRACK_FOREGROUND;
+	return 1;
+}
+
+/**
+ * mflash_cache_take - begin the program of the pages that are next
+ * @m: the model
+ * @e: filled with them
+ * @max: most of them
+ *
+ * Return: how many.
+ */
+u32 mflash_cache_take(struct mflash_model *m, struct mflash_entry **e, u32 max)
+{
+	struct mflash_cache *c = &m->cache;
+	u32 n;
+
+	for (n = 0; n < max && c->nr_dirty; n++) {
+		e[n] = next_dirty(m);
+		entry_clean(c, e[n]);
+		e[n]->programming = true;
+		e[n]->version = ++m->store.super->seq;
+		mflash_map_dirty(m, e[n]->lpn, e[n]->class);
+	}
+	return n;
+}
+
+/**
+ * mflash_cache_end - a page is durable
+ * @m: the model
+ * @e: its entry; free afterwards
+ */
+void mflash_cache_end(struct mflash_model *m, struct mflash_entry *e)
+{
+	waiter_done(m, e);
+	entry_free(&m->cache, e);
+	m->kick_links = ~0UL;
+}
+
+#ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST
+#include "tests/cache-kunit.h"
+#endif

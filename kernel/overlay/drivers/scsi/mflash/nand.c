@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mflash: dies and channels.
+ *
+ * A die does one thing at a time: an array read, whose data then leave over
+ * the channel while the die keeps them; a program, whose data come over the
+ * channel first; or an erase. Planes work in step, so they are one unit.
+ *
+ * Reads, erases and map programs are bound to a die and wait in its queue.
+ * Programs of the cache and of copies are bound late: a die that is free asks
+ * for the next unit, which keeps the policy's order up to the last moment and
+ * spreads writes over whatever is free.
+ *
+ * A program or erase of somebody else is suspended for a foreground read
+ * (policy foreground only); the suspended die serves foreground reads, then
+ * goes on.
+ */
+#include <linux/kernel.h>
+
+#include "mflash.h"
+
+#include <trace/events/mflash.h>
+
+#define FG_READS	(2 * FASTTRACK_FOREGROUND)	/* index into mflash_queue.heads */
+
+/**
+ * mflash_nand_init - all dies and channels idle
+ * @m: the model
+ */
+void mflash_nand_init(struct mflash_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < MFLASH_DIES_MAX; i++) {
+		mflash_queue_init(&m->dies[i].queue);
+		m->dies[i].prog.type = MFLASH_OP_PROG;
+		m->dies[i].prog.die = i;
+	}
+	for (i = 0; i < MFLASH_CHANNELS_MAX; i++)
+		mflash_queue_init(&m->channels[i].queue);
+}
+
+/**
+ * mflash_die_add - queue an operation on its die
+ * @m: the model
+ * @op: the operation
+ */
+void mflash_die_add(struct mflash_model *m, struct mflash_op *op)
+{
+	mflash_queue_add(&m->dies[op->die].queue, &op->q);
+	m->kick_dies |= BIT(op->die);
+}
+
+static void channel_add(struct mflash_model *m, struct mflash_op *op)
+{
+	u32 channel = op->die % m->phone->channels;
+
+	mflash_queue_add(&m->channels[channel].queue, &op->q);
+	m->kick_channels |= BIT(channel);
+}
+
+static void die_wait(struct mflash_model *m, u32 die, enum mflash_die_state state, u64 ns)
+{
+	m->dies[die].state = state;
+	m->next[MFLASH_EV_DIE(die)] = m->now + ns;
+	/* a foreground read may be waiting to suspend what begins here */
+	if (state == MFLASH_DIE_BUSY)
+		m->kick_dies |= BIT(die);
+}
+
+static void die_free(struct mflash_model *m, u32 die)
+{
+	m->dies[die].op = NULL;
+	m->dies[die].state = m->dies[die].array ? MFLASH_DIE_SUSPENDED : MFLASH_DIE_IDLE;
+	m->kick_dies |= BIT(die);
+}
+
+static u64 array_ns(struct mflash_model *m, struct mflash_op *op)
+{
+	const struct mflash_phone *p = m->phone;
+
+	switch (op->type) {
+	case MFLASH_OP_ERASE:
+		return p->t_erase_ns;
+	case MFLASH_OP_MAP_PROG:
+		return p->t_prog_slc_ns;
+	default:
+		return mflash_block_slc(m, m->dies[op->die].ppn / m->ftl.block_slots) ?
+		       p->t_prog_slc_ns : p->t_prog_ns;
+	}
+}
+
+static void array_begin(struct mflash_model *m, struct mflash_op *op)
+{
+	struct mflash_die *die = &m->dies[op->die];
+
+	die->array = op;
+	die->suspended = 0;
+	die->op = NULL;
+	die_wait(m, op->die, MFLASH_DIE_BUSY, array_ns(m, op));
+}
+
+static void program_begin(struct mflash_model *m, u32 d, enum mflash_stream stream, u8 class)
+{
+	struct mflash_die *die = &m->dies[d];
+	struct mflash_op *op = &die->prog;
+
+	die->copies = stream == MFLASH_COPY;
+	die->slots = mflash_ftl_unit(m, stream);
+	die->nr = die->copies ? mflash_gc_take(m, die->entries, die->slots) :
+				mflash_cache_take(m, die->entries, die->slots);
+	die->ppn = mflash_ftl_alloc(m, stream, d);
+	mflash_count(m, programmed_pages, die->nr);
+	mflash_count(m, padded_pages, die->slots - die->nr);
+	if (mflash_block_slc(m, die->ppn / m->ftl.block_slots))
+		mflash_count(m, nand_programs_slc, 1);
+	else
+		mflash_count(m, nand_programs, 1);
+	if (stream == MFLASH_BUFFER)
+		mflash_count(m, slc_pages, die->nr);
+	else if (stream == MFLASH_DIRECT)
+		mflash_count(m, direct_pages, die->nr);
+	op->pages = die->nr;
+	op->q.c = (struct mflash_candidate) {
+		.seq = ++m->seq, .since = m->now, .class = class, .write = true,
+	};
+	die->op = op;
+	die->state = MFLASH_DIE_IN;
+	/* in turn: a block's rows would else run out on the first dies first */
+	m->next_die = (d + 1) % m->phone->dies;
+	channel_add(m, op);
+}
+
+static void op_begin(struct mflash_model *m, struct mflash_op *op)
+{
+	struct mflash_die *die = &m->dies[op->die];
+
+	mflash_queue_del(&die->queue, &op->q);
+	die->op = op;
+	switch (op->type) {
+	case MFLASH_OP_ERASE:
+		mflash_count(m, nand_erases, 1);
+		array_begin(m, op);
+		break;
+	case MFLASH_OP_MAP_PROG:
+		die->state = MFLASH_DIE_IN;
+		channel_add(m, op);
+		break;
+	default:
+		mflash_count(m, nand_reads, 1);
+		die_wait(m, op->die, MFLASH_DIE_SENSE, m->phone->t_read_ns);
+		break;
+	}
+}
+
+static struct mflash_op *foreground_read(struct mflash_die *die)
+{
+	struct mflash_qnode *n = list_first_entry_or_null(&die->queue.heads[FG_READS],
+							  struct mflash_qnode, link);
+
+	return n ? container_of(n, struct mflash_op, q) : NULL;
+}
+
+static void die_suspend(struct mflash_model *m, u32 d)
+{
+	struct mflash_die *die = &m->dies[d];
+	struct mflash_op *array = die->array;
+	u64 left = m->next[MFLASH_EV_DIE(d)] - m->now;
+	bool erase = array->type == MFLASH_OP_ERASE;
+	u64 cost = erase ? m->phone->t_susp_erase_ns : m->phone->t_susp_prog_ns;
+
+	if (!foreground_read(die) ||
+	    !mflash_may_suspend(&m->sched, FASTTRACK_FOREGROUND, array->q.c.class,
+				left, cost, die->suspended))
+		return;
+	if (!die->suspended)
+		die->held = m->now;
+	if (!mflash_may_hold(&m->sched, m->now - die->held))
+		return;
+	die->suspended++;
+	die->array_left = left;
+	if (erase)
+		mflash_count(m, suspensions_erase, 1);
+	else
+		mflash_count(m, suspensions_program, 1);
+	trace_mflash_suspend(d, erase, left, die->suspended);
+	die_wait(m, d, MFLASH_DIE_SUSPENDING, cost);
+}
+
+static void die_resume(struct mflash_model *m, u32 d)
+{
+	struct mflash_die *die = &m->dies[d];
+	struct mflash_op *op = foreground_read(die);
+
+	if (op && mflash_may_hold(&m->sched, m->now - die->held)) {
+		op_begin(m, op);
+		return;
+	}
+	mflash_count(m, resumes, 1);
+	trace_mflash_resume(d, die->array->type == MFLASH_OP_ERASE, die->array_left,
+			    die->suspended);
+	die_wait(m, d, MFLASH_DIE_BUSY, die->array_left + m->phone->t_resume_ns);
+}
+
+static void die_next(struct mflash_model *m, u32 d)
+{
+	struct mflash_candidate c[3];
+	struct mflash_die *die = &m->dies[d];
+	enum mflash_stream stream = mflash_ftl_host_stream(m);
+	struct mflash_qnode *node;
+	int n = 0, host = -1, copy = -1, best;
+
+	node = mflash_queue_pick(&die->queue, &m->sched, m->now, false);
+	if (node)
+		c[n++] = node->c;
+	if (mflash_ftl_room(m, stream, d) && mflash_cache_candidates(m, &c[n]))
+		host = n++;
+	if (mflash_gc_candidate(m, &c[n]) && mflash_ftl_room(m, MFLASH_COPY, d))
+		copy = n++;
+	if (!n)
+		return;
+	best = mflash_pick(&m->sched, c, n, m->now, &die->forced);
+	if (best == host)
+		program_begin(m, d, stream, c[best].class);
+	else if (best == copy)
+		program_begin(m, d, MFLASH_COPY, c[best].class);
+	else
+		op_begin(m, container_of(node, struct mflash_op, q));
+}
+
+/**
+ * mflash_die_kick - begin what a die can begin now
+ * @m: the model
+ * @die: which
+ */
+void mflash_die_kick(struct mflash_model *m, u32 die)
+{
+	switch (m->dies[die].state) {
+	case MFLASH_DIE_IDLE:
+		die_next(m, die);
+		break;
+	case MFLASH_DIE_BUSY:
+		die_suspend(m, die);
+		break;
+	case MFLASH_DIE_SUSPENDED:
+		die_resume(m, die);
+		break;
+	default:
+		break;
+	}
+}
+
+static void program_end(struct mflash_model *m, struct mflash_die *die)
+{
+	u32 i;
+
+	for (i = 0; i < die->nr; i++) {
+		mflash_ftl_commit(m, die->entries[i], die->ppn + i);
+		if (die->copies)
+			mflash_gc_program_end(m, die->entries[i]);
+		else
+			mflash_cache_end(m, die->entries[i]);
+	}
+	die->nr = 0;
+	mflash_ftl_program_end(m, die->ppn);
+	if (!die->copies)
+		mflash_cache_settle(m);
+	m->kick_gc = true;
+}
+
+static void array_end(struct mflash_model *m, u32 d)
+{
+	struct mflash_die *die = &m->dies[d];
+	struct mflash_op *op = die->array;
+
+	die->array = NULL;
+	switch (op->type) {
+	case MFLASH_OP_ERASE:
+		mflash_gc_erase_end(m, op);
+		break;
+	case MFLASH_OP_MAP_PROG:
+		mflash_map_written(m);
+		mflash_op_put(m, op);
+		break;
+	default:
+		program_end(m, die);
+		break;
+	}
+	die_free(m, d);
+}
+
+/**
+ * mflash_die_event - a die's event is due
+ * @m: the model
+ * @die: which
+ */
+void mflash_die_event(struct mflash_model *m, u32 die)
+{
+	struct mflash_die *d = &m->dies[die];
+
+	switch (d->state) {
+	case MFLASH_DIE_SENSE:
+		d->state = MFLASH_DIE_OUT;
+		channel_add(m, d->op);
+		break;
+	case MFLASH_DIE_BUSY:
+		array_end(m, die);
+		break;
+	case MFLASH_DIE_SUSPENDING:
+		d->state = MFLASH_DIE_SUSPENDED;
+		m->kick_dies |= BIT(die);
+		break;
+	default:
+		WARN_ONCE(1, "mflash: event of die %u in state %d\n", die, d->state);
+		break;
+	}
+}
+
+/**
+ * mflash_channel_kick - begin the next transfer of a channel
+ * @m: the model
+ * @channel: which
+ */
+void mflash_channel_kick(struct mflash_model *m, u32 channel)
+{
+	struct mflash_channel *ch = &m->channels[channel];
+	struct mflash_qnode *n;
+
+	if (ch->op)
+		return;
+	n = mflash_queue_pick(&ch->queue, &m->sched, m->now, false);
+	if (!n)
+		return;
+	mflash_queue_del(&ch->queue, n);
+	ch->op = container_of(n, struct mflash_op, q);
+	m->next[MFLASH_EV_CHANNEL(channel)] =
+		m->now + mflash_transfer_ns(ch->op->pages, m->phone->channel_mbps);
+}
+
+/**
+ * mflash_channel_event - a channel's transfer is over
+ * @m: the model
+ * @channel: which
+ */
+void mflash_channel_event(struct mflash_model *m, u32 channel)
+{
+	struct mflash_op *op = m->channels[channel].op;
+
+	m->channels[channel].op = NULL;
+	m->kick_channels |= BIT(channel);
+	switch (op->type) {
+	case MFLASH_OP_PROG:
+	case MFLASH_OP_MAP_PROG:
+		array_begin(m, op);
+		return;
+	case MFLASH_OP_READ:
+		mflash_read_ready(m, op);
+		break;
+	case MFLASH_OP_GC_READ:
+		mflash_gc_read_end(m, op);
+		break;
+	default:
+		if (op->cmd)
+			mflash_map_ready(m, op->cmd);
+		else
+			mflash_map_written(m);
+		break;
+	}
+	die_free(m, op->die);
+	if (op->type == MFLASH_OP_MAP_READ || op->type == MFLASH_OP_GC_READ)
+		mflash_op_put(m, op);
+}
+
+#ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST
+#include "tests/nand-kunit.h"
+#endif

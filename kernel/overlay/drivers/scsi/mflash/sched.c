@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mflash: the order in the device's queues.
+ *
+ * Every queue (commands before the firmware, dies, channels, the link, the
+ * write-out of the cache) asks mflash_pick(), so that one order holds in all
+ * of them. mflash_rank() gives a policy's order, arrival breaks ties.
+ *
+ * Neutral stands between foreground and background: system services and
+ * kernel threads often work for whoever is in front, but nobody said so.
+ *
+ * Nothing starves: what waited longer than wait_max_ns is served out of
+ * order, oldest first, but only one thing in wait_max_ns / 8, so that a long
+ * queue of overdue background work does not turn the order into arrival order.
+ * A program may wait that long before it begins, and once more suspended.
+ */
+#include <linux/kernel.h>
+
+#include "mflash.h"
+
+#define MFLASH_FORCED_SHARE	8	/* overdue work is served this often in wait_max_ns */
+
+const char * const mflash_policy_names[MFLASH_NR_POLICIES] = {
+	[MFLASH_FIFO]		= "fifo",
+	[MFLASH_READ_FIRST]	= "read-first",
+	[MFLASH_FOREGROUND]	= "foreground",
+};
+
+static unsigned int class_rank(u8 class)
+{
+	switch (class) {
+	case FASTTRACK_FOREGROUND:
+		return 0;
+	case FASTTRACK_NEUTRAL:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
+/**
+ * mflash_rank - place in the order of a policy; lower is served first
+ * @policy: the policy
+ * @class: whose it is
+ * @write: it writes
+ *
+ * Return: 0 to 5.
+ */
+unsigned int mflash_rank(enum mflash_policy policy, u8 class, bool write)
+{
+	switch (policy) {
+	case MFLASH_FOREGROUND:
+		return 2 * class_rank(class) + write;
+	case MFLASH_READ_FIRST:
+		return write;
+	default:
+		return 0;
+	}
+}
+
+static bool before(const struct mflash_sched *sched, const struct mflash_candidate *a,
+		   const struct mflash_candidate *b)
+{
+	unsigned int ra = mflash_rank(sched->policy, a->class, a->write);
+	unsigned int rb = mflash_rank(sched->policy, b->class, b->write);
+
+	return ra != rb ? ra < rb : a->seq < b->seq;
+}
+
+/**
+ * mflash_pick - which candidate is served next
+ * @sched: the knobs
+ * @c: candidates
+ * @n: how many
+ * @now: time, ns
+ * @forced: when the queue last served something overdue out of order; updated
+ *
+ * Return: index of the candidate, -1 if @n is 0.
+ */
+int mflash_pick(const struct mflash_sched *sched, const struct mflash_candidate *c,
+		int n, u64 now, u64 *forced)
+{
+	int best = -1, oldest = -1;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (best < 0 || before(sched, &c[i], &c[best]))
+			best = i;
+		if (oldest < 0 || c[i].since < c[oldest].since)
+			oldest = i;
+	}
+	if (best == oldest || !sched->wait_max_ns)
+		return best;
+	if (now < c[oldest].since + sched->wait_max_ns ||
+	    now < *forced + sched->wait_max_ns / MFLASH_FORCED_SHARE)
+		return best;
+	*forced = now;
+	return oldest;
+}
+
+/**
+ * mflash_may_suspend - is a running program or erase suspended for a read
+ * @sched: the knobs
+ * @reader: class of the read
+ * @running: class of the program or erase
+ * @left_ns: what it still needs
+ * @cost_ns: time until the die would be free for the read
+ * @suspended: how often it was suspended already
+ *
+ * Return: true only under the policy foreground, for a read of the foreground
+ * and somebody else's operation, when that is quicker than to wait.
+ */
+bool mflash_may_suspend(const struct mflash_sched *sched, u8 reader, u8 running,
+			u64 left_ns, u64 cost_ns, u32 suspended)
+{
+	return sched->policy == MFLASH_FOREGROUND &&
+	       reader == FASTTRACK_FOREGROUND && running != FASTTRACK_FOREGROUND &&
+	       left_ns > cost_ns && suspended < sched->suspend_max;
+}
+
+/**
+ * mflash_may_hold - does a suspended operation stay suspended for one more read
+ * @sched: the knobs
+ * @held_ns: time since its first suspension
+ *
+ * Return: false once it waited for as long as anything may, so that reads that
+ * never stop do not hold it for ever.
+ */
+bool mflash_may_hold(const struct mflash_sched *sched, u64 held_ns)
+{
+	return !sched->wait_max_ns || held_ns < sched->wait_max_ns;
+}
+
+/**
+ * mflash_queue_init - make an empty queue
+ * @q: the queue
+ */
+void mflash_queue_init(struct mflash_queue *q)
+{
+	int i;
+
+	for (i = 0; i < MFLASH_HEADS; i++)
+		INIT_LIST_HEAD(&q->heads[i]);
+	q->forced = 0;
+	q->used = 0;
+	q->count = 0;
+}
+
+static int head_index(const struct mflash_qnode *n)
+{
+	return 2 * n->c.class + n->c.write;
+}
+
+/**
+ * mflash_queue_add - put a node behind those of its class and direction
+ * @q: the queue
+ * @n: the node
+ */
+void mflash_queue_add(struct mflash_queue *q, struct mflash_qnode *n)
+{
+	int i = head_index(n);
+
+	list_add_tail(&n->link, &q->heads[i]);
+	q->used |= BIT(i);
+	q->count++;
+}
+
+/**
+ * mflash_queue_return - put a node back before those of its class and direction
+ * @q: the queue
+ * @n: the node
+ */
+void mflash_queue_return(struct mflash_queue *q, struct mflash_qnode *n)
+{
+	int i = head_index(n);
+
+	list_add(&n->link, &q->heads[i]);
+	q->used |= BIT(i);
+	q->count++;
+}
+
+/**
+ * mflash_queue_del - take a node out
+ * @q: the queue
+ * @n: the node
+ */
+void mflash_queue_del(struct mflash_queue *q, struct mflash_qnode *n)
+{
+	int i = head_index(n);
+
+	list_del_init(&n->link);
+	if (list_empty(&q->heads[i]))
+		q->used &= ~BIT(i);
+	q->count--;
+}
+
+/**
+ * mflash_queue_pick - the node to serve next; it stays in the queue
+ * @q: the queue
+ * @sched: the knobs
+ * @now: time, ns
+ * @no_writes: pass over writes
+ *
+ * Return: the node, or NULL.
+ */
+struct mflash_qnode *mflash_queue_pick(struct mflash_queue *q, const struct mflash_sched *sched,
+				       u64 now, bool no_writes)
+{
+	struct mflash_candidate c[MFLASH_HEADS];
+	struct mflash_qnode *node[MFLASH_HEADS];
+	unsigned long used = q->used;
+	unsigned int i;
+	int n = 0;
+
+	for_each_set_bit(i, &used, MFLASH_HEADS) {
+		if (no_writes && (i & 1))
+			continue;
+		node[n] = list_first_entry(&q->heads[i], struct mflash_qnode, link);
+		c[n] = node[n]->c;
+		n++;
+	}
+	if (!n)
+		return NULL;
+	return node[n == 1 ? 0 : mflash_pick(sched, c, n, now, &q->forced)];
+}
+
+#ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST
+#include "tests/sched-kunit.h"
+#endif

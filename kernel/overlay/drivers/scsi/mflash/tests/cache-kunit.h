@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* mflash_cache: acknowledgment, durability, order of write-out, back-pressure. */
+#include "model-kunit.h"
+
+static void cache_ack_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+
+	KUNIT_EXPECT_LT(test, kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 5, 1, 7),
+			d->phone.t_prog_ns);
+	KUNIT_EXPECT_EQ(test, d->m.ftl.map[5], 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 7);
+	KUNIT_EXPECT_GE(test, kunit_flush(test, d), d->phone.t_prog_ns);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[5], 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 7);
+	KUNIT_EXPECT_LT(test, kunit_flush(test, d), d->phone.t_prog_ns);
+}
+
+static void cache_fua_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 1, 1, 6);
+	d->cmds[0].fua = true;
+	KUNIT_EXPECT_GE(test, kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 5, 2, 7),
+			d->phone.t_prog_ns);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[5], 0);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[6], 0);
+}
+
+static void cache_merge_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 5, 1, 7);
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 5, 1, 8);
+	KUNIT_EXPECT_EQ(test, d->m.stats[MFLASH_STAT_cache_merged], 1);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 8);
+	kunit_flush(test, d);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 8);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+}
+
+static void cache_idle_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 5, 1, 7);
+	mflash_advance(&d->m, d->m.now + d->m.idle_ns / 2);
+	KUNIT_EXPECT_EQ(test, d->m.ftl.map[5], 0);
+	mflash_advance(&d->m, d->m.now + d->m.idle_ns + 2 * d->phone.t_prog_ns);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[5], 0);
+	KUNIT_EXPECT_EQ(test, mflash_next_event(&d->m), U64_MAX);
+}
+
+static void cache_pressure_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+	u32 pages = 4 * d->m.cache.nr;
+	struct mflash_cmd *cmd[2];
+	u32 lpn;
+
+	for (lpn = 0; lpn < pages; lpn += 32) {
+		cmd[0] = kunit_submit(d, 0, MFLASH_WRITE, FASTTRACK_NEUTRAL, lpn, 16, lpn);
+		cmd[1] = kunit_submit(d, 1, MFLASH_WRITE, FASTTRACK_NEUTRAL, lpn + 16, 16, lpn);
+		kunit_wait(test, d, cmd[0]);
+		kunit_wait(test, d, cmd[1]);
+	}
+	KUNIT_EXPECT_GT(test, d->m.stats[MFLASH_STAT_cache_full], 0);
+	kunit_flush(test, d);
+	for (lpn = 0; lpn < pages; lpn++)
+		KUNIT_EXPECT_EQ(test, kunit_word(d, lpn), lpn / 32 * 32);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+}
+
+/* the foreground's flush waits for all, but its own pages go first */
+static void cache_order(struct kunit *test, enum mflash_policy policy, bool foreground_first)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct mflash_cmd *flush;
+	struct kunit_dev *d;
+
+	phone.dies = 1;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = policy;
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0, 12, 1);
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 100, 4, 2);
+	flush = kunit_submit(d, 0, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
+	while (!d->m.ftl.map[100] && !d->m.ftl.map[8])
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	KUNIT_EXPECT_EQ(test, !!d->m.ftl.map[100], foreground_first);
+	KUNIT_EXPECT_FALSE(test, kunit_is_done(d, flush));
+	kunit_wait(test, d, flush);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[100], 0);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[11], 0);
+}
+
+static void cache_order_test(struct kunit *test)
+{
+	cache_order(test, MFLASH_FIFO, false);
+	cache_order(test, MFLASH_READ_FIRST, false);
+	cache_order(test, MFLASH_FOREGROUND, true);
+}
+
+static void cache_trim_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 0, 7, 9);
+	kunit_do(test, d, MFLASH_UNMAP, FASTTRACK_NEUTRAL, 0, 6, 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 0), 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 6), 9);
+	kunit_flush(test, d);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 0), 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 6), 9);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+	kunit_check_books(test, d);
+}
+
+static struct kunit_case cache_cases[] = {
+	KUNIT_CASE(cache_ack_test),
+	KUNIT_CASE(cache_fua_test),
+	KUNIT_CASE(cache_merge_test),
+	KUNIT_CASE(cache_idle_test),
+	KUNIT_CASE(cache_pressure_test),
+	KUNIT_CASE(cache_order_test),
+	KUNIT_CASE(cache_trim_test),
+	{}
+};
+
+static struct kunit_suite cache_suite = {
+	.name = "mflash_cache",
+	.test_cases = cache_cases,
+};
+
+kunit_test_suite(cache_suite);
