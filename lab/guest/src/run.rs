@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! PID 1 while the apps run: starts them, touches, waits for the foreground, ends the rest.
+
+use crate::exec;
+use crate::init::say;
+use crate::job::{ns, Job, Mode, Role, Setting};
+use crate::outcome::{KernelState, Outcome};
+use crate::player::{self, Cast};
+use crate::prepare;
+use crate::stats::{self, Shared};
+use crate::sys;
+use crate::trace::Trace;
+use crate::watchdog;
+use serde_json::{json, Value};
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// How long a killed app may take to die, ns of virtual time.
+const DEATH_NS: u64 = 60_000_000_000;
+/// How long a background command may take to end after SIGTERM, ns of virtual time.
+const TERM_NS: u64 = 5_000_000_000;
+
+/// A started app.
+struct Child {
+    pid: libc::pid_t,
+    status: Option<i32>,
+    ended_ns: u64,
+    ended_by_us: bool,
+    io: [u64; 2],
+}
+
+struct Director<'a> {
+    job: &'a Job,
+    shared: &'a Shared,
+    casts: Vec<Cast<'a>>,
+    children: Vec<Child>,
+    signal: OwnedFd,
+    bell: OwnedFd,
+    timer: OwnedFd,
+    outcome: Outcome,
+}
+
+/// Writes settings in their order; the first failure is told.
+fn write_settings(settings: &[Setting]) -> Result<(), String> {
+    settings.iter().try_for_each(|setting| {
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&setting.path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, setting.value.as_bytes()))
+            .map_err(|error| {
+                let number = error.raw_os_error().unwrap_or(0);
+                format!(
+                    "setting {} to {:?}: {error}, errno {number}",
+                    setting.path, setting.value
+                )
+            })
+    })
+}
+
+/// Makes the run's directories and groups, and writes the policy's settings.
+pub fn set_up(job: &Job) -> Result<(), String> {
+    prepare::mount_phone(job)?;
+    for app in &job.apps {
+        exec::make_group(&app.name).map_err(|error| format!("cgroup of {}: {error}", app.name))?;
+    }
+    if let Some(name) = &job.files_from {
+        let front = job.apps.iter().find(|app| app.role == Role::Foreground);
+        if let Some(app) = front {
+            let from = Path::new(exec::RUN).join(name);
+            let to = crate::place::app_dir(Path::new(crate::place::DATA), &app.name);
+            exec::copy_tree(&from, &to, app.uid)?;
+        }
+    }
+    write_settings(&job.settings)
+}
+
+/// Plays the apps of a job (modes play and exec).
+pub fn play(job: &Job) -> Outcome {
+    let outcome = || -> Result<Outcome, String> {
+        set_up(job)?;
+        let traces = load_traces(job)?;
+        let slots = job.apps.iter().zip(&traces).map(|(app, trace)| {
+            1 + trace
+                .as_ref()
+                .map_or(app.threads.len(), |t| t.threads.len())
+        });
+        let shared = Shared::new(slots.sum()).map_err(|error| format!("shared memory: {error}"))?;
+        let mut director = Director::new(job, &shared, &traces)?;
+        director.start()?;
+        if let Err(error) = director.direct() {
+            director.outcome.errors.push(error);
+        }
+        director.end();
+        Ok(director.outcome)
+    };
+    outcome().unwrap_or_else(Outcome::failed)
+}
+
+fn load_traces(job: &Job) -> Result<Vec<Option<Trace>>, String> {
+    let load = |name: &String| Trace::load(&Path::new(exec::RUN).join(name));
+    job.apps
+        .iter()
+        .map(|app| app.trace.as_ref().map(load).transpose())
+        .collect()
+}
+
+fn drop_caches() -> Result<(), String> {
+    prepare::sync()?;
+    fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("dropping caches: {error}"))
+}
+
+impl<'a> Director<'a> {
+    fn new(
+        job: &'a Job,
+        shared: &'a Shared,
+        traces: &'a [Option<Trace>],
+    ) -> Result<Director<'a>, String> {
+        let say = |error| format!("event descriptors: {error}");
+        let (signal, bell) = (
+            sys::child_signalfd().map_err(say)?,
+            sys::eventfd().map_err(say)?,
+        );
+        sys::set_timer_slack(sys::EXACT_NS).map_err(say)?;
+        let mut casts: Vec<Cast> = Vec::new();
+        for (app, trace) in job.apps.iter().zip(traces) {
+            casts.push(Cast {
+                job,
+                app,
+                trace: trace.as_ref(),
+                shared,
+                slot: casts.last().map_or(0, |cast| cast.slots().end),
+                bell: bell.as_raw_fd(),
+            });
+        }
+        Ok(Director {
+            job,
+            shared,
+            casts,
+            children: Vec::new(),
+            signal,
+            bell,
+            timer: sys::timerfd().map_err(say)?,
+            outcome: Outcome::default(),
+        })
+    }
+
+    /// Forks the apps, waits until each is its user, and lets them go with cold caches.
+    fn start(&mut self) -> Result<(), String> {
+        for cast in &self.casts {
+            let fork =
+                sys::fork().map_err(|error| format!("fork of {}: {error}", cast.app.name))?;
+            let Some(pid) = fork else {
+                player::live(*cast);
+            };
+            self.children.push(Child {
+                pid,
+                status: None,
+                ended_ns: 0,
+                ended_by_us: false,
+                io: [0; 2],
+            });
+        }
+        let ready = &self.shared.header().ready;
+        loop {
+            let count = ready.load(std::sync::atomic::Ordering::Relaxed);
+            if count as usize >= self.casts.len() {
+                break;
+            }
+            sys::futex_wait(ready, count);
+        }
+        drop_caches()?;
+        self.shared.go();
+        let limit = self.shared.start() + ns(self.job.limit_s);
+        watchdog::set_deadline(limit + watchdog::MARGIN_NS);
+        Ok(())
+    }
+
+    /// From the start of the apps to the end of the foreground's.
+    fn direct(&mut self) -> Result<(), String> {
+        let (touch_at, limit_at) = (ns(self.job.touch_s), ns(self.job.limit_s));
+        loop {
+            let now = self.shared.now();
+            self.reap(now);
+            if self.shared.touch_ns().is_none() && now >= touch_at {
+                self.touch(now)?;
+                continue;
+            }
+            if let Some(end) = self.ended(limit_at, now) {
+                self.outcome.end_ns = Some(end);
+                return Ok(());
+            }
+            if now >= limit_at {
+                self.dump();
+                return Err(format!(
+                    "the foreground has not ended after {} s of virtual time (limit_s): {}",
+                    self.job.limit_s,
+                    self.where_foreground_is(now)
+                ));
+            }
+            let next = match self.shared.touch_ns() {
+                None => touch_at.min(limit_at),
+                Some(_) => limit_at,
+            };
+            self.wait(next);
+        }
+    }
+
+    /// Sleeps until something happens or the run's clock shows `until`.
+    fn wait(&self, until: u64) {
+        sys::timerfd_set(self.timer.as_raw_fd(), self.shared.start() + until);
+        let fds = [&self.signal, &self.bell, &self.timer].map(OwnedFd::as_raw_fd);
+        sys::wait_readable(&fds);
+        fds.iter().for_each(|&fd| sys::drain(fd));
+    }
+
+    fn touch(&mut self, now: u64) -> Result<(), String> {
+        self.outcome.touch_ns = Some(now);
+        self.shared.set_touch(now);
+        let written = write_settings(&self.job.foreground);
+        self.shared.release_touch();
+        written
+    }
+
+    fn in_front(&self) -> impl Iterator<Item = (&Cast<'a>, &Child)> {
+        let pairs = self.casts.iter().zip(&self.children);
+        pairs.filter(|(cast, _)| cast.app.role == Role::Foreground)
+    }
+
+    /// When the run ended, if it has: every foreground app has; without one, all apps have or the
+    /// limit has come.
+    fn ended(&self, limit_at: u64, now: u64) -> Option<u64> {
+        self.shared.touch_ns()?;
+        if self.in_front().next().is_none() {
+            let all = self.children.iter().all(|child| child.status.is_some());
+            return (all || now >= limit_at).then_some(now);
+        }
+        let mut last = 0;
+        for (cast, child) in self.in_front() {
+            last = last.max(self.finished(cast, child)?);
+        }
+        Some(last)
+    }
+
+    fn finished(&self, cast: &Cast, child: &Child) -> Option<u64> {
+        stats::finished_ns(self.shared, cast.slots()).or(child.status.map(|_| child.ended_ns))
+    }
+
+    fn where_foreground_is(&self, now: u64) -> String {
+        let waits: Vec<String> = self
+            .in_front()
+            .filter(|(cast, child)| self.finished(cast, child).is_none())
+            .map(|(cast, _)| {
+                let stats = stats::collect(self.shared, cast.slots(), now, false);
+                let call = stats.in_call.unwrap_or_else(|| "no call".to_string());
+                format!("{} is in {call}", cast.app.name)
+            })
+            .collect();
+        waits.join(", ")
+    }
+
+    /// Notes who has ended.
+    fn reap(&mut self, now: u64) {
+        while let Some(pid) = sys::peek_ended() {
+            let io = process_io(pid);
+            let Some((pid, status)) = sys::reap() else {
+                return;
+            };
+            if let Some(child) = self.children.iter_mut().find(|child| child.pid == pid) {
+                child.status = Some(status);
+                child.ended_ns = now.max(1);
+                child.io = io;
+            }
+        }
+    }
+
+    /// Takes the result, then ends all apps.
+    fn end(&mut self) {
+        let now = self.outcome.end_ns.unwrap_or_else(|| self.shared.now());
+        self.outcome.kernel = KernelState::read();
+        for child in &mut self.children {
+            child.ended_by_us = child.status.is_none();
+        }
+        let seen: Vec<stats::AppStats> = self
+            .casts
+            .iter()
+            .map(|cast| stats::collect(self.shared, cast.slots(), now, cast.trace.is_some()))
+            .collect();
+        self.end_apps();
+        for (index, stats) in seen.into_iter().enumerate() {
+            let value = self.app_result(index, stats);
+            self.outcome.apps.push(value);
+        }
+        if self.job.mode == Mode::Exec {
+            self.outcome.exec = self.exec_result();
+        }
+    }
+
+    fn end_apps(&mut self) {
+        let gone = |director: &Director, commands: bool| {
+            let mut pairs = director.casts.iter().zip(&director.children);
+            pairs.all(|(cast, child)| {
+                child.status.is_some() || (commands && cast.app.argv.is_empty())
+            })
+        };
+        for (cast, child) in self.casts.iter().zip(&self.children) {
+            if child.status.is_none() && !cast.app.argv.is_empty() {
+                sys::kill_group(child.pid, libc::SIGTERM);
+            }
+        }
+        self.wait_until(TERM_NS, |director| gone(director, true));
+        for (cast, child) in self.casts.iter().zip(&self.children) {
+            // A finished foreground app is on its way out by itself.
+            if stats::finished_ns(self.shared, cast.slots()).is_none() {
+                sys::kill_group(child.pid, libc::SIGKILL);
+            }
+        }
+        if !self.wait_until(DEATH_NS, |director| gone(director, false)) {
+            self.dump();
+            let stuck: Vec<&str> = self
+                .casts
+                .iter()
+                .zip(&self.children)
+                .filter(|(_, child)| child.status.is_none())
+                .map(|(cast, _)| cast.app.name.as_str())
+                .collect();
+            let stuck = stuck.join(", ");
+            self.outcome
+                .errors
+                .push(format!("killed, but does not die: {stuck}"));
+        }
+    }
+
+    fn wait_until(&mut self, limit_ns: u64, done: impl Fn(&Director) -> bool) -> bool {
+        let deadline = self.shared.now() + limit_ns;
+        loop {
+            let now = self.shared.now();
+            self.reap(now);
+            if done(self) {
+                return true;
+            }
+            if now >= deadline {
+                return false;
+            }
+            self.wait(deadline);
+        }
+    }
+
+    fn app_result(&mut self, index: usize, stats: stats::AppStats) -> Value {
+        let (cast, child) = (&self.casts[index], &self.children[index]);
+        let app = cast.app;
+        let finished = self.finished(cast, child).filter(|_| {
+            !child.ended_by_us || stats::finished_ns(self.shared, cast.slots()).is_some()
+        });
+        let code = finished.and(child.status).map(exit_code);
+        let mut error = stats.error;
+        if error.is_none() && app.argv.is_empty() && !child.ended_by_us {
+            error = child
+                .status
+                .and_then(|status| death(status, &stats.in_call));
+        }
+        let mut value = json!({
+            "name": app.name,
+            "uid": app.uid,
+            "role": app.role.name(),
+            "exit_code": code,
+        });
+        for (key, number) in stats.values {
+            value[key] = number;
+        }
+        if !app.argv.is_empty() {
+            value["bytes_read"] = child.io[0].into();
+            value["bytes_written"] = child.io[1].into();
+        }
+        value["finished_ns"] = finished.into();
+        value["error"] = error.clone().into();
+        if stats.verify_errors > 0 {
+            let pages = stats.verify_errors;
+            let what = format!("{}: {pages} pages or rows read back wrong", app.name);
+            self.outcome.errors.push(what);
+        }
+        // A background that broke off measures nothing either; only a command may fail as it likes.
+        if let Some(error) = error {
+            self.outcome.errors.push(format!("{}: {error}", app.name));
+        }
+        value
+    }
+
+    fn exec_result(&self) -> Option<Value> {
+        let (_, child) = self
+            .in_front()
+            .find(|(cast, _)| !cast.app.argv.is_empty())?;
+        let status = child.status.filter(|_| !child.ended_by_us)?;
+        let touch = self.outcome.touch_ns?;
+        Some(json!({
+            "exit_code": exit_code(status),
+            "response_ns": child.ended_ns.saturating_sub(touch),
+        }))
+    }
+
+    fn dump(&self) {
+        let alive = self.casts.iter().zip(&self.children);
+        for (cast, child) in alive.filter(|(_, child)| child.status.is_none()) {
+            say(&format!("{} is process {}", cast.app.name, child.pid));
+        }
+        watchdog::dump_all();
+    }
+}
+
+/// Bytes that a process and its reaped children read from and wrote to storage, where the kernel
+/// counts them.
+fn process_io(pid: libc::pid_t) -> [u64; 2] {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    ["read_bytes: ", "write_bytes: "].map(|name| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.parse().ok())
+            .unwrap_or(0)
+    })
+}
+
+/// A wait status as a shell shows it.
+fn exit_code(status: i32) -> i32 {
+    if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    }
+}
+
+/// Why a player is gone that gave no reason.
+fn death(status: i32, call: &Option<String>) -> Option<String> {
+    let place = call.as_deref().unwrap_or("no call");
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        return Some(format!("killed by signal {signal} in {place}"));
+    }
+    let code = libc::WEXITSTATUS(status);
+    (code != 0).then(|| format!("ended with status {code} in {place}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_read_as_in_a_shell() {
+        assert_eq!(exit_code(3 << 8), 3);
+        assert_eq!(exit_code(libc::SIGKILL), 137);
+    }
+
+    #[test]
+    fn a_silent_death_is_told() {
+        assert_eq!(death(0, &None), None);
+        let bus = death(libc::SIGBUS, &Some("mmap lib.so".into()));
+        assert_eq!(bus.as_deref(), Some("killed by signal 7 in mmap lib.so"));
+    }
+
+    #[test]
+    fn a_failed_setting_says_all() {
+        let setting = Setting {
+            path: "/nonexistent/knob".into(),
+            value: "1".into(),
+        };
+        let error = write_settings(&[setting]).expect_err("no such file");
+        for part in ["/nonexistent/knob", "\"1\"", "errno 2"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Ends a guest that is stuck, in virtual time, and shows where it is.
+//!
+//! A thread of PID 1 that only sleeps. While the apps run, PID 1 minds `limit_s` itself; the
+//! watchdog is for what it cannot mind: a mkfs, a sync or an unmount that never returns.
+
+use crate::init::{power_off_now, say};
+use crate::outcome::Outcome;
+use crate::sys;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What PID 1 gets beyond `limit_s` to end the apps and unmount, ns of virtual time.
+pub const MARGIN_NS: u64 = 300_000_000_000;
+
+static DEADLINE: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Moves the deadline: CLOCK_MONOTONIC, ns.
+pub fn set_deadline(ns: u64) {
+    DEADLINE.store(ns, Relaxed);
+}
+
+/// Starts the watchdog with a deadline.
+pub fn start(deadline: u64) -> std::io::Result<()> {
+    set_deadline(deadline);
+    std::thread::Builder::new()
+        .name("watchdog".to_string())
+        .spawn(watch)
+        .map(drop)
+}
+
+fn watch() {
+    loop {
+        let deadline = DEADLINE.load(Relaxed);
+        if sys::monotonic_ns() >= deadline {
+            bite();
+        }
+        sys::sleep_until_ns(deadline);
+    }
+}
+
+fn bite() -> ! {
+    let error = "the guest is stuck outside its apps (mkfs, sync or unmount); see its log";
+    say(error);
+    dump_all();
+    // A result that is there tells what happened before; this is worse.
+    if let Err(error) = Outcome::failed(error.to_string()).write() {
+        say(&format!("cannot write result.json: {error}"));
+    }
+    power_off_now()
+}
+
+/// Prints where each thread of a process is.
+pub fn dump_process(pid: libc::pid_t) {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let read = |name: &str| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let id = task.file_name();
+        let stat = read("stat");
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.get(..1));
+        say(&format!(
+            "task {} ({}) state {} syscall {}",
+            id.to_string_lossy(),
+            read("comm").trim(),
+            state.unwrap_or("?"),
+            Some(read("syscall").trim())
+                .filter(|text| !text.is_empty())
+                .unwrap_or("?"),
+        ));
+        read("stack").lines().for_each(say);
+    }
+}
+
+/// Prints where every task is, and has the kernel print the blocked ones.
+///
+/// Not by sysrq-t: it faults in User-Mode Linux.
+pub fn dump_all() {
+    let mut pids: Vec<libc::pid_t> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    pids.into_iter().for_each(dump_process);
+    if let Err(error) = fs::write("/proc/sysrq-trigger", "w") {
+        say(&format!("sysrq w: {error}"));
+    }
+}
