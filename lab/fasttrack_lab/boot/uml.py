@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""User-Mode Linux in virtual time, with everything pinned that the host could leak into a run.
+
+Two runs of one guest are equal to the nanosecond when the program break (ADDR_NO_RANDOMIZE), the environment,
+the command line, the random generator, the start of time and the console's input are equal. The guest therefore
+knows its run directory by the name /proc/self/cwd/. alone, whatever directory that is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fasttrack_lab import process
+from fasttrack_lab.boot.base import BootSpec, Outcome
+
+RUN_DIR = "/proc/self/cwd/."
+START_NS = 1_700_000_000_000_000_000
+"""Where virtual time begins, in ns since 1970."""
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "TMPDIR": "/proc/self/cwd"}
+
+
+class Uml:
+    """Boots a kernel built for ARCH=um."""
+
+    name = "uml"
+
+    def run_path(self, name: str) -> str:
+        """The path of a file of the run directory, as kernel parameters name it."""
+        return f"{RUN_DIR}/{name}"
+
+    def command_line(self, spec: BootSpec) -> list[str]:
+        """The kernel's parameters."""
+        console = ["con0=fd:0,fd:1"] if spec.interactive else ["con0=null,fd:1"]
+        return [
+            f"mem={spec.memory_mib}M",
+            "root=/dev/root",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "ro",
+            f"init={spec.init}",
+            "time-travel=inf-cpu",
+            f"time-travel-start={START_NS}",
+            "norandmaps",
+            "oops=panic",
+            *console,
+            "con=null",
+            f"uml_dir={RUN_DIR}/",
+            "umid=guest",
+            f"lab_seed={spec.seed}",
+            *(f"{name}={value}" for name, value in spec.params.items()),
+        ]
+
+    def boot(self, spec: BootSpec) -> Outcome:
+        """Boot and wait; the console is kept in console.log of the run directory."""
+        kernel = spec.run_dir / "linux"
+        if not kernel.exists():
+            # The kernel's own path is on its stack: the same short name for all.
+            kernel.symlink_to(spec.kernel)
+        argv = ["setarch", os.uname().machine, "-R", "./linux", *self.command_line(spec)]
+        log = spec.run_dir / "console.log"
+        begin = time.monotonic()
+        if spec.interactive:
+            return self._interactive(spec, argv, begin)
+        with log.open("wb") as handle:
+            child = process.start(argv, cwd=spec.run_dir, env=ENVIRONMENT, stdout=handle)
+            ended = process.finish(child, spec.limit_s)
+        console = log.read_text(errors="replace")
+        return Outcome(ended.status, console, time.monotonic() - begin, ended.timed_out)
+
+    def _interactive(self, spec: BootSpec, argv: list[str], begin: float) -> Outcome:
+        # In this process's own group, or the terminal would stop it when it reads.
+        with (spec.run_dir / "console.log").open("wb") as handle:
+            env = ENVIRONMENT | {"TERM": os.environ.get("TERM", "linux")}
+            stdout = None if sys.stdout.isatty() else handle
+            child = subprocess.Popen([*process.LEASH, *argv], cwd=spec.run_dir, env=env, stdout=stdout)
+            status = child.wait()
+        return Outcome(status, "", time.monotonic() - begin, False)
+
+
+def kernel_release(console: str) -> str:
+    """The version that a console log shows, or an empty string."""
+    for line in console.splitlines():
+        _, found, rest = line.partition("Linux version ")
+        if found:
+            return rest.split(" ", 1)[0]
+    return ""
+
+
+def init_is_reachable(path: Path) -> bool:
+    """Whether the guest can start PATH: its root is the host's, but /dev and the like are covered before init."""
+    return not any(path.is_relative_to(covered) for covered in ("/dev", "/proc", "/sys"))

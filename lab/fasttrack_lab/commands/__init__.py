@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands, one module each, imported when they are used: plots and tables are slow to import."""
+
+COMMANDS = {
+    "build": "fasttrack_lab.commands.build:command",
+    "calibrate": "fasttrack_lab.commands.calibrate:command",
+    "clean": "fasttrack_lab.commands.clean:command",
+    "compare": "fasttrack_lab.compare:command",
+    "demo": "fasttrack_lab.commands.demo:command",
+    "exec": "fasttrack_lab.commands.exec_:command",
+    "lint-kernel": "fasttrack_lab.commands.lint_kernel:command",
+    "kunit": "fasttrack_lab.commands.kunit:command",
+    "replay": "fasttrack_lab.commands.replay:command",
+    "report": "fasttrack_lab.compare:report_command",
+    "run": "fasttrack_lab.commands.run:command",
+    "shell": "fasttrack_lab.commands.shell:command",
+    "smoke": "fasttrack_lab.commands.smoke:command",
+}
+"""Name -> module and attribute."""

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack build: the kernel and the guest program."""
+
+from __future__ import annotations
+
+import click
+
+from fasttrack_lab import guest
+from fasttrack_lab.commands import common
+from fasttrack_lab.kernel import build
+
+
+@click.command("build")
+@click.option(
+    "--target",
+    type=click.Choice(list(build.TARGETS)),
+    default="um",
+    show_default=True,
+    help="um: the lab's kernel; um-debug: with lock and memory checks; x86: for QEMU.",
+)
+@click.option("--kernel-only", is_flag=True, help="Leave the guest program out.")
+def command(target: str, kernel_only: bool) -> None:
+    """Build the kernel and the guest program, or find them in the cache; prints where they are."""
+    common.check_host()
+    kernel = build.build(target)
+    click.echo(f"kernel ({target}): {kernel.image}")
+    if not kernel_only:
+        click.echo(f"guest program: {guest.build()}")

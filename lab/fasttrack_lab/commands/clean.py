@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack clean: empty the cache."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from fasttrack_lab import ui
+from fasttrack_lab.paths import cache_root, lock
+
+BUILT = ("kernel", "kernels", "guests", "cargo", "images", "scripts", "failed", "ccache")
+DOWNLOADED = ("downloads",)
+
+
+def _held_bytes(path: Path) -> int:
+    return sum(p.lstat().st_blocks * 512 for p in path.rglob("*") if not p.is_dir())
+
+
+@click.command("clean")
+@click.option("--all", "everything", is_flag=True, help="Also what was downloaded.")
+def command(everything: bool) -> None:
+    """Remove build products, prepared phones and kept logs from the cache, and say how much room that gives back."""
+    root = cache_root()
+    with lock("kernel"), lock("guest"):
+        freed = 0
+        for name in BUILT + (DOWNLOADED if everything else ()):
+            path = root / name
+            if path.is_dir():
+                freed += _held_bytes(path)
+                shutil.rmtree(path)
+    ui.say(f"removed {freed / 1e9:.2f} GB from {root}")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What several commands share: their options, their checks, how a result is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fasttrack_lab import phone, policy, preflight, result, ui
+from fasttrack_lab.errors import LabError, UsageProblem
+from fasttrack_lab.paths import cache_root
+from fasttrack_lab.result import Result
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+phone_option: Decorator = click.option(
+    "--phone", "phone_name", default="s6", show_default=True, metavar="PHONE", help="n5, n6, s6, p1, ufs31 or ufs40."
+)
+policy_option: Decorator = click.option(
+    "--policy",
+    "policy_name",
+    default="stock",
+    show_default=True,
+    metavar="POLICY",
+    help="A file name of lab/policies: stock, none, kyber, bfq, fasttrack, ...",
+)
+background_option: Decorator = click.option(
+    "--background",
+    "background",
+    default="none",
+    show_default=True,
+    metavar="LIST",
+    help="none, or background scenarios with commas.",
+)
+seed_option: Decorator = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=1,
+    show_default=True,
+    help="Touch time, phases and think times follow from it.",
+)
+json_option: Decorator = click.option(
+    "--json",
+    "json_path",
+    metavar="PATH",
+    help="Write the result there; - is standard output, and nothing else is printed on it.",
+)
+limit_option: Decorator = click.option(
+    "--time-limit",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    help="Real seconds after which a guest counts as hung and is killed.",
+)
+
+
+def check_host() -> None:
+    """Say what the host lacks before anything is built."""
+    found = preflight.problems(cache_root())
+    if found:
+        raise LabError("; ".join(found))
+
+
+def names_of(text: str) -> list[str]:
+    """Names of a list with commas; "none" is the empty list."""
+    names = [name.strip() for name in text.split(",")]
+    if names == ["none"]:
+        return []
+    if any(not name for name in names) or "none" in names:
+        raise UsageProblem(f"the list {text!r} must be none, or names with commas")
+    return names
+
+
+def load_phone_and_policy(phone_name: str, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
+    """Both, or the error that names the valid ones."""
+    return phone.load(phone_name), policy.load(policy_name)
+
+
+def check_json_path(json_path: str | None) -> None:
+    """A result that cannot be written is said before the run, not after it."""
+    if json_path and json_path != "-":
+        parent = Path(json_path).absolute().parent
+        if not parent.is_dir():
+            raise UsageProblem(f"--json {json_path}: there is no directory {parent}")
+
+
+def write_json(json_path: str | None, data: dict[str, Any]) -> None:
+    """Write DATA where --json says."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if json_path == "-":
+        sys.stdout.write(text)
+    elif json_path:
+        target = Path(json_path)
+        partial = target.with_name(target.name + ".part")
+        partial.write_text(text)
+        partial.replace(target)
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def summary(shown: Result) -> str:
+    """A run in a few lines for a person."""
+    data = shown.to_json()
+    behind = ", ".join(data["backgrounds"]) or "none"
+    response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
+    front = data["foreground"]
+    where = f"{data['scenario']} on {data['phone']}, policy {data['policy']}"
+    lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]
+    if front:
+        lines.append(
+            f"  foreground (uid {front['uid']}): read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
+        )
+    for name, app in data["background"].items():
+        lines.append(
+            f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest pause {app['longest_pause_s']:.3f} s"
+        )
+    return "\n".join(lines)
+
+
+def finish(shown: Result, json_path: str | None) -> None:
+    """Write and show a result; a run that failed ends the command with status 1 and its log."""
+    write_json(json_path, shown.to_json())
+    if not shown.ok:
+        log = Path(shown.kept_log) if shown.kept_log else None
+        if log:
+            console = log.read_text().split("\n--- result.json", 1)[0]
+            ui.say(result.tail(console))
+        where = f"; whole log: {log}" if log else ""
+        raise LabError(f"the run failed: {shown.verdict.error}{where}")
+    if json_path != "-":
+        click.echo(summary(shown))

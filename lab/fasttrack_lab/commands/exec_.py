@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack exec: host commands as apps of the phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fasttrack_lab.commands import common
+from fasttrack_lab.errors import UsageProblem
+from fasttrack_lab.result import Labels
+from fasttrack_lab.runner import RunSpec, Tools, run
+
+FOREGROUND_UID = 10101
+BACKGROUND_UID = 10201
+LIMIT_S = 3600.0
+
+
+def command_app(name: str, uid: int, role: str, line: str) -> dict[str, Any]:
+    """An app that is a shell command line."""
+    argv = ["/bin/sh", "-c", line]
+    return {"name": name, "uid": uid, "role": role, "start_s": 0.0, "threads": [], "argv": argv, "cwd": ".", "env": {}}
+
+
+def exec_job(foreground: str, backgrounds: tuple[str, ...], warmup_s: float, limit_s: float) -> dict[str, Any]:
+    """The job of a foreground command that starts WARMUP_S after its background commands."""
+    apps = [command_app("foreground", FOREGROUND_UID, "foreground", foreground)]
+    for index, line in enumerate(backgrounds):
+        apps.append(command_app(f"background-{index + 1}", BACKGROUND_UID + index, "background", line))
+    apps[0]["start_s"] = warmup_s
+    return {"mode": "exec", "apps": apps, "files": [], "touch_s": warmup_s, "limit_s": limit_s + warmup_s}
+
+
+@click.command("exec")
+@common.phone_option
+@common.policy_option
+@click.option(
+    "--files",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory whose content is put into the foreground app's directory first.",
+)
+@click.option(
+    "--warmup",
+    type=click.FloatRange(0),
+    default=3.0,
+    show_default=True,
+    help="Virtual seconds that the backgrounds run before the foreground command starts.",
+)
+@click.option("--foreground", required=True, metavar="CMD", help="Shell command line of the app in front.")
+@click.option(
+    "--background",
+    "backgrounds",
+    multiple=True,
+    metavar="CMD",
+    help="Shell command line of a background app; may be given several times.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(0.001),
+    default=LIMIT_S,
+    show_default=True,
+    help="Virtual seconds that the foreground command may take.",
+)
+@common.seed_option
+@common.json_option
+@common.limit_option
+def command(
+    phone_name: str,
+    policy_name: str,
+    files: Path | None,
+    warmup: float,
+    foreground: str,
+    backgrounds: tuple[str, ...],
+    limit: float,
+    seed: int,
+    json_path: str | None,
+    time_limit: float,
+) -> None:
+    """Run any command of this machine as an app on the phone and time it.
+
+    Each command runs under a UID of its own in its own directory on the phone's /data. response_s is the foreground
+    command's virtual time from start to exit, exit_code its status. The backgrounds start first and are ended after it.
+    """
+    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    common.check_json_path(json_path)
+    if not foreground.strip():
+        raise UsageProblem("--foreground: the command is empty")
+    names = tuple(f"background-{index + 1}" for index in range(len(backgrounds)))
+    labels = Labels("exec", phone.name, policy.name, names, seed)
+    job = exec_job(foreground, backgrounds, warmup, limit)
+    spec = RunSpec(labels, phone, policy, job, files_from=files, limit_s=time_limit)
+    common.check_host()
+    common.finish(run(spec, Tools.of_checkout(), show_output), json_path)
+
+
+def show_output(where: Path) -> None:
+    """Pass what the foreground command printed on to standard error."""
+    for ending in ("out", "err"):
+        printed = where / f"foreground.{ending}"
+        if printed.is_file() and printed.stat().st_size:
+            click.echo(printed.read_text(errors="replace"), nl=False, err=True)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack replay: a recorded trace as the app in front."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fasttrack_lab import scenario, ui
+from fasttrack_lab.commands import common
+from fasttrack_lab.runner import Tools, run
+from fasttrack_lab.specs import spec_of
+from fasttrack_lab.traces import FORMATS
+
+
+@click.command("replay")
+@click.argument("recording", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@common.phone_option
+@common.policy_option
+@common.background_option
+@common.seed_option
+@common.json_option
+@common.limit_option
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="The recording's format; by default told by its content."
+)
+@click.option(
+    "--start",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Begin of the part to replay, seconds from the first event.",
+)
+@click.option(
+    "--length", type=click.FloatRange(0, min_open=True), help="Length of the part to replay in seconds; by default all."
+)
+def command(
+    recording: Path,
+    phone_name: str,
+    policy_name: str,
+    background: str,
+    seed: int,
+    json_path: str | None,
+    time_limit: float,
+    form: str | None,
+    start: float,
+    length: float | None,
+) -> None:
+    """Replay the recorded I/O of FILE as the app in front, with its threads and think times.
+
+    System calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text) are known. The response time is the time from the
+    touch to the end of the recording's last call.
+    """
+    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    common.check_json_path(json_path)
+    behind = [scenario.load_background(other) for other in common.names_of(background)]
+    front = scenario.from_trace(recording, form, start, length)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit)
+    if front.app.trace is not None:
+        ui.say(front.app.trace.load().stats.text())
+    common.check_host()
+    common.finish(run(spec, Tools.of_checkout()), json_path)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack run: one scenario, once."""
+
+from __future__ import annotations
+
+import click
+
+from fasttrack_lab import scenario
+from fasttrack_lab.commands import common
+from fasttrack_lab.runner import Tools, run
+from fasttrack_lab.specs import spec_of
+
+
+@click.command("run")
+@click.argument("name", metavar="SCENARIO")
+@common.phone_option
+@common.policy_option
+@common.background_option
+@common.seed_option
+@common.json_option
+@common.limit_option
+@click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
+def command(
+    name: str,
+    phone_name: str,
+    policy_name: str,
+    background: str,
+    seed: int,
+    json_path: str | None,
+    time_limit: float,
+    verify: bool,
+) -> None:
+    """Play SCENARIO once and measure its response time.
+
+    SCENARIO is a name of lab/scenarios or a path to a scenario file. The response time is virtual, from the touch to
+    the last operation, and the same for the same seed on every machine.
+    """
+    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    common.check_json_path(json_path)
+    behind = [scenario.load_background(other) for other in common.names_of(background)]
+    spec = spec_of(scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify)
+    common.check_host()
+    common.finish(run(spec, Tools.of_checkout()), json_path)

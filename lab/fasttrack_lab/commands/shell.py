@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack shell: a shell on the phone."""
+
+from __future__ import annotations
+
+import click
+
+from fasttrack_lab.commands import common
+from fasttrack_lab.result import Labels
+from fasttrack_lab.rundir import run_dir
+from fasttrack_lab.runner import RunSpec, Tools, boot_spec, fill_run_dir, need_mib, phone_image
+
+
+@click.command("shell")
+@common.phone_option
+@common.policy_option
+@common.seed_option
+def command(phone_name: str, policy_name: str, seed: int) -> None:
+    """Boot the phone and open a shell on it, with /data mounted and the policy set. Leaving the shell ends the guest.
+
+    Time is virtual: it stands still while you type, and jumps while all wait.
+    """
+    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    common.check_host()
+    tools = Tools.of_checkout()
+    job = {"mode": "shell", "apps": [], "files": [], "limit_s": 1e9}
+    spec = RunSpec(Labels("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
+    prepared = phone_image(spec, tools)
+    with run_dir(need_mib(spec, prepared)) as where:
+        fill_run_dir(spec, where, prepared)
+        tools.backend.boot(boot_spec(spec, tools, where, interactive=True))

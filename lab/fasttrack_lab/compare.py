@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`./fasttrack compare`: one scenario on phones, under policies, beside backgrounds, with seeds."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from fasttrack_lab import phone, policy, report, runner, scenario, specs, ui
+from fasttrack_lab.errors import UsageProblem
+from fasttrack_lab.paths import digest
+from fasttrack_lab.records import NONE, Cell, Record, Request, append, finished, read, write_request
+from fasttrack_lab.result import Result
+
+
+def split_list(value: str, what: str) -> tuple[str, ...]:
+    """A list with commas: no empty entry, nothing twice."""
+    names = [name.strip() for name in value.split(",")]
+    if not all(names):
+        raise UsageProblem(f"{what}: '{value}' has an empty entry; write names with commas, such as a,b")
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise UsageProblem(f"{what}: '{twice[0]}' is given twice")
+    return tuple(names)
+
+
+def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
+    """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set."""
+    sets: list[tuple[str, ...]] = []
+    for entry in split_list(value, "--backgrounds"):
+        names = () if entry == NONE else tuple(sorted(entry.split("+")))
+        if not all(names) or len(set(names)) < len(names):
+            raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+', each once")
+        if names not in sets:
+            sets.append(names)
+    return tuple(sets)
+
+
+def plan(request: Request) -> list[Cell]:
+    """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
+    seeds = range(1, request.seeds + 1)
+    baseline = [
+        Cell(request.scenario, name, report.BASELINE_POLICY, (), seed) for name in request.phones for seed in seeds
+    ]
+    rest = [
+        Cell(request.scenario, name, rule, names, seed)
+        for name in request.phones
+        for names in request.backgrounds
+        for rule in request.policies
+        for seed in seeds
+    ]
+    return list(dict.fromkeys([*baseline, *rest]))
+
+
+def spec_of(cell: Cell) -> runner.RunSpec:
+    """The run of a cell."""
+    behind = [scenario.load_background(name) for name in cell.backgrounds]
+    return specs.spec_of(
+        scenario.load(cell.scenario), behind, phone.load(cell.phone), policy.load(cell.policy), cell.seed
+    )
+
+
+def inputs_key(spec: runner.RunSpec) -> str:
+    """Hash of all that a run is made from, save the kernel: the job with its settings, the traces, the phone."""
+    job = json.dumps(runner.full_job(spec), sort_keys=True)
+    described = repr((spec.phone, spec.policy))
+    texts = [f"{name}\n{text}" for name, text in sorted(spec.traces.items())]
+    return digest([job, described, *texts])[:16]
+
+
+def run_missing(directory: Path, cells: Sequence[Cell], fresh: bool) -> list[Record]:
+    """Runs the cells that the directory has no good record of, and adds each as it ends. Returns all records."""
+    tools = runner.Tools.of_checkout()
+    kernel = tools.kernel.key
+    planned = {cell: spec_of(cell) for cell in cells}
+    keys = {cell: inputs_key(spec) + tools.guest_key[:8] for cell, spec in planned.items()}
+    done = set() if fresh else finished(read(directory))
+    missing = [cell for cell in cells if (cell, keys[cell], kernel) not in done]
+    if len(missing) < len(cells):
+        ui.say(f"{len(cells) - len(missing)} of {len(cells)} runs are in {directory} already")
+    by_spec = {id(planned[cell]): cell for cell in missing}
+
+    def keep(spec: runner.RunSpec, result: Result) -> None:
+        """Adds the record of a run that has ended."""
+        cell = by_spec[id(spec)]
+        error = None if result.ok else result.verdict.error or "failed without a reason"
+        starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
+        touch_s = float(spec.job["touch_s"])
+        append(directory, Record(cell, keys[cell], kernel, touch_s, result.to_json(), error, starts))
+
+    if missing:
+        runner.run_many([planned[cell] for cell in missing], tools, title=cells[0].scenario, on_result=keep)
+    current = {(cell, keys[cell], kernel) for cell in cells}
+    return [record for record in read(directory) if record.key in current]
+
+
+def compare(directory: Path, request: Request, fresh: bool = False) -> list[Record]:
+    """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
+    directory.mkdir(parents=True, exist_ok=True)
+    cells = plan(request)
+    write_request(directory, request)
+    records = run_missing(directory, cells, fresh)
+    report.make(directory)
+    return records
+
+
+def _check(request: Request) -> None:
+    """Refuses unknown names before anything is built."""
+    if scenario.load(request.scenario).role != "foreground":
+        names = ", ".join(scenario.available("foreground"))
+        raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
+    for name in request.phones:
+        phone.load(name)
+    for name in request.policies:
+        policy.load(name)
+    for name in dict.fromkeys(name for names in request.backgrounds for name in names):
+        scenario.load_background(name)
+
+
+def _failures(records: Iterable[Record]) -> list[str]:
+    """One line for each run that failed."""
+    return [f"failed: {record.cell.text()}: {record.error}" for record in records if record.error is not None]
+
+
+@click.command("compare")
+@click.argument("name", metavar="SCENARIO")
+@click.option("--phones", default="s6", show_default=True, help="Phones, with commas.")
+@click.option("--policies", default="stock,fasttrack", show_default=True, help="Policies, with commas.")
+@click.option(
+    "--backgrounds",
+    default="update,backup",
+    show_default=True,
+    help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together. "
+    "'none' under stock is always run: slowdown counts from it.",
+)
+@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for records and report  [default: ./results/SCENARIO]",
+)
+@click.option("--fresh", is_flag=True, help="Run again what is there already.")
+def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int, out: Path | None, fresh: bool) -> None:
+    """Compare policies: run SCENARIO on every phone, under every policy, beside every set of backgrounds.
+
+    Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
+    report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison
+    that was interrupted goes on.
+    """
+    front = scenario.load(name)
+    request = Request(
+        command=shlex.join(["./fasttrack", *sys.argv[1:]]),
+        scenario=name,
+        phones=split_list(phones, "--phones"),
+        policies=split_list(policies, "--policies"),
+        backgrounds=split_backgrounds(backgrounds),
+        seeds=seeds,
+        description=front.description,
+    )
+    _check(request)
+    directory = out or Path("results") / front.name
+    records = compare(directory, request, fresh)
+    Console().print(report.terminal_tables(report.runs(records), front.name))
+    ui.say(f"report: {directory / report.PAGE}")
+    failures = _failures(records)
+    for line in failures:
+        ui.say(line)
+    if failures:
+        sys.exit(1)
+
+
+@click.command("report")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def report_command(directory: Path) -> None:
+    """Make the CSV files and the page of a comparison's DIRECTORY again, from its raw records."""
+    frame = report.make(directory)
+    Console().print(report.terminal_tables(frame, str(directory)))
+    ui.say(f"report: {directory / report.PAGE}")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Prepared phones: formatted and filled once, then copied for every run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab import ui
+from fasttrack_lab.boot.base import Backend, BootSpec
+from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel.tree import Changes
+from fasttrack_lab.paths import cache_dir, digest, lock
+from fasttrack_lab.phone import Phone
+from fasttrack_lab.result import judge, tail
+from fasttrack_lab.rundir import copy_sparse, held_mib, run_dir
+
+STORE_MIB = 8 * 1024
+"""Room that prepared images may take; the least recently used go first."""
+
+PREPARE_SEED = 1
+PREPARE_MIB = 1024
+PREPARE_LIMIT_S = 300.0
+ROOM_MIB = 1024
+"""Room for what a run writes to its phone; a page of one repeated word takes none."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is on a phone before a run."""
+
+    phone: Phone
+    apps: tuple[tuple[str, int], ...]
+    files: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of_job(cls, phone: Phone, job: dict[str, Any]) -> Contents:
+        """The contents that a job finds."""
+        apps = tuple((app["name"], app["uid"]) for app in job["apps"])
+        return cls(phone, apps, tuple(job.get("files", [])))
+
+    def key(self, guest_key: str) -> str:
+        """Names the image: equal contents made by equal programs. The kernel's own version is left out."""
+        model = {n: d for n, d in Changes.of_checkout().overlay_files().items() if "mflash" in n and "/tests/" not in n}
+        described = json.dumps(
+            [self.phone.name, self.phone.fs, self.phone.format, self.phone.mount_options, self.apps, self.files],
+            sort_keys=True,
+        )
+        return digest([described, guest_key, *(part for name in sorted(model) for part in (name, model[name]))])[:16]
+
+    def job(self) -> dict[str, Any]:
+        """The job that makes the image."""
+        apps = [
+            {"name": name, "uid": uid, "role": "foreground", "start_s": 0, "threads": []} for name, uid in self.apps
+        ]
+        return {
+            "version": 1,
+            "mode": "prepare",
+            "seed": PREPARE_SEED,
+            "device": "/dev/sda",
+            "fs": self.phone.fs,
+            "format": self.phone.format,
+            "mount_options": self.phone.mount_options,
+            "limit_s": 36_000,
+            "settings": [],
+            "foreground": [],
+            "touch_s": 0,
+            "files": list(self.files),
+            "apps": apps,
+            "verify": False,
+        }
+
+
+def storage_params(backend: Backend, phone: Phone) -> dict[str, str]:
+    """Kernel parameters of the emulated storage."""
+    return {"mflash.phone": phone.name, "mflash.image": backend.run_path("phone.img")}
+
+
+def prepared(contents: Contents, kernel: Path, guest: Path, guest_key: str, backend: Backend) -> Path:
+    """The image with these contents, made now if it is not in the cache."""
+    key = contents.key(guest_key)
+    store = cache_dir("images")
+    final = store / f"{key}.img"
+    with lock(f"image-{key}"):
+        if not final.is_file():
+            _make(contents, kernel, guest, backend, final)
+    os.utime(final)
+    return final
+
+
+def _make(contents: Contents, kernel: Path, guest: Path, backend: Backend, final: Path) -> None:
+    ui.say(f"preparing a phone: {contents.phone.name}, {contents.phone.fs}, {len(contents.files)} files")
+    with run_dir(PREPARE_MIB + ROOM_MIB) as where:
+        (where / "job.json").write_text(json.dumps(contents.job()))
+        params = {"fasttrack_run": backend.run_path("."), **storage_params(backend, contents.phone)}
+        spec = BootSpec(kernel, guest, PREPARE_MIB, where, PREPARE_LIMIT_S, PREPARE_SEED, params)
+        outcome = backend.boot(spec)
+        written = where / "result.json"
+        verdict = judge(outcome, written.read_text() if written.is_file() else None)
+        if not verdict.ok:
+            raise LabError(f"preparing the phone failed: {verdict.error}\n{tail(outcome.console)}")
+        partial = final.with_suffix(f".{os.getpid()}.part")
+        copy_sparse(where / "phone.img", partial)
+        partial.replace(final)
+    _limit_store(final)
+
+
+def _limit_store(newest: Path) -> None:
+    images = sorted(newest.parent.glob("*.img"), key=lambda p: p.stat().st_mtime, reverse=True)
+    total = 0
+    for path in images:
+        total += held_mib(path)
+        if total > STORE_MIB and path != newest:
+            ui.say(f"removing the prepared image {path.name} ({held_mib(path)} MiB): the store holds {STORE_MIB} MiB")
+            path.unlink(missing_ok=True)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The error that a bad input file raises: one line that says what, where and what is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+from fasttrack_lab.errors import UsageProblem
+
+
+class InputError(UsageProblem):
+    """Input that the user can put right."""
+
+    def __init__(self, problem: str, path: Path | str | None = None, line: int | None = None) -> None:
+        """`line` counts from 1. `path` and `line` are put before the message as `FILE:LINE: `."""
+        self.problem = problem
+        self.path = None if path is None else Path(path)
+        self.line = line
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + problem)
+
+
+def unknown(what: str, name: str, valid: Iterable[str]) -> str:
+    """The text for a name that is not among the valid ones, with the nearest valid one if there is any."""
+    names = list(valid)
+    near = get_close_matches(name, names, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    return f"unknown {what} '{name}'{hint}; valid: {', '.join(names)}"

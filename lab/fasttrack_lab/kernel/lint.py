@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Static checks of the kernel part: checkpatch, W=1 and sparse on the files that are ours."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel import build
+from fasttrack_lab.kernel.tree import Changes
+from fasttrack_lab.paths import lock
+
+CHECKPATCH = (
+    "--strict",
+    "--no-summary",
+    "--terse",
+    "--show-types",
+    "--ignore",
+    "FILE_PATH_CHANGES,GIT_COMMIT_ID,MACRO_ARG_REUSE",
+)
+"""FILE_PATH_CHANGES asks for MAINTAINERS, which the overlay does not carry."""
+
+UML_PATCHES_IGNORE = "PARENTHESIS_ALIGNMENT"
+"""__uml_setup()'s help texts are not aligned anywhere in arch/um."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check said."""
+
+    check: str
+    lines: tuple[str, ...]
+
+
+def _checkpatch(source: Path, changes: Changes) -> Finding:
+    script = [str(source / "scripts" / "checkpatch.pl"), f"--root={source}", *CHECKPATCH]
+    found: list[str] = []
+    for patch in changes.patches:
+        extra = ["--ignore", UML_PATCHES_IGNORE] if "-um-" in patch.name else []
+        found += _lines([*script, *extra, str(patch)])
+    names = [name for name in changes.overlay_files() if name.endswith((".c", ".h"))]
+    if names:
+        found += _lines([*script, "-f", *(str(changes.overlay / name) for name in names)])
+    return Finding("checkpatch --strict", tuple(found))
+
+
+def _lines(argv: list[str]) -> list[str]:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if re.search(r"(ERROR|WARNING|CHECK):", line)]
+
+
+def objects(changes: Changes, output: Path) -> list[str]:
+    """Object files of ours that the configuration builds: those that make made."""
+    names = [str(Path(name).with_suffix(".o")) for name in changes.overlay_files() if name.endswith(".c")]
+    return [name for name in names if (output / name).is_file()]
+
+
+def _compiled(
+    name: str, target: build.Target, source: Path, output: Path, ours: list[str], flags: list[str]
+) -> Finding:
+    for one in ours:
+        (output / one).unlink(missing_ok=True)
+    argv = build.make_argv(target, source, output, *flags, *ours)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=build.make_environment())
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if re.search(r"(warning|error):", line)]
+    if done.returncode and not lines:
+        raise LabError(f"{name}: make failed:\n{done.stderr[-2000:]}")
+    return Finding(name, tuple(lines))
+
+
+def run(target_name: str = "um") -> tuple[list[Finding], list[str]]:
+    """All checks; the findings, and the checks that were skipped with their reason."""
+    target = build.TARGETS[target_name]
+    changes = Changes.of_checkout()
+    build.build(target_name)
+    findings, skipped = [], []
+    with lock("kernel"):
+        tree, output, _ = build.prepared_tree(target, changes)
+        findings.append(_checkpatch(tree.root, changes))
+        ours = objects(changes, output)
+        if not ours:
+            skipped.append("W=1 and sparse: the kernel's build directory has no object of ours; run ./fasttrack build")
+            return findings, skipped
+        findings.append(_compiled("W=1", target, tree.root, output, ours, ["W=1"]))
+        if shutil.which("sparse"):
+            findings.append(_compiled("sparse", target, tree.root, output, ours, ["C=2"]))
+        else:
+            skipped.append("sparse: not installed (apt-get install sparse)")
+    return findings, skipped

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where things are: the checkout, and the cache of everything that is made from it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LAB = CHECKOUT / "lab"
+KERNEL = CHECKOUT / "kernel"
+GUEST = LAB / "guest"
+PHONES = LAB / "phones"
+POLICIES = LAB / "policies"
+SCENARIOS = LAB / "scenarios"
+
+
+def cache_root() -> Path:
+    """The cache directory: $FASTTRACK_CACHE, else $XDG_CACHE_HOME/fasttrack, else ~/.cache/fasttrack."""
+    own = os.environ.get("FASTTRACK_CACHE")
+    if own:
+        return Path(own).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "fasttrack"
+
+
+def cache_dir(*parts: str) -> Path:
+    """A directory of the cache, made if it is not there."""
+    path = cache_root().joinpath(*parts)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Hold the cache's lock NAME, so that two processes do not make the same thing at once."""
+    path = cache_dir("locks") / name
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def digest(parts: Iterable[bytes | str]) -> str:
+    """Hash of a sequence; the length of each part counts, so that parts cannot run into each other."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()
+
+
+def tree_parts(root: Path) -> Iterator[bytes | str]:
+    """Names and contents of all files below ROOT in a fixed order, for digest()."""
+    for path in sorted(p for p in root.rglob("*") if p.is_file() and "target" not in p.relative_to(root).parts[:1]):
+        yield str(path.relative_to(root))
+        yield path.read_bytes()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def write_if_changed(path: Path, data: bytes) -> bool:
+    """Write DATA to PATH unless it is there already; the old file stays whole until the new one is."""
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+    return True

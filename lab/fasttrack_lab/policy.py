@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The policies of lab/policies/: the elevator, the device's scheduler, the knobs, who is told of the app in front."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab.errors import LabError, UsageProblem
+from fasttrack_lab.paths import POLICIES
+
+ELEVATOR = "/sys/block/sda/queue/scheduler"
+DEVICE_SCHEDULERS = ("fifo", "read-first", "foreground")
+KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value for a file of the guest's sysfs or procfs; {uid} stands for the UID of the app in front."""
+
+    path: str
+    value: str
+
+    def as_json(self, uid: int | None = None) -> dict[str, str]:
+        """As job.json has it."""
+        value = self.value if uid is None else self.value.replace("{uid}", str(uid))
+        return {"path": self.path, "value": value}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One way to run the phone."""
+
+    name: str
+    description: str
+    elevator: str
+    device_scheduler: str
+    settings: tuple[Setting, ...]
+    foreground: tuple[Setting, ...]
+
+    def settings_json(self) -> list[dict[str, str]]:
+        """What is written before any app starts: the elevator first."""
+        return [{"path": ELEVATOR, "value": self.elevator}, *(setting.as_json() for setting in self.settings)]
+
+    def foreground_json(self, uid: int) -> list[dict[str, str]]:
+        """What is written at the touch."""
+        return [setting.as_json(uid) for setting in self.foreground]
+
+
+def _settings(raw: Any, where: str) -> tuple[Setting, ...]:
+    try:
+        return tuple(Setting(str(entry["path"]), str(entry["value"])) for entry in raw)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"{where}: each needs a path and a value") from error
+
+
+def parse(path: Path) -> Policy:
+    """Read one policy file."""
+    try:
+        raw = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise LabError(f"{path}: {error}") from error
+    unknown = sorted(set(raw) - KEYS)
+    if unknown:
+        raise LabError(f"{path}: unknown key {unknown[0]!r}; keys: {', '.join(sorted(KEYS))}")
+    scheduler = raw.get("device_scheduler", "read-first")
+    if scheduler not in DEVICE_SCHEDULERS:
+        raise LabError(f"{path}: device_scheduler is {scheduler!r}, must be one of {', '.join(DEVICE_SCHEDULERS)}")
+    for key in ("description", "elevator"):
+        if not isinstance(raw.get(key), str):
+            raise LabError(f"{path}: {key} is missing")
+    return Policy(
+        name=path.stem,
+        description=raw["description"],
+        elevator=raw["elevator"],
+        device_scheduler=scheduler,
+        settings=_settings(raw.get("setting", []), f"{path}: [[setting]]"),
+        foreground=_settings(raw.get("foreground", []), f"{path}: [[foreground]]"),
+    )
+
+
+def names(directory: Path = POLICIES) -> list[str]:
+    """All policies, stock first."""
+    return sorted((path.stem for path in directory.glob("*.toml")), key=lambda name: (name != "stock", name))
+
+
+def load(name: str, directory: Path = POLICIES) -> Policy:
+    """The policy NAME; an unknown name is an error that names the known ones."""
+    path = directory / f"{name}.toml"
+    if name not in names(directory):
+        raise UsageProblem(f"there is no policy {name!r}; policies: {', '.join(names(directory))}")
+    return parse(path)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A comparison's directory: what was asked (`compare.json`), raw records (`raw.jsonl`), and what is derived of them.
+
+A raw record is one run, as it came from the lab, with the key that says what was run: it is never changed. Reports
+are made from these two files alone, and can be made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab.inputs import InputError
+
+REQUEST = "compare.json"
+RAW = "raw.jsonl"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison."""
+
+    scenario: str
+    phone: str
+    policy: str
+    backgrounds: tuple[str, ...]
+    seed: int
+
+    @property
+    def background(self) -> str:
+        """The backgrounds as one name: `update+backup`, or `none`."""
+        return "+".join(self.backgrounds) or NONE
+
+    def text(self) -> str:
+        """For messages."""
+        return f"{self.scenario} on {self.phone}, {self.policy}, background {self.background}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run and what came of it.
+
+    `inputs` and `kernel` are hashes of what the run was made from; `touch_s` is the virtual time of its touch, `starts`
+    those of the apps' starts.
+    """
+
+    cell: Cell
+    inputs: str
+    kernel: str
+    touch_s: float
+    result: dict[str, Any] | None
+    error: str | None
+    starts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[Cell, str, str]:
+        """What makes two runs the same run."""
+        return self.cell, self.inputs, self.kernel
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for. `command` is the command line, as it can be given again."""
+
+    command: str
+    scenario: str
+    phones: tuple[str, ...]
+    policies: tuple[str, ...]
+    backgrounds: tuple[tuple[str, ...], ...]
+    seeds: int
+    description: str = ""
+
+
+def write_request(directory: Path, request: Request) -> None:
+    """Writes what was asked, whole or not at all."""
+    temporary = directory / f".{REQUEST}.new"
+    temporary.write_text(json.dumps(asdict(request), indent=2) + "\n", encoding="utf-8")
+    temporary.replace(directory / REQUEST)
+
+
+def read_request(directory: Path) -> Request:
+    """What was asked in a directory."""
+    path = directory / REQUEST
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return Request(
+            command=raw["command"],
+            scenario=raw["scenario"],
+            phones=tuple(raw["phones"]),
+            policies=tuple(raw["policies"]),
+            backgrounds=tuple(tuple(names) for names in raw["backgrounds"]),
+            seeds=int(raw["seeds"]),
+            description=raw.get("description", ""),
+        )
+    except FileNotFoundError as error:
+        raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"damaged: {error!r}; run the comparison again", path) from error
+
+
+def append(directory: Path, record: Record) -> None:
+    """Adds a record; it is on disk when this returns, so that an interrupted comparison goes on from here."""
+    path = directory / RAW
+    line = json.dumps(asdict(record), sort_keys=True)
+    with path.open("a", encoding="utf-8") as out:
+        out.write(line + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _parse(line: str) -> Record:
+    """One line of the raw records."""
+    raw = json.loads(line)
+    cell = raw["cell"]
+    return Record(
+        cell=Cell(cell["scenario"], cell["phone"], cell["policy"], tuple(cell["backgrounds"]), int(cell["seed"])),
+        inputs=raw["inputs"],
+        kernel=raw["kernel"],
+        touch_s=float(raw["touch_s"]),
+        result=raw["result"],
+        error=raw["error"],
+        starts={name: float(start) for name, start in raw["starts"].items()},
+    )
+
+
+def read(directory: Path) -> list[Record]:
+    """All raw records. A last line without its end was being written when the machine stopped: it is cut off."""
+    path = directory / RAW
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    records: list[Record] = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            records.append(_parse(line))
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a raw record ({error!r}); remove the line or the file", path, number) from error
+    return records
+
+
+def latest(records: Iterable[Record]) -> dict[Cell, Record]:
+    """The last record of each cell."""
+    return {record.cell: record for record in records}
+
+
+def finished(records: Iterable[Record]) -> set[tuple[Cell, str, str]]:
+    """Keys of the runs that need not be run again: those that did not fail."""
+    return {record.key for record in records if record.error is None}

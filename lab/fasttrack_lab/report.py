@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From raw records to numbers, tables and one page.
+
+Response time is that of a run; slowdown is the response time over that of the same scenario, phone and seed without
+background under the policy `stock`. Throughput of a background app is what it read and wrote, from the cache too,
+from its own start to the end of the response. All are derived here, from files, every time anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+from rich import box
+from rich.console import Group
+from rich.table import Table
+
+from fasttrack_lab import plots
+from fasttrack_lab.records import NONE, Record, Request, latest, read, read_request
+
+BASELINE_POLICY = "stock"
+RUNS_CSV = "runs.csv"
+SUMMARY_CSV = "summary.csv"
+PAGE = "report.html"
+TEMPLATES = Path(__file__).parent / "templates"
+
+NOTES = (
+    "Times are virtual. The processor of the emulated phone is infinitely fast: an app's own computing is a sleep of "
+    "fixed length, and contention for the processor is not modelled.",
+    "A run depends on the kernel, the scenario, the phone, the policy and the seed alone, and gives the same number "
+    "on every machine.",
+    "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
+)
+MEASURES = ("response_s", "slowdown", "background_mb_s")
+_GROUP = ["scenario", "phone", "policy", "background"]
+_RUN_SCHEMA: dict[str, Any] = {
+    "scenario": pl.String,
+    "phone": pl.String,
+    "policy": pl.String,
+    "background": pl.String,
+    "seed": pl.Int64,
+    "response_s": pl.Float64,
+    "foreground_read_mb": pl.Float64,
+    "foreground_written_mb": pl.Float64,
+    "background_mb": pl.Float64,
+    "background_mb_s": pl.Float64,
+    "longest_pause_s": pl.Float64,
+    "kernel": pl.String,
+    "error": pl.String,
+}
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """One run as a row."""
+    cell = record.cell
+    row: dict[str, Any] = dict.fromkeys(_RUN_SCHEMA)
+    row |= {
+        "scenario": cell.scenario,
+        "phone": cell.phone,
+        "policy": cell.policy,
+        "background": cell.background,
+        "seed": cell.seed,
+        "error": record.error,
+    }
+    if record.result is None or record.error is not None:
+        return row
+    result = record.result
+    foreground = result["foreground"]
+    apps = list(result["background"].values())
+    moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
+    end_s = record.touch_s + float(result["response_s"])
+    row |= {
+        "response_s": float(result["response_s"]),
+        "foreground_read_mb": foreground["bytes_read"] / 1e6,
+        "foreground_written_mb": foreground["bytes_written"] / 1e6,
+        "background_mb": sum(moved.values()),
+        "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
+        "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
+        "kernel": str(result["kernel"]),
+    }
+    return row
+
+
+def runs(records: Iterable[Record]) -> pl.DataFrame:
+    """One row a run, the last record of each cell, with baseline and slowdown."""
+    frame = pl.DataFrame([_row(record) for record in latest(records).values()], schema=_RUN_SCHEMA)
+    baseline = frame.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE)).select(
+        "scenario", "phone", "seed", pl.col("response_s").alias("baseline_s")
+    )
+    joined = frame.join(baseline, on=["scenario", "phone", "seed"], how="left", maintain_order="left")
+    return joined.with_columns((pl.col("response_s") / pl.col("baseline_s")).alias("slowdown"))
+
+
+def summary(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row a scenario, phone, policy and background: mean, lowest and highest over the seeds."""
+    measures = [
+        expression
+        for name in MEASURES
+        for expression in (
+            pl.col(name).mean().alias(f"{name}_mean"),
+            pl.col(name).min().alias(f"{name}_min"),
+            pl.col(name).max().alias(f"{name}_max"),
+        )
+    ]
+    return frame.group_by(_GROUP, maintain_order=True).agg(
+        pl.col("response_s").count().alias("runs"),
+        pl.col("error").count().alias("failed"),
+        *measures,
+        pl.col("longest_pause_s").max().alias("longest_pause_s"),
+    )
+
+
+def _spread(row: dict[str, Any], name: str, digits: int) -> str:
+    """Mean and range of a measure, or a dash."""
+    mean, low, high = (row[f"{name}_{part}"] for part in ("mean", "min", "max"))
+    if mean is None:
+        return "-"
+    text = f"{mean:.{digits}f}"
+    return text if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{text} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+HEADINGS = (
+    "phone",
+    "background",
+    "policy",
+    "response (s)",
+    "slowdown",
+    "background (MB/s)",
+    "longest pause (s)",
+    "runs",
+)
+
+
+def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
+    """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
+    rows: list[tuple[str, ...]] = []
+    for row in summary(frame).sort(pl.col("background") != NONE, maintain_order=True).iter_rows(named=True):
+        pause = row["longest_pause_s"]
+        failed = f", {row['failed']} failed" if row["failed"] else ""
+        rows.append(
+            (
+                row["phone"],
+                row["background"],
+                row["policy"],
+                _spread(row, "response_s", 3),
+                _spread(row, "slowdown", 2),
+                "-" if row["background"] == NONE else _spread(row, "background_mb_s", 1),
+                "-" if row["background"] == NONE or pause is None else f"{pause:.2f}",
+                f"{row['runs']}{failed}",
+            )
+        )
+    return rows
+
+
+_TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "pause", "runs")
+"""Columns of the terminal's table, which fits 80 characters; one table a phone."""
+
+
+_LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest that one of its calls took."
+
+
+def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
+    """One row: means, the range of the response time, what the background did."""
+    alone, failed = row["background"] == NONE, f" ({row['failed']} failed)" if row["failed"] else ""
+    head = (row["background"], row["policy"])
+    if row["response_s_mean"] is None:
+        return (*head, "-", "-", "-", "-", "-", f"{row['runs']}{failed}")
+    slowdown = row["slowdown_mean"]
+    return (
+        *head,
+        f"{row['response_s_mean']:.3f}",
+        f"{row['response_s_min']:.2f}–{row['response_s_max']:.2f}",
+        "-" if slowdown is None else f"{slowdown:.2f}",
+        "-" if alone else f"{row['background_mb_s_mean']:.0f}",
+        "-" if alone else f"{row['longest_pause_s']:.2f}",
+        f"{row['runs']}{failed}",
+    )
+
+
+def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
+    """The summary for the terminal: one table a phone."""
+    rows = summary(frame).sort(pl.col("background") != NONE, maintain_order=True)
+    tables = []
+    for phone in rows["phone"].unique(maintain_order=True):
+        table = Table(title=f"{title}, phone {phone}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+        for index, heading in enumerate(_TERMINAL):
+            table.add_column(heading, justify="left" if index < 2 else "right", no_wrap=index > 0, overflow="fold")
+        previous = ""
+        for row in rows.filter(pl.col("phone") == phone).iter_rows(named=True):
+            if previous and row["background"] != previous:
+                table.add_section()
+            previous = row["background"]
+            table.add_row(*_terminal_row(row))
+        tables.append(table)
+    return Group(*tables, _LEGEND)
+
+
+def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
+    """The figures of every phone."""
+    groups = ["+".join(names) for names in request.backgrounds if names] or [NONE]
+    rows = summary(frame)
+    figures = []
+    for phone in request.phones:
+        mine = rows.filter(pl.col("phone") == phone)
+        if mine.filter(pl.col("response_s_mean").is_not_null()).is_empty():
+            continue
+        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE))
+        baseline = None if alone.is_empty() else alone["response_s_mean"][0]
+        figures.append(
+            {
+                "phone": phone,
+                "response": plots.response(mine, request.policies, groups, baseline),
+                "slowdown": plots.slowdown_and_throughput(mine, request.policies, groups),
+            }
+        )
+    return figures
+
+
+def page(records: Sequence[Record], request: Request) -> str:
+    """The page: self-contained HTML."""
+    frame = runs(records)
+    failed = [record for record in latest(records).values() if record.error is not None]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("compare.html.j2").render(
+        request=request,
+        kernels=sorted(set(frame["kernel"].drop_nulls().to_list())),
+        headings=HEADINGS,
+        rows=table_rows(frame),
+        figures=_figures(frame, request),
+        notes=NOTES,
+        failed=[{"what": record.cell.text(), "why": record.error} for record in failed],
+        total=len(frame),
+        data_files=(RUNS_CSV, SUMMARY_CSV, "raw.jsonl"),
+    )
+
+
+def make(directory: Path) -> pl.DataFrame:
+    """Makes a directory's CSV files and page from its raw records. Returns the runs."""
+    request, records = read_request(directory), read(directory)
+    frame = runs(records)
+    frame.write_csv(directory / RUNS_CSV)
+    summary(frame).write_csv(directory / SUMMARY_CSV)
+    (directory / PAGE).write_text(page(records, request), encoding="utf-8")
+    return frame
+
+
+DEMO_PHONE = "s6"
+DEMO_POLICIES = ("stock", "fasttrack")
+DEMO_PAIRS = (("gallery-launch", "update"), ("camera-switch", "backup"))
+
+
+def _demo_value(frame: pl.DataFrame, scenario: str, policy: str, background: str) -> dict[str, Any] | None:
+    """The summary of one entry of the demo's table."""
+    wanted = (pl.col("scenario") == scenario) & (pl.col("policy") == policy) & (pl.col("background") == background)
+    rows = summary(frame.filter(wanted & (pl.col("phone") == DEMO_PHONE)))
+    return None if rows.is_empty() or rows["response_s_mean"][0] is None else rows.row(0, named=True)
+
+
+def demo_table(records: Iterable[Record]) -> Table:
+    """The demo: stock against fasttrack on s6, the response without background beside them. Lacking runs are dashes."""
+    frame = runs(records)
+    table = Table(title=f"Response time on {DEMO_PHONE}, seconds (slowdown)", title_justify="left")
+    table.add_column("foreground")
+    table.add_column("background")
+    table.add_column("no background", justify="right")
+    for policy in DEMO_POLICIES:
+        table.add_column(policy, justify="right")
+    for scenario, background in DEMO_PAIRS:
+        alone = _demo_value(frame, scenario, BASELINE_POLICY, NONE)
+        cells = ["-" if alone is None else f"{alone['response_s_mean']:.3f}"]
+        for policy in DEMO_POLICIES:
+            value = _demo_value(frame, scenario, policy, background)
+            if value is None:
+                cells.append("-")
+            else:
+                slowdown = value["slowdown_mean"]
+                ratio = "" if slowdown is None else f" ({slowdown:.2f}x)"
+                cells.append(f"{value['response_s_mean']:.3f}{ratio}")
+        table.add_row(scenario, background, *cells)
+    return table

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Judge a run: it failed unless its result, its exit status and its kernel log are clean."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from fasttrack_lab.boot.base import Outcome
+
+BAD_LINES = tuple(
+    (re.compile(pattern), meaning)
+    for pattern, meaning in (
+        (r"Kernel panic", "panic"),
+        (r"\bWARNING: ", "kernel warning"),
+        (r"\bBUG: |kernel BUG at", "kernel bug"),
+        (r"\bOops\b|general protection fault|Unable to handle kernel|Kernel tried to access user memory", "oops"),
+        (r"blocked for more than \d+ seconds", "hung task"),
+        (r"INFO: rcu.*stall|rcu:.*detected .*stalls|soft lockup|hard LOCKUP", "stall"),
+        (r"Out of memory:|invoked oom-killer|oom-kill:", "out of memory"),
+        (r"page allocation failure", "page allocation failure"),
+        (r"I/O error|critical (medium|target) error", "I/O error"),
+        (
+            r"EXT4-fs (error|warning|\(.*\): (error|warning))|JBD2: .*[Ee]rror|Remounting filesystem read-only",
+            "ext4 error",
+        ),
+        (r"F2FS-fs .*(error|corrupt|inconsistent|[Ff]ail|should run fsck)", "f2fs error"),
+        (
+            r"possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|held lock freed",
+            "lock order",
+        ),
+        (
+            r"INFO: possible|DEADLOCK|scheduling while atomic|sleeping function called from invalid context",
+            "lock misuse",
+        ),
+        (r"KASAN:|KCSAN:|UBSAN:|kmemleak:.*leak", "sanitizer report"),
+        (r"^fasttrack-guest: error", "error in the guest program"),
+        (r"mflash: (error|corrupt)", "error in the emulated storage"),
+        (r"segfault at|userspace - .* failed", "guest process crashed"),
+    )
+)
+
+ALLOWED_LINES = (re.compile(r"Failed to initialize ubd device"),)
+"""What UML always prints and means nothing."""
+
+POWER_OFF = re.compile(r"reboot: (Power down|System halted)")
+POWER_CUT = re.compile(r"mflash: power cut")
+
+TAIL_LINES = 40
+
+
+@dataclass(frozen=True)
+class LogProblem:
+    """A line of the console that must not be there."""
+
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} (line {self.line}): {self.text}"
+
+
+def log_problems(console: str) -> list[LogProblem]:
+    """Everything in a console log that fails a run."""
+    found = []
+    for number, line in enumerate(console.splitlines(), 1):
+        if any(pattern.search(line) for pattern in ALLOWED_LINES):
+            continue
+        for pattern, meaning in BAD_LINES:
+            if pattern.search(line):
+                found.append(LogProblem(number, meaning, line.strip()))
+                break
+    return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a run counts, and why not."""
+
+    ok: bool
+    error: str | None
+    problems: tuple[LogProblem, ...]
+    guest: dict[str, Any] | None
+    """result.json as the guest wrote it, if it can be read."""
+
+
+def parse_guest(text: str | None) -> tuple[dict[str, Any] | None, str | None]:
+    """The guest's result.json, or why it cannot be used."""
+    if text is None:
+        return None, "the guest wrote no result.json"
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        return None, f"the guest's result.json is not whole: {error}"
+    if not isinstance(raw, dict) or not isinstance(raw.get("ok"), bool):
+        return None, "the guest's result.json has no verdict"
+    if not raw["ok"]:
+        return raw, f"the guest reports: {raw.get('error') or 'an error without a text'}"
+    return raw, None
+
+
+def judge(outcome: Outcome, result_text: str | None) -> Verdict:
+    """All four judges: time, kernel log, exit status, result. The first that objects gives the error."""
+    problems = log_problems(outcome.console)
+    guest, guest_error = parse_guest(result_text)
+    reasons = []
+    if outcome.timed_out:
+        reasons.append(f"the guest did not end within {outcome.wall_s:.0f} s of real time and was killed")
+    if problems:
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        reasons.append(f"kernel log: {problems[0]}{more}")
+    if guest_error:
+        reasons.append(guest_error)
+    if not outcome.timed_out:
+        if outcome.status:
+            reasons.append(f"the guest's kernel ended with {_status_text(outcome.status)}")
+        elif not POWER_OFF.search(outcome.console):
+            reasons.append("the console ends without a power off: the log is cut short")
+    return Verdict(not reasons, "; ".join(reasons) or None, tuple(problems), guest)
+
+
+def judge_boot(outcome: Outcome) -> str | None:
+    """For a boot without a result.json: why it failed, or None."""
+    return judge(outcome, '{"ok": true}').error
+
+
+def judge_power_cut(outcome: Outcome) -> str | None:
+    """For a boot that must end in a power cut: why it is not what was asked for."""
+    if outcome.timed_out:
+        return "the guest did not end"
+    problems = log_problems(outcome.console.split("mflash: power cut", 1)[0])
+    if problems:
+        return f"kernel log before the power cut: {problems[0]}"
+    if not POWER_CUT.search(outcome.console):
+        return "the guest ended without the power cut"
+    return None
+
+
+def _status_text(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def tail(console: str, lines: int = TAIL_LINES) -> str:
+    """The end of a console log."""
+    return "\n".join(console.splitlines()[-lines:])
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a run is called in its result."""
+
+    scenario: str
+    phone: str
+    policy: str
+    backgrounds: tuple[str, ...]
+    seed: int
+
+
+NS_PER_S = 1e9
+
+
+def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "uid": app["uid"],
+        "bytes": app["bytes_read"] + app["bytes_written"],
+        "bytes_read": app["bytes_read"],
+        "bytes_written": app["bytes_written"],
+        "ops": app["ops"],
+        "io_s": app.get("io_ns", 0) / NS_PER_S,
+        "think_s": app.get("think_ns", 0) / NS_PER_S,
+        "longest_pause_s": app.get("longest_call_ns", 0) / NS_PER_S,
+        "longest_pause_in": app.get("longest_call", ""),
+        "verify_errors": app.get("verify_errors", 0),
+        "error": app.get("error"),
+        **({"replay": app["replay"]} if "replay" in app else {}),
+    }
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run's result, ready to be written as JSON."""
+
+    labels: Labels
+    verdict: Verdict
+    fs: str
+    kernel: str
+    wall_s: float
+    kept_log: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run counts."""
+        return self.verdict.ok
+
+    @property
+    def response_s(self) -> float | None:
+        """Virtual time from the touch to the end of the interaction, in s."""
+        guest = self.verdict.guest
+        if not self.ok or guest is None:
+            return None
+        if guest.get("exec"):
+            return float(guest["exec"]["response_ns"] / NS_PER_S)
+        return float((guest["end_ns"] - guest["touch_ns"]) / NS_PER_S)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that --json writes. Only "host" differs between two equal runs."""
+        guest = self.verdict.guest or {}
+        apps = guest.get("apps", [])
+        front = [a for a in apps if a["role"] == "foreground"]
+        answer: dict[str, Any] = {
+            "scenario": self.labels.scenario,
+            "phone": self.labels.phone,
+            "policy": self.labels.policy,
+            "backgrounds": list(self.labels.backgrounds),
+            "seed": self.labels.seed,
+            "fs": self.fs,
+            "ok": self.ok,
+            "error": self.verdict.error,
+            "response_s": self.response_s,
+            "foreground": _app_figures(front[0]) if front else {},
+            "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
+            "kernel": guest.get("kernel", self.kernel),
+            "log_problems": [str(problem) for problem in self.verdict.problems],
+            "memory": guest.get("memory", {}),
+            "counters": guest.get("counters", {}),
+            "device": guest.get("device", {}),
+        }
+        if guest.get("exec"):
+            answer["exit_code"] = guest["exec"]["exit_code"]
+        answer["host"] = {"wall_s": round(self.wall_s, 3), "log": self.kept_log}
+        return answer

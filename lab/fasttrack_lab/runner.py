@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run guests: one, or many side by side on the machine's cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab import guest, image, side_by_side
+from fasttrack_lab.boot.base import Backend, BootSpec, Outcome
+from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
+from fasttrack_lab.errors import Interrupted, LabError
+from fasttrack_lab.kernel import build
+from fasttrack_lab.paths import cache_dir
+from fasttrack_lab.phone import Phone
+from fasttrack_lab.policy import Policy
+from fasttrack_lab.result import Labels, LogProblem, Result, Verdict, judge
+from fasttrack_lab.rundir import copy_sparse, held_mib, run_dir
+
+LIMIT_S = 300.0
+"""Real time after which a guest counts as hung; a run takes 5 to 30 s."""
+
+FAILED_KEPT = 50
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every run needs, built once."""
+
+    kernel: build.Kernel
+    guest: Path
+    guest_key: str
+    backend: Backend
+
+    @classmethod
+    def of_checkout(cls) -> Tools:
+        """Build or find the kernel and the guest program."""
+        program = guest.build()
+        if not init_is_reachable(program):
+            raise LabError(
+                f"the cache {program.parent} lies where a guest cannot read: set FASTTRACK_CACHE to another place"
+            )
+        return cls(build.build("um"), program, guest.sources_key(), Uml())
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: a job on a phone under a policy."""
+
+    labels: Labels
+    phone: Phone
+    policy: Policy
+    job: Mapping[str, Any]
+    """mode, apps, files, touch_s and limit_s; the rest of job.json is added here."""
+    traces: Mapping[str, str] = field(default_factory=dict)
+    """Normalised traces by the names that apps give."""
+    files_from: Path | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    limit_s: float | None = LIMIT_S
+
+
+def full_job(spec: RunSpec) -> dict[str, Any]:
+    """job.json of a run."""
+    front = next((app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"), None)
+    job = {
+        "version": 1,
+        "mode": "play",
+        "seed": spec.labels.seed,
+        "device": "/dev/sda",
+        "fs": spec.phone.fs,
+        "format": None,
+        "mount_options": spec.phone.mount_options,
+        "settings": spec.policy.settings_json(),
+        "foreground": spec.policy.foreground_json(front) if front is not None else [],
+        "touch_s": 0.0,
+        "verify": False,
+        **spec.job,
+    }
+    if spec.files_from is not None:
+        job["files_from"] = "files"
+    return job
+
+
+def fill_run_dir(spec: RunSpec, where: Path, phone_image: Path | None) -> None:
+    """Put the phone, the job, its traces and its files into the run's directory."""
+    if phone_image is not None:
+        copy_sparse(phone_image, where / "phone.img")
+    for name, text in spec.traces.items():
+        (where / name).write_text(text)
+    if spec.files_from is not None:
+        shutil.copytree(spec.files_from, where / "files", symlinks=True)
+    (where / "job.json").write_text(json.dumps(full_job(spec)))
+
+
+def boot_spec(spec: RunSpec, tools: Tools, where: Path, interactive: bool = False) -> BootSpec:
+    """The boot of a run."""
+    params = {
+        "fasttrack_run": tools.backend.run_path("."),
+        **image.storage_params(tools.backend, spec.phone),
+        "mflash.scheduler": spec.policy.device_scheduler,
+        **spec.params,
+    }
+    memory = spec.phone.guest_mib
+    return BootSpec(tools.kernel.image, tools.guest, memory, where, spec.limit_s, spec.labels.seed, params, interactive)
+
+
+def need_mib(spec: RunSpec, phone_image: Path | None) -> int:
+    """Room for a run, in MiB."""
+    files = spec.files_from
+    extra = sum(held_mib(p) for p in files.rglob("*") if p.is_file()) if files else 0
+    return spec.phone.guest_mib + image.ROOM_MIB + extra + (held_mib(phone_image) if phone_image else 0)
+
+
+@contextmanager
+def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tuple[Path, Outcome]]:
+    """Boot a run to its end; its directory is there inside the with block."""
+    with run_dir(need_mib(spec, phone_image)) as where:
+        fill_run_dir(spec, where, phone_image)
+        yield where, tools.backend.boot(boot_spec(spec, tools, where))
+
+
+def phone_image(spec: RunSpec, tools: Tools) -> Path:
+    """The prepared image for a run."""
+    contents = image.Contents.of_job(spec.phone, dict(spec.job))
+    return image.prepared(contents, tools.kernel.image, tools.guest, tools.guest_key, tools.backend)
+
+
+def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = None) -> Result:
+    """Run once. COLLECT sees the run's directory before it goes."""
+    prepared = phone_image(spec, tools)
+    with booted(spec, tools, prepared) as (where, outcome):
+        written = where / "result.json"
+        verdict = judge(outcome, written.read_text() if written.is_file() else None)
+        if collect:
+            collect(where)
+    kept = None if verdict.ok else str(keep_failed(spec.labels, outcome, verdict))
+    return Result(spec.labels, verdict, spec.phone.fs, kernel_release(outcome.console), outcome.wall_s, kept)
+
+
+def keep_failed(labels: Labels, outcome: Outcome, verdict: Verdict) -> Path:
+    """Keep the log of a failed run in the cache."""
+    room = cache_dir("failed")
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    scenario = Path(labels.scenario).stem
+    name = f"{stamp}-{scenario}-{labels.phone}-{labels.policy}-{labels.seed}-{os.urandom(2).hex()}.log"
+    guest_text = json.dumps(verdict.guest, indent=1) if verdict.guest else "none"
+    (room / name).write_text(
+        f"error: {verdict.error}\n\n--- console\n{outcome.console}\n--- result.json\n{guest_text}\n"
+    )
+    for old in sorted(room.glob("*.log"), key=lambda p: p.stat().st_mtime, reverse=True)[FAILED_KEPT:]:
+        old.unlink(missing_ok=True)
+    return room / name
+
+
+def failed(spec: RunSpec, error: LabError) -> Result:
+    """The result of a run that did not get as far as a verdict."""
+    verdict = Verdict(False, str(error), tuple[LogProblem, ...](), None)
+    return Result(spec.labels, verdict, spec.phone.fs, "", 0.0)
+
+
+Notice = Callable[[RunSpec, Result], None]
+
+
+def run_many(
+    specs: Sequence[RunSpec],
+    tools: Tools,
+    title: str = "runs",
+    on_result: Notice | None = None,
+    jobs: int | None = None,
+) -> list[Result]:
+    """Run all, one guest a core, with a progress bar; the results in the order of SPECS.
+
+    A run that fails is a Result that is not ok, and the others go on. ON_RESULT is called from this thread.
+    """
+    return side_by_side.each(specs, lambda spec: _run_caught(spec, tools), title, on_result, jobs)
+
+
+def _run_caught(spec: RunSpec, tools: Tools) -> Result:
+    try:
+        return run(spec, tools)
+    except Interrupted:
+        raise
+    except LabError as error:
+        return failed(spec, error)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From scenarios to the runs that the runner takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fasttrack_lab import scenario
+from fasttrack_lab.phone import Phone
+from fasttrack_lab.policy import Policy
+from fasttrack_lab.result import Labels
+from fasttrack_lab.runner import LIMIT_S, RunSpec
+from fasttrack_lab.scenario import Scenario
+
+
+def spec_of(
+    front: Scenario,
+    behind: Sequence[Scenario],
+    phone: Phone,
+    policy: Policy,
+    seed: int,
+    *,
+    limit_s: float = LIMIT_S,
+    verify: bool = False,
+) -> RunSpec:
+    """The run of a foreground scenario with background scenarios behind it; LIMIT_S is real time."""
+    job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
+    labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed)
+    return RunSpec(labels, phone, policy, job, scenario.trace_texts([front, *behind]), limit_s=limit_s)

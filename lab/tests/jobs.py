@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Small jobs of our own: scenarios may change, these stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fasttrack_lab import phone, policy
+from fasttrack_lab.result import Labels
+from fasttrack_lab.runner import RunSpec
+
+MIB = 1 << 20
+
+
+def step(op: str, **fields: Any) -> dict[str, Any]:
+    return {"op": op, **fields}
+
+
+def thread(
+    name: str, steps: list[dict[str, Any]], *, after_touch: bool = False, repeat: bool = False
+) -> dict[str, Any]:
+    return {"name": name, "after_touch": after_touch, "repeat": repeat, "steps": steps}
+
+
+def reader_and_writer(verify: bool = False) -> dict[str, Any]:
+    """A foreground app that reads, writes and syncs while a background app writes."""
+    front = [
+        step("read", file="a", bytes=0, offset=0, block=128 << 10, order="sequential", think_s=0.0001),
+        step("read", file="r", bytes=MIB, offset=0, block=4096, order="random"),
+        step("write", file="b", bytes=MIB, offset=0, block=64 << 10, order="sequential", flags=["create"]),
+        step("fsync", file="b"),
+        step("sqlite", file="c.db", kind="insert", transactions=5, rows=3, row_bytes=200, journal="wal"),
+    ]
+    behind = [
+        step("write", file="big", bytes=4 * MIB, offset=0, block=256 << 10, flags=["create"], think_s=0.002),
+        step("fsync", file="big"),
+        step("think", s=0.01),
+    ]
+    return {
+        "mode": "play",
+        "apps": [
+            {
+                "name": "front",
+                "uid": 10101,
+                "role": "foreground",
+                "start_s": 0.0,
+                "threads": [thread("ui", front, after_touch=True)],
+            },
+            {
+                "name": "behind",
+                "uid": 10201,
+                "role": "background",
+                "start_s": 0.0,
+                "threads": [thread("w", behind, repeat=True)],
+            },
+        ],
+        "files": [
+            {"app": "front", "path": "a", "bytes": 16 * MIB, "kind": "data"},
+            {"app": "front", "path": "r", "bytes": 32 * MIB, "kind": "data"},
+        ],
+        "touch_s": 0.5,
+        "limit_s": 120.0,
+        "verify": verify,
+    }
+
+
+def spec(
+    job: dict[str, Any], *, policy_name: str = "stock", phone_name: str = "s6", seed: int = 1, **params: str
+) -> RunSpec:
+    labels = Labels("test", phone_name, policy_name, ("behind",), seed)
+    return RunSpec(labels, phone.load(phone_name), policy.load(policy_name), job, params=params)

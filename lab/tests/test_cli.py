@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line: one line and exit status 2 for what is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fasttrack_lab.commands import COMMANDS
+from fasttrack_lab.paths import LAB
+
+
+def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(LAB)}
+    argv = [sys.executable, "-m", "fasttrack_lab", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["run", "gallery-launch", "--phone", "s7"], "n5, n6, s6, p1, ufs31, ufs40"),
+        (["run", "gallery-launch", "--policy", "best"], "stock"),
+        (["run", "no-such-scenario"], "gallery-launch"),
+        (["run", "gallery-launch", "--background", "no-such-app"], "update"),
+        (["run", "gallery-launch", "--background", "update,,backup"], "names with commas"),
+        (["run", "gallery-launch", "--colour", "red"], "--phone, --policy, --background, --seed, --json"),
+        (["run", "gallery-launch", "--seed", "x"], "x"),
+        (["run", "gallery-launch", "--json", "/nonexistent/x.json"], "no directory /nonexistent"),
+        (["run"], "--phone"),
+        (["exec", "--foreground", " "], "the command is empty"),
+        (["build", "--target", "arm"], "um"),
+        (["launch"], "run"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(arguments: list[str], names: str) -> None:
+    done = fasttrack(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("fasttrack: ") and names in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(name: str) -> None:
+    done = fasttrack(name, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: ./fasttrack " + name)
+
+
+def test_help_names_every_command() -> None:
+    shown = fasttrack("--help").stdout
+    assert all(f"  {name} " in shown for name in COMMANDS)

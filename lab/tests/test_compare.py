@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a comparison runs, what it does not run again, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fasttrack_lab import compare, phone, records, runner
+from fasttrack_lab.errors import UsageProblem
+from fasttrack_lab.records import Cell, Request
+
+
+def request(backgrounds: str = "update,backup", seeds: int = 2, policies: str = "stock,fasttrack") -> Request:
+    """A comparison on one phone."""
+    return Request(
+        command="./fasttrack compare",
+        scenario="gallery-launch",
+        phones=("s6",),
+        policies=compare.split_list(policies, "--policies"),
+        backgrounds=compare.split_backgrounds(backgrounds),
+        seeds=seeds,
+    )
+
+
+def test_backgrounds_apart_and_together() -> None:
+    assert compare.split_backgrounds("update,backup") == (("update",), ("backup",))
+    assert compare.split_backgrounds("update+backup") == (("backup", "update"),)
+    assert compare.split_backgrounds("none,sync") == ((), ("sync",))
+    assert compare.split_backgrounds("a+b,b+a") == (("a", "b"),)
+
+
+@pytest.mark.parametrize("text", ["", "update,", "update++sync", "update+update", "update,update"])
+def test_bad_lists(text: str) -> None:
+    with pytest.raises(UsageProblem, match="--backgrounds"):
+        compare.split_backgrounds(text)
+
+
+def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
+    cells = compare.plan(request())
+    assert cells[:2] == [Cell("gallery-launch", "s6", "stock", (), seed) for seed in (1, 2)]
+    assert len(cells) == 2 + 2 * 2 * 2
+    assert len(set(cells)) == len(cells)
+    assert len(compare.plan(request("none", policies="stock"))) == 2
+
+
+class Lab:
+    """Stands in for the machine that boots guests: remembers what was run."""
+
+    def __init__(self) -> None:
+        """A kernel of some key."""
+        self.ran: list[str] = []
+        self.tools = SimpleNamespace(kernel=SimpleNamespace(key="kernel-1"), guest_key="guest-1")
+        self.broken: set[str] = set()
+
+    def run_many(
+        self,
+        specs: Sequence[runner.RunSpec],
+        tools: object,
+        title: str,
+        on_result: Callable[..., None],
+    ) -> list[Any]:
+        """Every run takes as long as its policy's name has letters."""
+        assert tools is self.tools
+        assert title == "gallery-launch"
+        for spec in specs:
+            labels = spec.labels
+            name = f"{labels.policy}/{'+'.join(labels.backgrounds)}/{labels.seed}"
+            self.ran.append(name)
+            app = {"bytes_read": 1, "bytes_written": 1, "longest_pause_s": 0.0}
+            answer = {
+                "response_s": float(len(labels.policy)),
+                "foreground": app,
+                "background": dict.fromkeys(labels.backgrounds, app),
+                "kernel": "6.12-test",
+            }
+            ok = name not in self.broken
+            verdict = SimpleNamespace(error=None if ok else "kernel log: panic")
+            on_result(spec, SimpleNamespace(ok=ok, verdict=verdict, to_json=lambda answer=answer: answer))
+        return []
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A lab that boots nothing."""
+    made = Lab()
+    monkeypatch.setattr(runner.Tools, "of_checkout", classmethod(lambda _: made.tools))
+    monkeypatch.setattr(runner, "run_many", made.run_many)
+    small = phone.Phone("s6", 3072, 1024, "ext4", 32, "", ())
+    monkeypatch.setattr(phone, "phones", lambda: {"s6": small})
+    return made
+
+
+def test_an_interrupted_comparison_goes_on(lab: Lab, tmp_path: Path) -> None:
+    compare.compare(tmp_path, request())
+    assert len(lab.ran) == 10
+    raw = tmp_path / records.RAW
+    raw.write_text("".join(line + "\n" for line in raw.read_text().splitlines()[:4]) + '{"cell": {"scen')
+    lab.ran.clear()
+    found = compare.compare(tmp_path, request())
+    assert len(lab.ran) == 6
+    assert len(found) == 10
+    lab.ran.clear()
+    compare.compare(tmp_path, request())
+    assert lab.ran == []
+    compare.compare(tmp_path, request(), fresh=True)
+    assert len(lab.ran) == 10
+
+
+def test_more_seeds_run_only_what_is_new(lab: Lab, tmp_path: Path) -> None:
+    compare.compare(tmp_path, request(seeds=1))
+    lab.ran.clear()
+    compare.compare(tmp_path, request(seeds=2))
+    assert {name.rsplit("/", 1)[1] for name in lab.ran} == {"2"}
+
+
+def test_another_kernel_is_another_run(lab: Lab, tmp_path: Path) -> None:
+    compare.compare(tmp_path, request())
+    lab.tools.kernel.key = "kernel-2"
+    lab.ran.clear()
+    compare.compare(tmp_path, request())
+    assert len(lab.ran) == 10
+    assert len(records.read(tmp_path)) == 20
+
+
+def test_a_failed_run_is_recorded_and_run_again(lab: Lab, tmp_path: Path) -> None:
+    lab.broken = {"fasttrack/update/1"}
+    found = compare.compare(tmp_path, request())
+    assert [record.error for record in found if record.error] == ["kernel log: panic"]
+    assert "Failed runs" in (tmp_path / "report.html").read_text()
+    lab.broken, lab.ran = set(), []
+    compare.compare(tmp_path, request())
+    assert lab.ran == ["fasttrack/update/1"]
+    assert "Failed runs" not in (tmp_path / "report.html").read_text()
+
+
+def test_the_command(lab: Lab, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        compare.command, ["gallery-launch", "--backgrounds", "update", "--seeds", "1", "--out", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "1.80" in done.output
+    names = ["compare.json", "raw.jsonl", "report.html", "runs.csv", "summary.csv"]
+    assert sorted(item.name for item in out.iterdir()) == names
+    again = CliRunner().invoke(compare.report_command, [str(out)])
+    assert again.exit_code == 0
+    assert "1.80" in again.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["galery-launch"], "gallery-launch"),
+        (["update"], "is a background one; foreground scenarios: camera-switch"),
+        (["gallery-launch", "--phones", "s7"], "s6"),
+        (["gallery-launch", "--policies", "fast"], "stock"),
+        (["gallery-launch", "--backgrounds", "updat"], "update"),
+        (["gallery-launch", "--backgrounds", "game-load"], "is a foreground one"),
+    ],
+)
+def test_bad_names_are_refused_before_anything_is_built(lab: Lab, arguments: list[str], says: str) -> None:
+    done = CliRunner().invoke(compare.command, arguments)
+    assert isinstance(done.exception, UsageProblem)
+    assert done.exception.exit_code == 2
+    assert says in str(done.exception)
+    assert lab.ran == []
+
+
+def test_seeds_are_bounded() -> None:
+    done = CliRunner().invoke(compare.command, ["gallery-launch", "--seeds", "0"])
+    assert done.exit_code == 2
+    assert "1<=x<=1000" in done.output

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs of real guests: determinism, verified content, failures that must be seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from jobs import MIB, reader_and_writer, spec, step, thread
+
+from fasttrack_lab import phone
+from fasttrack_lab.boot.base import BootSpec
+from fasttrack_lab.image import ROOM_MIB, storage_params
+from fasttrack_lab.paths import CHECKOUT
+from fasttrack_lab.result import judge_boot
+from fasttrack_lab.rundir import run_dir
+from fasttrack_lab.runner import Tools, run, run_many
+from fasttrack_lab.script import init_script
+
+pytestmark = pytest.mark.guest
+
+PHONES = ["n5", "n6", "s6", "p1", "ufs31", "ufs40"]
+
+
+@pytest.mark.parametrize("policy_name", ["stock", "fasttrack"])
+def test_one_seed_is_one_result_alone_and_side_by_side(tools: Tools, policy_name: str) -> None:
+    job = spec(reader_and_writer(), policy_name=policy_name)
+    alone = run(job, tools).to_json()
+    assert alone["ok"], alone["error"]
+    beside = [result.to_json() for result in run_many([job, job], tools)]
+    host = [shown.pop("host") for shown in (alone, *beside)]
+    assert all(entry["log"] is None for entry in host)
+    assert beside == [alone, alone]
+
+
+def test_seeds_differ(tools: Tools) -> None:
+    results = run_many([spec(reader_and_writer(), seed=seed) for seed in (1, 2)], tools)
+    assert results[0].response_s != results[1].response_s
+
+
+def test_processes_of_their_own_agree(tools: Tools, tmp_path: Path) -> None:
+    files = [tmp_path / "one.json", tmp_path / "another-name.json"]
+    commands = [
+        [
+            str(CHECKOUT / "fasttrack"),
+            "exec",
+            "--foreground",
+            "dd if=/dev/zero of=x bs=64k count=64 conv=fsync",
+            "--seed",
+            "5",
+            "--json",
+            str(path),
+        ]
+        for path in files
+    ]
+    env = os.environ | {"SOMETHING": "x" * 1000}
+    running = [subprocess.Popen(commands[0]), subprocess.Popen(commands[1], env=env, cwd=tmp_path)]
+    assert [child.wait() for child in running] == [0, 0]
+    shown = [json.loads(path.read_text()) for path in files]
+    assert shown[0]["exit_code"] == 0 and shown[0]["response_s"] > 0
+    for one in shown:
+        del one["host"]
+    assert shown[0] == shown[1]
+
+
+def test_content_is_what_was_written(tools: Tools) -> None:
+    result = run(spec(reader_and_writer(verify=True), policy_name="fasttrack"), tools)
+    shown = result.to_json()
+    assert result.ok, shown["error"]
+    assert shown["foreground"]["verify_errors"] == 0
+    assert shown["foreground"]["bytes_read"] >= 17 * MIB
+
+
+def test_virtual_limit_fails_the_run(tools: Tools) -> None:
+    job = reader_and_writer()
+    job["apps"][0]["threads"] = [thread("ui", [step("think", s=50.0)], after_touch=True)]
+    job["limit_s"] = 5.0
+    result = run(spec(job), tools)
+    assert not result.ok and result.response_s is None
+    assert result.kept_log is not None and "sysrq" in Path(result.kept_log).read_text()
+
+
+def test_kernel_warning_and_hang_fail_the_run(tools: Tools) -> None:
+    crash = init_script("#!/bin/sh\nmount -t proc none /proc\necho c > /proc/sysrq-trigger\n")
+    hang = init_script("#!/bin/sh\nwhile :; do :; done\n")
+    with run_dir(512) as where:
+        error = judge_boot(tools.backend.boot(BootSpec(tools.kernel.image, crash, 256, where, 30.0)))
+        assert error is not None and "panic" in error
+    with run_dir(512) as where:
+        error = judge_boot(tools.backend.boot(BootSpec(tools.kernel.image, hang, 256, where, 3.0)))
+        assert error is not None and "did not end within" in error
+
+
+@pytest.mark.parametrize("name", PHONES)
+def test_fio_verifies_on_every_phone(tools: Tools, name: str) -> None:
+    one = phone.load(name)
+    fio = "fio --directory=/mnt --size=16m --bs=4k-64k --ioengine=libaio --direct=1 --verify=crc32c --verify_fatal=1"
+    more = "--clocksource=clock_gettime --randrepeat=1 --rw=randwrite --iodepth=8 --thread --fsync=64 --minimal"
+    script = init_script(
+        "#!/bin/sh\nmount -t proc none /proc && mount -t sysfs none /sys\n"
+        "mount -t tmpfs none /tmp && mount -t tmpfs none /run\n"
+        f"{' '.join(one.format)}\nmount -t {one.fs} /dev/sda /mnt\ncd /tmp\n"
+        f"{fio} {more} --name=check > /tmp/log && echo fio: clean || cat /tmp/log\n"
+        "umount /mnt\necho o > /proc/sysrq-trigger\nsleep 10\n"
+    )
+    with run_dir(512 + ROOM_MIB) as where:
+        outcome = tools.backend.boot(
+            BootSpec(tools.kernel.image, script, 512, where, 120.0, 1, storage_params(tools.backend, one))
+        )
+    assert judge_boot(outcome) is None
+    assert "fio: clean" in outcome.console

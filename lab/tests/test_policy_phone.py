@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies and phones, as they are checked in and as they can be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab import phone, policy
+from fasttrack_lab.errors import LabError, UsageProblem
+
+
+def test_the_promised_policies_are_there() -> None:
+    assert policy.names()[0] == "stock"
+    assert {"stock", "none", "kyber", "bfq", "fasttrack"} <= set(policy.names())
+    assert {policy.load(name).name for name in policy.names()} == set(policy.names())
+
+
+def test_stock_is_mq_deadline_and_read_first() -> None:
+    stock = policy.load("stock")
+    assert stock.settings_json() == [{"path": "/sys/block/sda/queue/scheduler", "value": "mq-deadline"}]
+    assert stock.device_scheduler == "read-first"
+    assert stock.foreground_json(10101) == []
+
+
+def test_fasttrack_tells_who_is_in_front() -> None:
+    found = policy.load("fasttrack")
+    assert found.device_scheduler == "foreground"
+    assert {"path": "/sys/kernel/fasttrack/enabled", "value": "1"} in found.settings_json()
+    assert found.foreground_json(10101) == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
+
+
+def test_unknown_names_name_the_known_ones() -> None:
+    with pytest.raises(UsageProblem, match=r"no policy 'fast'; policies: stock, .*fasttrack"):
+        policy.load("fast")
+    with pytest.raises(UsageProblem, match=r"no phone 's7'; phones: n5, n6, s6, p1, ufs31, ufs40"):
+        phone.load("s7")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('elevator = "none"', "description is missing"),
+        ('description = "x"', "elevator is missing"),
+        ('description = "x"\nelevator = "none"\ncolour = 1', "unknown key 'colour'"),
+        (
+            'description = "x"\nelevator = "none"\ndevice_scheduler = "best"',
+            "must be one of fifo, read-first, foreground",
+        ),
+        ('description = "x"\nelevator = "none"\n[[setting]]\npath = "/a"', "needs a path and a value"),
+        ("description = ", "x.toml"),
+    ],
+)
+def test_wrong_policy_files(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    with pytest.raises(LabError, match=message):
+        policy.parse(path)
+
+
+def test_phones_have_what_their_figures_need() -> None:
+    known = phone.phones()
+    assert list(known) == ["n5", "n6", "s6", "p1", "ufs31", "ufs40"]
+    for one in known.values():
+        assert one.guest_mib <= one.ram_mib
+        assert one.format[0] == f"mkfs.{one.fs}" and one.format[-1] == "/dev/sda"
+        assert {work.unit for work in one.calibration} == {"MB/s", "IOPS"}
+
+
+def test_wrong_phone_files(tmp_path: Path) -> None:
+    path = tmp_path / "phones.toml"
+    with pytest.raises(LabError, match="is missing"):
+        phone.phones(path)
+    path.write_text("[x]\nqueue_depth = 1\n")
+    with pytest.raises(LabError, match="the key 'ram_mib' is missing"):
+        phone.phones(path)
+    path.write_text('[x]\nram_mib = 1\nfs = "btrfs"\n')
+    with pytest.raises(LabError, match="fs is 'btrfs'"):
+        phone.phones(path)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The judge, against saved logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.boot.base import Outcome
+from fasttrack_lab.result import (
+    Labels,
+    Result,
+    Verdict,
+    judge,
+    judge_boot,
+    judge_power_cut,
+    log_problems,
+    parse_guest,
+    tail,
+)
+
+LOGS = Path(__file__).parent / "logs"
+GOOD = {
+    "version": 1,
+    "ok": True,
+    "error": None,
+    "kernel": "6.12.117-fasttrack",
+    "touch_ns": 2_000_000_000,
+    "end_ns": 2_345_678_901,
+    "apps": [
+        {
+            "name": "gallery",
+            "uid": 10101,
+            "role": "foreground",
+            "bytes_read": 1000,
+            "bytes_written": 24,
+            "ops": 3,
+            "io_ns": 5,
+            "longest_call_ns": 250_000_000,
+            "longest_call": "read a",
+            "verify_errors": 0,
+        },
+        {
+            "name": "update",
+            "uid": 10201,
+            "role": "background",
+            "bytes_read": 1,
+            "bytes_written": 2,
+            "ops": 7,
+            "longest_call_ns": 1_500_000_000,
+        },
+    ],
+    "counters": {"pauses": 4},
+}
+
+
+def log(name: str) -> str:
+    return (LOGS / f"{name}.log").read_text()
+
+
+def ended(console: str, status: int = 0, timed_out: bool = False) -> Outcome:
+    return Outcome(status, console, 12.0, timed_out)
+
+
+def test_clean_log_has_no_problem() -> None:
+    assert log_problems(log("clean")) == []
+    assert judge(ended(log("clean")), json.dumps(GOOD)).ok
+
+
+@pytest.mark.parametrize(("name", "kind"), [("panic", "panic"), ("oom", "out of memory")])
+def test_bad_log_fails_a_run_whose_result_is_good(name: str, kind: str) -> None:
+    verdict = judge(ended(log(name)), json.dumps(GOOD))
+    assert not verdict.ok
+    assert kind in {problem.kind for problem in verdict.problems}
+    assert verdict.error is not None and verdict.problems[0].text in verdict.error
+
+
+def test_hang_is_told_from_a_failure() -> None:
+    verdict = judge(ended(log("hang"), -9, timed_out=True), None)
+    assert not verdict.ok
+    assert verdict.error is not None and "did not end within 12 s" in verdict.error
+    assert "signal 9" not in verdict.error
+
+
+def test_truncated_console_fails() -> None:
+    verdict = judge(ended(log("truncated")), json.dumps(GOOD))
+    assert verdict.error == "the console ends without a power off: the log is cut short"
+
+
+def test_truncated_result_fails() -> None:
+    verdict = judge(ended(log("clean")), json.dumps(GOOD)[:-30])
+    assert verdict.error is not None and "not whole" in verdict.error
+    assert verdict.guest is None
+
+
+def test_exit_status_fails() -> None:
+    assert judge(ended(log("clean"), 134), json.dumps(GOOD)).error == "the guest's kernel ended with exit status 134"
+    assert judge(ended(log("clean"), -6), json.dumps(GOOD)).error == "the guest's kernel ended with signal 6"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no result.json"),
+        ("[]", "no verdict"),
+        ('{"ok": "yes"}', "no verdict"),
+        ('{"ok": false, "error": "write /sys/x: EINVAL"}', "write /sys/x: EINVAL"),
+        ('{"ok": false}', "an error without a text"),
+    ],
+)
+def test_result_without_a_good_verdict(text: str | None, message: str) -> None:
+    _, error = parse_guest(text)
+    assert error is not None and message in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: CPU: 0 PID: 12 at mm/page_alloc.c:3122 get_page_from_freelist+0x1/0x2",
+        "[    3.100000] BUG: kernel NULL pointer dereference, address: 0000000000000008",
+        "kernel BUG at fs/ext4/inode.c:2731!",
+        "INFO: task jbd2/sda-8:31 blocked for more than 122 seconds.",
+        "Buffer I/O error on dev sda, logical block 3, lost sync page write",
+        "EXT4-fs error (device sda): ext4_lookup:1813: inode #2: comm ls: deleted inode referenced: 12",
+        "EXT4-fs (sda): Remounting filesystem read-only",
+        "F2FS-fs (sda): inconsistent node block, nid:4",
+        "WARNING: possible circular locking dependency detected",
+        "BUG: KASAN: slab-use-after-free in fti_dispatch+0x1/0x2",
+        "BUG: sleeping function called from invalid context at mm/page_alloc.c:5",
+        "fasttrack-guest: error: cannot mount /data",
+    ],
+)
+def test_each_kind_of_bad_line_is_seen(line: str) -> None:
+    found = log_problems(f"good line\n{line}\n")
+    assert [problem.line for problem in found] == [2]
+    assert found[0].text == line
+
+
+def test_boot_and_power_cut_have_judges_of_their_own() -> None:
+    assert judge_boot(ended(log("clean"))) is None
+    assert judge_boot(ended(log("panic"), 134)) is not None
+    assert judge_power_cut(ended("booting\nmflash: power cut at command 5\n", 3)) is None
+    assert judge_power_cut(ended(log("clean"))) == "the guest ended without the power cut"
+    assert judge_power_cut(ended("EXT4-fs error (device sda)\nmflash: power cut\n", 3)) is not None
+
+
+def test_result_has_the_keys_that_outside_scripts_rely_on() -> None:
+    labels = Labels("gallery-launch", "s6", "stock", ("update",), 3)
+    shown = Result(labels, Verdict(True, None, (), GOOD), "ext4", "6.12", 1.25).to_json()
+    assert shown["response_s"] == 0.345678901
+    assert shown["scenario"] == "gallery-launch" and shown["backgrounds"] == ["update"] and shown["seed"] == 3
+    assert shown["foreground"]["uid"] == 10101 and shown["foreground"]["bytes_read"] == 1000
+    assert shown["background"]["update"]["bytes"] == 3 and shown["background"]["update"]["ops"] == 7
+    assert shown["background"]["update"]["longest_pause_s"] == 1.5
+    assert shown["kernel"] == "6.12.117-fasttrack" and shown["log_problems"] == []
+    assert shown["host"]["wall_s"] == 1.25
+
+
+def test_failed_run_has_no_response_time() -> None:
+    labels = Labels("gallery-launch", "s6", "stock", (), 3)
+    shown = Result(labels, Verdict(False, "panic", (), GOOD), "ext4", "6.12", 1.25).to_json()
+    assert shown["response_s"] is None and shown["ok"] is False and shown["error"] == "panic"
+
+
+def test_tail_is_the_end() -> None:
+    assert tail("a\nb\nc", 2) == "b\nc"

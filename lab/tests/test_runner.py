@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run is made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from fasttrack_lab import image, phone, policy, runner
+from fasttrack_lab.boot.base import BootSpec
+from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
+from fasttrack_lab.calibrate import figure_of, fio_argv
+from fasttrack_lab.commands.exec_ import exec_job
+from fasttrack_lab.result import Labels
+from fasttrack_lab.runner import RunSpec, full_job
+
+JOB = {
+    "mode": "play",
+    "apps": [
+        {"name": "front", "uid": 10101, "role": "foreground", "start_s": 0, "threads": []},
+        {"name": "behind", "uid": 10201, "role": "background", "start_s": 0, "threads": []},
+    ],
+    "files": [{"app": "front", "path": "a", "bytes": 4096, "kind": "data"}],
+    "touch_s": 2.0,
+    "limit_s": 60.0,
+}
+
+
+def spec(policy_name: str = "fasttrack", phone_name: str = "s6") -> RunSpec:
+    labels = Labels("x", phone_name, policy_name, ("behind",), 7)
+    return RunSpec(labels, phone.load(phone_name), policy.load(policy_name), JOB)
+
+
+def test_job_has_what_the_contract_asks() -> None:
+    job = full_job(spec())
+    assert job["version"] == 1 and job["mode"] == "play" and job["seed"] == 7
+    assert job["device"] == "/dev/sda" and job["fs"] == "ext4" and job["format"] is None
+    assert job["settings"][0] == {"path": "/sys/block/sda/queue/scheduler", "value": "fasttrack"}
+    assert job["foreground"] == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
+    assert job["touch_s"] == 2.0 and job["limit_s"] == 60.0
+
+
+def test_exec_gives_every_command_a_uid_of_its_own() -> None:
+    job = exec_job("true", ("a", "b"), 3.0, 10.0)
+    assert [(a["uid"], a["role"], a["argv"][-1]) for a in job["apps"]] == [
+        (10101, "foreground", "true"),
+        (10201, "background", "a"),
+        (10202, "background", "b"),
+    ]
+    assert job["touch_s"] == 3.0 and job["limit_s"] == 13.0
+
+
+def test_images_are_shared_by_what_is_in_them() -> None:
+    contents = image.Contents.of_job(phone.load("s6"), JOB)
+    other_times = image.Contents.of_job(phone.load("s6"), JOB | {"touch_s": 9.0})
+    other_file = image.Contents.of_job(phone.load("s6"), JOB | {"files": []})
+    other_phone = replace(contents, phone=phone.load("ufs31"))
+    assert contents.key("guest") == other_times.key("guest")
+    assert len({c.key("guest") for c in (contents, other_file, other_phone)} | {contents.key("other guest")}) == 4
+    prepare = contents.job()
+    assert prepare["mode"] == "prepare" and prepare["format"][0] == "mkfs.ext4"
+    assert [app["uid"] for app in prepare["apps"]] == [10101, 10201]
+
+
+def test_command_line_does_not_depend_on_the_run_directory() -> None:
+    one = BootSpec(Path("/k"), Path("/init"), 512, Path("/tmp/a"), 1.0, 3, {"mflash.phone": "s6"})
+    lines = {" ".join(Uml().command_line(replace(one, run_dir=Path(p)))) for p in ("/tmp/a", "/dev/shm/longer")}
+    assert len(lines) == 1
+    line = lines.pop()
+    assert "lab_seed=3" in line and "norandmaps" in line and "mflash.phone=s6" in line and "con0=null,fd:1" in line
+
+
+def test_need_counts_memory_and_phone() -> None:
+    assert runner.need_mib(spec(), None) == phone.load("s6").guest_mib + image.ROOM_MIB
+
+
+def test_kernel_release_and_reach() -> None:
+    log = (Path(__file__).parent / "logs" / "clean.log").read_text()
+    assert kernel_release(log).startswith("6.12.")
+    assert kernel_release("") == ""
+    assert init_is_reachable(Path("/home/x/.cache/guest"))
+    assert not init_is_reachable(Path("/dev/shm/guest"))
+
+
+def test_fio_command_and_report() -> None:
+    work = phone.load("s6").calibration[0]
+    argv = fio_argv(work)
+    assert f"--rw={work.rw}" in argv and f"--bs={work.block}" in argv and "--direct=1" in argv
+    side = {"iops": 1900.0, "bw_bytes": 110_000_000}
+    reported = f'{{"jobs": [{{"read": {side}, "write": {side}}}]}}'.replace("'", '"')
+    figure = figure_of(reported, "s6", replace(work, unit="MB/s", published=100.0))
+    assert figure.measured == 110.0 and round(figure.difference, 6) == 0.1 and not replace(figure, measured=111.0).ok
+    assert figure_of(reported, "s6", replace(work, unit="IOPS", published=2000.0)).measured == 1900.0

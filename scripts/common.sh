@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# For the other scripts: the checkout, the cache, the Python environment.
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cache=${FASTTRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fasttrack}
+PATH=$PATH:/usr/sbin:/sbin
+python=$("$here/scripts/setup.sh") || exit 1
+PYTHONPATH=$here/lab
+PYTHONPYCACHEPREFIX=${python%/bin/python}/pycache
+export PYTHONPATH PYTHONPYCACHEPREFIX PATH
+
+part() { printf '\n== %s\n' "$*"; }
+
+cargo_program() {
+	(cd "$here/lab" && "$python" -c 'from fasttrack_lab import guest; print(guest.cargo())')
+}

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# All tests: KUnit in UML, the Rust programs, the lab. The closing line is pytest's.
+set -eu
+. "$(dirname -- "$0")/common.sh"
+
+part "kernel and guest program"
+"$here/fasttrack" build
+
+part "KUnit"
+"$here/fasttrack" kunit
+
+cargo=$(cargo_program)
+export CARGO_TARGET_DIR="$cache/cargo"
+for crate in "$here/lab/guest" "$here/device"; do
+	[ -f "$crate/Cargo.toml" ] || continue
+	part "cargo test: ${crate#"$here"/}"
+	"$cargo" test --locked --quiet --manifest-path "$crate/Cargo.toml"
+done
+
+part "pytest"
+cd "$here/lab"
+exec "$python" -m pytest "$@"
