@@ -92,6 +92,7 @@ def _script(phone: Phone) -> str:
         "#!/bin/sh",
         "mount -t proc none /proc && mount -t sysfs none /sys && mount -t tmpfs none /tmp && mount -t tmpfs none /run",
         "mkdir /run/out && mount -t hostfs -o /proc/self/cwd/. none /run/out",
+        "[ -b /dev/sda ] || { echo fasttrack-guest: error: no /dev/sda; echo o > /proc/sysrq-trigger; sleep 10; }",
         "echo none > /sys/block/sda/queue/scheduler",
         "cd /tmp",
     ]

@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from rich.console import Console
 from fasttrack_lab import phone, policy, report, runner, scenario, specs, ui
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
-from fasttrack_lab.records import NONE, Cell, Record, Request, append, finished, read, write_request
+from fasttrack_lab.records import NONE, Cell, Record, Request, append, current, finished, plan, read, write_request
 from fasttrack_lab.result import Result
 
 
@@ -42,22 +43,6 @@ def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
     return tuple(sets)
 
 
-def plan(request: Request) -> list[Cell]:
-    """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
-    seeds = range(1, request.seeds + 1)
-    baseline = [
-        Cell(request.scenario, name, report.BASELINE_POLICY, (), seed) for name in request.phones for seed in seeds
-    ]
-    rest = [
-        Cell(request.scenario, name, rule, names, seed)
-        for name in request.phones
-        for names in request.backgrounds
-        for rule in request.policies
-        for seed in seeds
-    ]
-    return list(dict.fromkeys([*baseline, *rest]))
-
-
 def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [scenario.load_background(name) for name in cell.backgrounds]
@@ -74,9 +59,8 @@ def inputs_key(spec: runner.RunSpec) -> str:
     return digest([job, described, *texts])[:16]
 
 
-def run_missing(directory: Path, cells: Sequence[Cell], fresh: bool) -> list[Record]:
-    """Runs the cells that the directory has no good record of, and adds each as it ends. Returns all records."""
-    tools = runner.Tools.of_checkout()
+def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fresh: bool) -> None:
+    """Runs the cells that the directory has no good record of, and adds each as it ends."""
     kernel = tools.kernel.key
     planned = {cell: spec_of(cell) for cell in cells}
     keys = {cell: inputs_key(spec) + tools.guest_key[:8] for cell, spec in planned.items()}
@@ -96,18 +80,17 @@ def run_missing(directory: Path, cells: Sequence[Cell], fresh: bool) -> list[Rec
 
     if missing:
         runner.run_many([planned[cell] for cell in missing], tools, title=cells[0].scenario, on_result=keep)
-    current = {(cell, keys[cell], kernel) for cell in cells}
-    return [record for record in read(directory) if record.key in current]
 
 
 def compare(directory: Path, request: Request, fresh: bool = False) -> list[Record]:
     """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
     directory.mkdir(parents=True, exist_ok=True)
-    cells = plan(request)
+    tools = runner.Tools.of_checkout()
+    request = replace(request, kernel=tools.kernel.key)
     write_request(directory, request)
-    records = run_missing(directory, cells, fresh)
+    run_missing(directory, plan(request), tools, fresh)
     report.make(directory)
-    return records
+    return current(read(directory), request)
 
 
 def _check(request: Request) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fasttrack_lab import compare, report
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.records import Cell, Record
+from fasttrack_lab.records import BASELINE_POLICY, Cell, Record
 from fasttrack_lab.result import Result
 from fasttrack_lab.runner import RunSpec, Tools, run_many
 
@@ -18,7 +18,7 @@ def cells(phone: str, seed: int) -> list[Cell]:
     """The demo's runs: each foreground alone, then with its background under both policies."""
     found = []
     for scenario, background in report.DEMO_PAIRS:
-        found.append(Cell(scenario, phone, report.BASELINE_POLICY, (), seed))
+        found.append(Cell(scenario, phone, BASELINE_POLICY, (), seed))
         found += [Cell(scenario, phone, policy, (background,), seed) for policy in report.DEMO_POLICIES]
     return list(dict.fromkeys(found))
 

@@ -19,6 +19,7 @@ from fasttrack_lab.inputs import InputError
 REQUEST = "compare.json"
 RAW = "raw.jsonl"
 NONE = "none"
+BASELINE_POLICY = "stock"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for. `command` is the command line, as it can be given again."""
+    """What was asked for. `command` is the command line, as it can be given again; `kernel` the kernel's key."""
 
     command: str
     scenario: str
@@ -74,6 +75,7 @@ class Request:
     backgrounds: tuple[tuple[str, ...], ...]
     seeds: int
     description: str = ""
+    kernel: str = ""
 
 
 def write_request(directory: Path, request: Request) -> None:
@@ -95,7 +97,8 @@ def read_request(directory: Path) -> Request:
             policies=tuple(raw["policies"]),
             backgrounds=tuple(tuple(names) for names in raw["backgrounds"]),
             seeds=int(raw["seeds"]),
-            description=raw.get("description", ""),
+            description=raw["description"],
+            kernel=raw["kernel"],
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -144,6 +147,26 @@ def read(directory: Path) -> list[Record]:
         except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a raw record ({error!r}); remove the line or the file", path, number) from error
     return records
+
+
+def plan(request: Request) -> list[Cell]:
+    """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
+    seeds = range(1, request.seeds + 1)
+    baseline = [Cell(request.scenario, name, BASELINE_POLICY, (), seed) for name in request.phones for seed in seeds]
+    rest = [
+        Cell(request.scenario, name, rule, names, seed)
+        for name in request.phones
+        for names in request.backgrounds
+        for rule in request.policies
+        for seed in seeds
+    ]
+    return list(dict.fromkeys([*baseline, *rest]))
+
+
+def current(records: Iterable[Record], request: Request) -> list[Record]:
+    """The last record of each planned run by the request's kernel, in the order of the plan."""
+    found = latest(record for record in records if record.kernel == request.kernel)
+    return [found[cell] for cell in plan(request) if cell in found]
 
 
 def latest(records: Iterable[Record]) -> dict[Cell, Record]:

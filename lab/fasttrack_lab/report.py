@@ -19,9 +19,8 @@ from rich.console import Group
 from rich.table import Table
 
 from fasttrack_lab import plots
-from fasttrack_lab.records import NONE, Record, Request, latest, read, read_request
+from fasttrack_lab.records import BASELINE_POLICY, NONE, Record, Request, current, latest, plan, read, read_request
 
-BASELINE_POLICY = "stock"
 RUNS_CSV = "runs.csv"
 SUMMARY_CSV = "summary.csv"
 PAGE = "report.html"
@@ -71,7 +70,7 @@ def _row(record: Record) -> dict[str, Any]:
     foreground = result["foreground"]
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
-    end_s = record.touch_s + float(result["response_s"])
+    end_s = record.touch_s + float(result["total_s"])
     row |= {
         "response_s": float(result["response_s"]),
         "foreground_read_mb": foreground["bytes_read"] / 1e6,
@@ -235,13 +234,15 @@ def page(records: Sequence[Record], request: Request) -> str:
         notes=NOTES,
         failed=[{"what": record.cell.text(), "why": record.error} for record in failed],
         total=len(frame),
+        missing=len(plan(request)) - len(frame),
         data_files=(RUNS_CSV, SUMMARY_CSV, "raw.jsonl"),
     )
 
 
 def make(directory: Path) -> pl.DataFrame:
     """Makes a directory's CSV files and page from its raw records. Returns the runs."""
-    request, records = read_request(directory), read(directory)
+    request = read_request(directory)
+    records = current(read(directory), request)
     frame = runs(records)
     frame.write_csv(directory / RUNS_CSV)
     summary(frame).write_csv(directory / SUMMARY_CSV)

@@ -37,7 +37,7 @@ BAD_LINES = tuple(
         ),
         (r"KASAN:|KCSAN:|UBSAN:|kmemleak:.*leak", "sanitizer report"),
         (r"^fasttrack-guest: error", "error in the guest program"),
-        (r"mflash: (error|corrupt)", "error in the emulated storage"),
+        (r"mflash: (error|corrupt|\S+=.*: not )", "error in the emulated storage"),
         (r"segfault at|userspace - .* failed", "guest process crashed"),
     )
 )
@@ -196,14 +196,27 @@ class Result:
         return self.verdict.ok
 
     @property
+    def total_s(self) -> float | None:
+        """Virtual time from the touch to the end of the foreground's last operation, in s."""
+        guest = self.verdict.guest
+        if not self.ok or guest is None:
+            return None
+        return float((guest["end_ns"] - guest["touch_ns"]) / NS_PER_S)
+
+    @property
     def response_s(self) -> float | None:
-        """Virtual time from the touch to the end of the interaction, in s."""
+        """Virtual time that the user waits, in s.
+
+        Of a scenario, from the touch to the end of the interaction; of a command, from its start to its exit; of a
+        recording, the time that its threads spend in their I/O calls, because its think times are the user's too.
+        """
         guest = self.verdict.guest
         if not self.ok or guest is None:
             return None
         if guest.get("exec"):
             return float(guest["exec"]["response_ns"] / NS_PER_S)
-        return float((guest["end_ns"] - guest["touch_ns"]) / NS_PER_S)
+        replayed = [app["io_ns"] for app in guest.get("apps", []) if app["role"] == "foreground" and "replay" in app]
+        return sum(replayed) / NS_PER_S if replayed else self.total_s
 
     def to_json(self) -> dict[str, Any]:
         """The object that --json writes. Only "host" differs between two equal runs."""
@@ -220,6 +233,7 @@ class Result:
             "ok": self.ok,
             "error": self.verdict.error,
             "response_s": self.response_s,
+            "total_s": self.total_s,
             "foreground": _app_figures(front[0]) if front else {},
             "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
             "kernel": guest.get("kernel", self.kernel),

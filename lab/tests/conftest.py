@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from fasttrack_lab.runner import Tools
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-
 from fasttrack_lab import compare, phone, records, runner
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.records import Cell, Request
@@ -42,11 +41,11 @@ def test_bad_lists(text: str) -> None:
 
 
 def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
-    cells = compare.plan(request())
+    cells = records.plan(request())
     assert cells[:2] == [Cell("gallery-launch", "s6", "stock", (), seed) for seed in (1, 2)]
     assert len(cells) == 2 + 2 * 2 * 2
     assert len(set(cells)) == len(cells)
-    assert len(compare.plan(request("none", policies="stock"))) == 2
+    assert len(records.plan(request("none", policies="stock"))) == 2
 
 
 class Lab:
@@ -75,6 +74,7 @@ class Lab:
             app = {"bytes_read": 1, "bytes_written": 1, "longest_pause_s": 0.0}
             answer = {
                 "response_s": float(len(labels.policy)),
+                "total_s": float(len(labels.policy)),
                 "foreground": app,
                 "background": dict.fromkeys(labels.backgrounds, app),
                 "kernel": "6.12-test",

@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass
 
 import pytest
-
 from fasttrack_lab import phone
 from fasttrack_lab.boot.base import BootSpec
 from fasttrack_lab.image import ROOM_MIB, Contents, prepared, storage_params

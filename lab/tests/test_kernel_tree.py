@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel.tree import Changes, WorkTree, touched_by
 
@@ -79,7 +78,9 @@ def test_only_changed_files_are_written(base: WorkTree, kernel: Path) -> None:
 
 
 def test_patch_that_does_not_apply_is_named(base: WorkTree, kernel: Path) -> None:
-    (kernel / "patches" / "0007-wrong.patch").write_text(PATCH.replace("+obj-y += b.o", "-obj-y += b.o").replace("+1,3", "+1,1").replace("-1,2", "-1,3"))
+    (kernel / "patches" / "0007-wrong.patch").write_text(
+        PATCH.replace("+obj-y += b.o", "-obj-y += b.o").replace("+1,3", "+1,1").replace("-1,2", "-1,3")
+    )
     with pytest.raises(LabError, match="0007-wrong.patch does not apply"):
         base.sync(Changes.of_checkout(kernel))
     assert (base.root / "mm" / "Makefile").read_text() == "obj-y += a.o\nobj-y += c.o\n"

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
-from rich.console import Console
-
 from fasttrack_lab import records, report
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.records import Cell, Record, Request
+from rich.console import Console
 
 RESPONSE = {
     ("stock", ""): 0.8,
@@ -34,6 +34,7 @@ def record(
     app = {"bytes_read": 10_000_000, "bytes_written": 90_000_000, "longest_pause_s": 0.25, "ops": 5}
     result = {
         "response_s": response,
+        "total_s": response,
         "foreground": {"uid": 10101, "bytes_read": 70_000_000, "bytes_written": 500_000},
         "background": dict.fromkeys(names, app),
         "kernel": "6.12.117-test",
@@ -62,6 +63,7 @@ REQUEST = Request(
     backgrounds=(("update",), ("backup", "update")),
     seeds=3,
     description="foreground, <read-dominant>",
+    kernel="k",
 )
 
 
@@ -189,6 +191,20 @@ def test_a_page_of_failures_alone_can_be_made(tmp_path: Path) -> None:
     filled(tmp_path, [record("stock", "", 1, error="panic")])
     report.make(tmp_path)
     assert "1 of 1 runs failed" in (tmp_path / report.PAGE).read_text()
+
+
+def test_records_of_another_kernel_or_request_do_not_count(tmp_path: Path) -> None:
+    other = [replace(item, kernel="other") for item in all_records()]
+    fourth = record("stock", "", 4)
+    filled(tmp_path, [*all_records()[::-1], *other, fourth])
+    assert records.current(records.read(tmp_path), REQUEST) == all_records()
+    assert report.make(tmp_path).height == len(all_records())
+
+
+def test_an_interrupted_comparison_says_so(tmp_path: Path) -> None:
+    filled(tmp_path, all_records()[:5])
+    report.make(tmp_path)
+    assert "10 more runs are planned" in (tmp_path / report.PAGE).read_text()
 
 
 def test_not_a_comparison(tmp_path: Path) -> None:

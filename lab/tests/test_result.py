@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.result import (
     Labels,
@@ -130,6 +129,7 @@ def test_result_without_a_good_verdict(text: str | None, message: str) -> None:
         "BUG: KASAN: slab-use-after-free in fti_dispatch+0x1/0x2",
         "BUG: sleeping function called from invalid context at mm/page_alloc.c:5",
         "fasttrack-guest: error: cannot mount /data",
+        "mflash: phone=n9: not one of n5 n6 s6 p1 ufs31 ufs40",
     ],
 )
 def test_each_kind_of_bad_line_is_seen(line: str) -> None:
@@ -162,6 +162,16 @@ def test_failed_run_has_no_response_time() -> None:
     labels = Labels("gallery-launch", "s6", "stock", (), 3)
     shown = Result(labels, Verdict(False, "panic", (), GOOD), "ext4", "6.12", 1.25).to_json()
     assert shown["response_s"] is None and shown["ok"] is False and shown["error"] == "panic"
+
+
+def test_response_of_a_recording_is_its_time_in_calls() -> None:
+    front = GOOD["apps"][0] | {"io_ns": 250_000_000, "replay": {"calls": 3, "errors": {}, "skipped": 0}}
+    guest = GOOD | {"apps": [front, *GOOD["apps"][1:]]}
+    shown = Result(
+        Labels("replay", "s6", "stock", (), 1), Verdict(True, None, (), guest), "ext4", "6.12", 1.0
+    ).to_json()
+    assert shown["response_s"] == 0.25
+    assert shown["total_s"] == 0.345678901
 
 
 def test_tail_is_the_end() -> None:

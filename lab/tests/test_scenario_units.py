@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 
 import pytest
-
 from fasttrack_lab import units
 
 

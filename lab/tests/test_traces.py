@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
-
 from fasttrack_lab import traces
 from fasttrack_lab.inputs import InputError
-from fasttrack_lab.paths import CHECKOUT
 from fasttrack_lab.traces import block
-
-DATA = Path(os.environ.get("FASTTRACK_DATA", CHECKOUT.parent / "shared" / "data"))
+from recorded import recorded
 
 MOBIGEN = """\
 1 0 open /data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36
@@ -247,16 +243,8 @@ def test_writing_is_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(item.name for item in tmp_path.iterdir()) == ["out", "sample"]
 
 
-def recording(name: str) -> Path:
-    """A recording of the data directory, or a skip with the reason."""
-    path = DATA / name
-    if not path.is_file():
-        pytest.skip(f"the recording {path} is not here; set FASTTRACK_DATA to its directory")
-    return path
-
-
 def test_whole_facebook_recording() -> None:
-    trace = traces.load(recording("mobigen/facebook.mobigen"))
+    trace = traces.load(recorded("mobigen/facebook.mobigen"))
     stats = trace.stats
     assert stats.lines == 30819
     assert sum(call.name == "fsync" for call in trace.calls) == 997
@@ -274,7 +262,7 @@ def test_whole_facebook_recording() -> None:
 
 
 def test_whole_pixel_recording() -> None:
-    trace = traces.load(recording("pixel6a/pubg_precond.csv.gz"))
+    trace = traces.load(recorded("pixel6a/pubg_precond.csv.gz"))
     twice = trace.stats.left_out["requests logged twice within 1 s"]
     assert trace.stats.lines == 51110
     assert trace.stats.replayed + twice == trace.stats.lines

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 from fasttrack_lab import process
 from fasttrack_lab.boot.base import BootSpec, Outcome
+from fasttrack_lab.errors import LabError
 
 RUN_DIR = "/proc/self/cwd/."
 START_NS = 1_700_000_000_000_000_000
@@ -74,11 +76,14 @@ class Uml:
 
     def _interactive(self, spec: BootSpec, argv: list[str], begin: float) -> Outcome:
         # In this process's own group, or the terminal would stop it when it reads.
-        with (spec.run_dir / "console.log").open("wb") as handle:
-            env = ENVIRONMENT | {"TERM": os.environ.get("TERM", "linux")}
-            stdout = None if sys.stdout.isatty() else handle
-            child = subprocess.Popen([*process.LEASH, *argv], cwd=spec.run_dir, env=env, stdout=stdout)
-            status = child.wait()
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise LabError("a shell needs a terminal: standard input and output must be one; see ./fasttrack exec")
+        saved = termios.tcgetattr(sys.stdin)
+        try:
+            status = subprocess.call([*process.LEASH, *argv], cwd=spec.run_dir, env=ENVIRONMENT)
+        finally:
+            # A guest that is killed leaves the terminal raw.
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
         return Outcome(status, "", time.monotonic() - begin, False)
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from fasttrack_lab.commands import common
+from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.result import Labels
 from fasttrack_lab.rundir import run_dir
 from fasttrack_lab.runner import RunSpec, Tools, boot_spec, fill_run_dir, need_mib, phone_image
@@ -22,6 +25,8 @@ def command(phone_name: str, policy_name: str, seed: int) -> None:
     """
     phone, policy = common.load_phone_and_policy(phone_name, policy_name)
     common.check_host()
+    if not sys.stdin.isatty():
+        raise UsageProblem("a shell needs a terminal; ./fasttrack exec runs a command without one")
     tools = Tools.of_checkout()
     job = {"mode": "shell", "apps": [], "files": [], "limit_s": 1e9}
     spec = RunSpec(Labels("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)

@@ -419,9 +419,12 @@ pid_t ft_group_tgid(u32 tag)
 {
 	lockdep_assert_held(&ft_config_mutex);
 
-	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++)
-		if (ft_groups[i].tag == tag)
-			return pid_vnr(ft_groups[i].tgid);
+	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+		if (ft_groups[i].tag != tag)
+			continue;
+		return pid_has_task(ft_groups[i].tgid, PIDTYPE_TGID) ?
+			pid_vnr(ft_groups[i].tgid) : 0;
+	}
 	return 0;
 }
 
