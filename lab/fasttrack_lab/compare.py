@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from fasttrack_lab import phone, policy, report, runner, scenario, specs, ui
+from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
 from fasttrack_lab.records import NONE, Cell, Record, Request, append, current, finished, plan, read, write_request
@@ -147,6 +148,7 @@ def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int,
         description=front.description,
     )
     _check(request)
+    common.check_host()
     directory = out or Path("results") / front.name
     records = compare(directory, request, fresh)
     Console().print(report.terminal_tables(report.runs(records), front.name))

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+
 from fasttrack_lab import compare, phone, records, runner
+from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.records import Cell, Request
 
@@ -91,6 +93,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab()
     monkeypatch.setattr(runner.Tools, "of_checkout", classmethod(lambda _: made.tools))
     monkeypatch.setattr(runner, "run_many", made.run_many)
+    monkeypatch.setattr(common, "check_host", lambda: None)
     small = phone.Phone("s6", 3072, 1024, "ext4", 32, "", ())
     monkeypatch.setattr(phone, "phones", lambda: {"s6": small})
     return made

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
+
 from fasttrack_lab import records, report
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.records import Cell, Record, Request
-from rich.console import Console
 
 RESPONSE = {
     ("stock", ""): 0.8,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fasttrack_lab import scenario
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.toml_lines import Lines

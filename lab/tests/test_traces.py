@@ -7,10 +7,11 @@ import gzip
 from pathlib import Path
 
 import pytest
+from recorded import recorded
+
 from fasttrack_lab import traces
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.traces import block
-from recorded import recorded
 
 MOBIGEN = """\
 1 0 open /data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36

@@ -49,8 +49,8 @@ def command(
 ) -> None:
     """Replay the recorded I/O of FILE as the app in front, with its threads and think times.
 
-    System calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text) are known. The response time is the time from
-    the touch to the end of the recording's last call.
+    System calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text) are known. The response time is the time that
+    its threads spend in their I/O calls; total_s is the whole, with the recorded think times.
     """
     phone, policy = common.load_phone_and_policy(phone_name, policy_name)
     common.check_json_path(json_path)

@@ -33,7 +33,7 @@
 #define MFLASH_BUCKETS		64	/* victims are sorted this finely by valid pages */
 #define MFLASH_MAP_SHIFT	10	/* one 4 KiB map page translates 1024 pages */
 #define MFLASH_CMD_PAGES	256	/* largest command: 1 MiB */
-#define MFLASH_TAGS_MAX		32
+#define MFLASH_TAGS_MAX		64
 #define MFLASH_HASH_BITS	10
 
 /**

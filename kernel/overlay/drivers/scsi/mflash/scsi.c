@@ -172,7 +172,8 @@ static int host_add(struct mflash_host *host)
 		return -ENOMEM;
 	host->shost = shost;
 	*(struct mflash_host **)shost->hostdata = host;
-	shost->can_queue = p->queue_depth;
+	/* an eMMC takes one command at a time, but its host has tags for many (mmc block: 64) */
+	shost->can_queue = p->queue_depth > 1 ? p->queue_depth : MFLASH_TAGS_MAX;
 	shost->cmd_per_lun = p->queue_depth;
 	shost->max_sectors = p->max_kib * 2;
 	shost->max_id = 1;
