@@ -12,7 +12,7 @@ from typing import Any
 from fasttrack_lab import ui
 from fasttrack_lab.boot.base import Backend, BootSpec
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel.tree import Changes
+from fasttrack_lab.kernel.build import Kernel
 from fasttrack_lab.paths import cache_dir, digest, lock
 from fasttrack_lab.phone import Phone
 from fasttrack_lab.result import judge, tail
@@ -42,14 +42,13 @@ class Contents:
         apps = tuple((app["name"], app["uid"]) for app in job["apps"])
         return cls(phone, apps, tuple(job.get("files", [])))
 
-    def key(self, guest_key: str) -> str:
-        """Names the image: equal contents made by equal programs. The kernel's own version is left out."""
-        model = {n: d for n, d in Changes.of_checkout().overlay_files().items() if "mflash" in n and "/tests/" not in n}
+    def key(self, kernel_key: str, guest_key: str) -> str:
+        """Names the image: equal contents made by equal programs."""
         described = json.dumps(
             [self.phone.name, self.phone.fs, self.phone.format, self.phone.mount_options, self.apps, self.files],
             sort_keys=True,
         )
-        return digest([described, guest_key, *(part for name in sorted(model) for part in (name, model[name]))])[:16]
+        return digest([described, kernel_key, guest_key])[:16]
 
     def job(self) -> dict[str, Any]:
         """The job that makes the image."""
@@ -79,14 +78,14 @@ def storage_params(backend: Backend, phone: Phone) -> dict[str, str]:
     return {"mflash.phone": phone.name, "mflash.image": backend.run_path("phone.img")}
 
 
-def prepared(contents: Contents, kernel: Path, guest: Path, guest_key: str, backend: Backend) -> Path:
+def prepared(contents: Contents, kernel: Kernel, guest: Path, guest_key: str, backend: Backend) -> Path:
     """The image with these contents, made now if it is not in the cache."""
-    key = contents.key(guest_key)
+    key = contents.key(kernel.key, guest_key)
     store = cache_dir("images")
     final = store / f"{key}.img"
     with lock(f"image-{key}"):
         if not final.is_file():
-            _make(contents, kernel, guest, backend, final)
+            _make(contents, kernel.image, guest, backend, final)
     os.utime(final)
     return final
 

@@ -40,14 +40,14 @@ class Tools:
     backend: Backend
 
     @classmethod
-    def of_checkout(cls) -> Tools:
-        """Build or find the kernel and the guest program."""
+    def of_checkout(cls, target: str = "um") -> Tools:
+        """Build or find the kernel for TARGET and the guest program."""
         program = guest.build()
         if not init_is_reachable(program):
             raise LabError(
                 f"the cache {program.parent} lies where a guest cannot read: set FASTTRACK_CACHE to another place"
             )
-        return cls(build.build("um"), program, guest.sources_key(), Uml())
+        return cls(build.build(target), program, guest.sources_key(), Uml())
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tu
 def phone_image(spec: RunSpec, tools: Tools) -> Path:
     """The prepared image for a run."""
     contents = image.Contents.of_job(spec.phone, dict(spec.job))
-    return image.prepared(contents, tools.kernel.image, tools.guest, tools.guest_key, tools.backend)
+    return image.prepared(contents, tools.kernel, tools.guest, tools.guest_key, tools.backend)
 
 
 def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = None) -> Result:

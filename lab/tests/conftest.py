@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 import pytest
+
 from fasttrack_lab.runner import Tools
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--kernel: which of the checkout's kernels boots the guests."""
+    parser.addoption("--kernel", choices=("um", "um-debug"), default="um", help="um-debug: with lockdep and KASAN")
+
+
 @pytest.fixture(scope="session")
-def tools() -> Tools:
+def tools(request: pytest.FixtureRequest) -> Tools:
     """The kernel and the guest program of this checkout, built if they are not in the cache."""
-    return Tools.of_checkout()
+    return Tools.of_checkout(request.config.getoption("--kernel"))

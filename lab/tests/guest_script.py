@@ -17,8 +17,16 @@ from fasttrack_lab.script import init_script
 MEMORY_MIB = 512
 
 PROLOGUE = """#!/usr/bin/python3 -ISu
-import ctypes, json, os, subprocess, sys, time
+import ctypes, json, os, subprocess, sys, time, traceback
 LIBC = ctypes.CDLL(None, use_errno=True)
+
+def failed(kind, error, where):
+    # Init must not exit: say what went wrong, and switch off.
+    traceback.print_exception(kind, error, where)
+    print(f"fasttrack-guest: error: {kind.__name__}: {error}", flush=True)
+    write("/proc/sysrq-trigger", "o")
+    time.sleep(10)
+sys.excepthook = failed
 
 def mount(kind, target, source="none", options=""):
     if LIBC.mount(source.encode(), target.encode(), kind.encode(), 0, options.encode()):

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from fasttrack_lab.paths import CHECKOUT
 
 DATA = Path(os.environ.get("FASTTRACK_DATA", CHECKOUT.parent / "shared" / "data"))

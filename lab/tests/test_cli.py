@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from fasttrack_lab.commands import COMMANDS
 from fasttrack_lab.paths import LAB
 

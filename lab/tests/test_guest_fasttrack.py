@@ -8,9 +8,10 @@ import tomllib
 from typing import Any
 
 import pytest
+from guest_script import look
+
 from fasttrack_lab.paths import CHECKOUT
 from fasttrack_lab.runner import Tools
-from guest_script import look
 
 pytestmark = pytest.mark.guest
 

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 import pytest
+
 from fasttrack_lab import phone
 from fasttrack_lab.boot.base import BootSpec
 from fasttrack_lab.image import ROOM_MIB, Contents, prepared, storage_params
@@ -108,7 +109,7 @@ def acknowledged(console: str, writer: int) -> int:
 def cut_and_check(tools: Tools, cut: Cut) -> tuple[str | None, int]:
     """The first thing that went wrong, or None; and the number of records that were acknowledged."""
     s6 = phone.load("s6")
-    image = prepared(Contents(s6, (), ()), tools.kernel.image, tools.guest, tools.guest_key, tools.backend)
+    image = prepared(Contents(s6, (), ()), tools.kernel, tools.guest, tools.guest_key, tools.backend)
     params = storage_params(tools.backend, s6) | {"mflash.seed": str(cut.seed)}
     power = {"mflash.power_cut_after": str(cut.command), "mflash.power_cut_persist": str(cut.persist)}
     with run_dir(MEMORY_MIB + ROOM_MIB) as where:

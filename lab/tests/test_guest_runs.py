@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jobs import MIB, reader_and_writer, spec, step, thread
+
 from fasttrack_lab import phone
 from fasttrack_lab.boot.base import BootSpec
 from fasttrack_lab.image import ROOM_MIB, storage_params
@@ -17,7 +19,6 @@ from fasttrack_lab.result import judge_boot
 from fasttrack_lab.rundir import run_dir
 from fasttrack_lab.runner import Tools, run, run_many
 from fasttrack_lab.script import init_script
-from jobs import MIB, reader_and_writer, spec, step, thread
 
 pytestmark = pytest.mark.guest
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import pytest
+from recorded import recorded
+
 from fasttrack_lab import phone, policy, scenario
 from fasttrack_lab.runner import RunSpec, Tools, run_many
 from fasttrack_lab.specs import spec_of
-from recorded import recorded
 
 pytestmark = pytest.mark.guest
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from fasttrack_lab import preflight, process, rundir, side_by_side
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.paths import LAB

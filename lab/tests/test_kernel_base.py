@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import base as base_module
 from fasttrack_lab.kernel.base import Archive, BaseFile, find_archive, unpack

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import build, config
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.result import (
     Labels,

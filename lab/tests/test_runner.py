@@ -55,8 +55,9 @@ def test_images_are_shared_by_what_is_in_them() -> None:
     other_times = image.Contents.of_job(phone.load("s6"), JOB | {"touch_s": 9.0})
     other_file = image.Contents.of_job(phone.load("s6"), JOB | {"files": []})
     other_phone = replace(contents, phone=phone.load("ufs31"))
-    assert contents.key("guest") == other_times.key("guest")
-    assert len({c.key("guest") for c in (contents, other_file, other_phone)} | {contents.key("other guest")}) == 4
+    assert contents.key("kernel", "guest") == other_times.key("kernel", "guest")
+    keys = {one.key("kernel", "guest") for one in (contents, other_file, other_phone)}
+    assert len(keys | {contents.key("kernel", "other guest"), contents.key("other kernel", "guest")}) == 5
     prepare = contents.job()
     assert prepare["mode"] == "prepare" and prepare["format"][0] == "mkfs.ext4"
     assert [app["uid"] for app in prepare["apps"]] == [10101, 10201]

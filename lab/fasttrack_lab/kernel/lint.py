@@ -24,8 +24,12 @@ CHECKPATCH = (
 )
 """FILE_PATH_CHANGES asks for MAINTAINERS, which the overlay does not carry."""
 
-UML_PATCHES_IGNORE = "PARENTHESIS_ALIGNMENT"
-"""__uml_setup()'s help texts are not aligned anywhere in arch/um."""
+UML_PATCHES_IGNORE = "PARENTHESIS_ALIGNMENT,PREFER_DEFINED_ATTRIBUTE_MACRO,COMPARISON_TO_NULL"
+"""arch/um: __uml_setup()'s help texts are not aligned, and its host side has not the kernel's macros."""
+
+EVENTS = "include/trace/events/"
+EVENTS_IGNORE = "PARENTHESIS_ALIGNMENT,OPEN_ENDED_LINE"
+"""TRACE_EVENT() is laid out in its own way in the whole kernel."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,11 @@ def _checkpatch(source: Path, changes: Changes) -> Finding:
         extra = ["--ignore", UML_PATCHES_IGNORE] if "-um-" in patch.name else []
         found += _lines([*script, *extra, str(patch)])
     names = [name for name in changes.overlay_files() if name.endswith((".c", ".h"))]
-    if names:
-        found += _lines([*script, "-f", *(str(changes.overlay / name) for name in names)])
+    for events in (False, True):
+        chosen = [str(changes.overlay / name) for name in names if name.startswith(EVENTS) == events]
+        extra = ["--ignore", EVENTS_IGNORE] if events else []
+        if chosen:
+            found += _lines([*script, *extra, "-f", *chosen])
     return Finding("checkpatch --strict", tuple(found))
 
 

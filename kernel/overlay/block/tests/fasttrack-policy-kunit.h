@@ -47,19 +47,18 @@ static void fti_test_idle_window(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	struct fti_state state = fti_test_state();
+	u64 end;
 
 	/* A boot time below the window is no activity. */
 	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds, 1));
 
 	state.foreground_seen = true;
 	state.foreground_last = FTI_NOW;
-	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds,
-				FTI_NOW + bounds->idle_window - 1));
-	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds,
-				 FTI_NOW + bounds->idle_window));
+	end = FTI_NOW + bounds->idle_window;
+	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds, end - 1));
+	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds, end));
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
-	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds,
-				FTI_NOW + NSEC_PER_SEC));
+	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds, end));
 }
 
 static void fti_test_background_depth(struct kunit *test)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The I/O dispatcher at work: tags, order, bounds, and what the device is told. Times are virtual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from guest_script import look
+
+from fasttrack_lab.runner import Tools
+
+pytestmark = pytest.mark.guest
+
+FRONT, BEHIND = 10101, 10102
+
+# A background app that keeps 256 requests queued, and a foreground app that reads a block every 5 ms.
+LOAD = f"""
+import mmap, random, threading
+mount("debugfs", "/sys/kernel/debug")
+os.chmod("/dev/sda", 0o666)
+subprocess.run("fio --name=fill --filename=/dev/sda --rw=write --bs=1m --size=256m --direct=1 --ioengine=libaio "
+               "--iodepth=8 --clocksource=clock_gettime --output=/dev/null", shell=True, check=True, cwd="/tmp")
+BEHIND = subprocess.Popen(
+    "exec fio --name=behind --filename=/dev/sda --rw=randrw --bs=128k --offset=64m --size=192m --direct=1 "
+    "--ioengine=libaio --iodepth=256 --time_based --runtime=3 --clocksource=clock_gettime --allow_file_create=0 "
+    "--thread --output-format=json",
+    shell=True, cwd="/tmp", user={BEHIND}, group={BEHIND}, stdout=subprocess.PIPE)
+time.sleep(0.5)
+
+def busy():
+    # Scheduler tags in use, of how many.
+    text = dict(line.split("=") for line in read("/sys/kernel/debug/block/sda/hctx0/sched_tags").splitlines()
+                if line.count("=") == 1)
+    return int(text["busy"]), int(text["depth"])
+SHOWN["busy"] = max(busy() for _ in range(20) if not time.sleep(0.005))
+
+def front(count, think):
+    took = []
+    shown_read, shown_write = os.pipe()
+    def work():
+        buffer = mmap.mmap(-1, 4096)
+        handle = os.open("/dev/sda", os.O_RDONLY | os.O_DIRECT)
+        draw = random.Random(1)
+        for _ in range(count):
+            begin = time.monotonic_ns()
+            os.preadv(handle, [buffer], draw.randrange(16384) * 4096)
+            took.append(time.monotonic_ns() - begin)
+            if think:
+                time.sleep(think)
+        os.write(shown_write, json.dumps(took).encode())
+    as_uid({FRONT}, work)
+    return json.loads(os.read(shown_read, 1 << 20))
+"""
+
+FINISH = """
+# fio's notes, that only root may flush a device for one, come before its report.
+said = BEHIND.communicate()[0].decode()
+job = json.loads(said[said.index("{"):])["jobs"][0]
+SHOWN["behind_max_s"] = max(job[side]["clat_ns"]["max"] for side in ("read", "write")) / 1e9
+SHOWN["behind_ios"] = job["read"]["total_ios"] + job["write"]["total_ios"]
+SHOWN["device"] = dict(line.split() for line in read("/sys/kernel/debug/mflash/stats").splitlines())
+"""
+
+FASTTRACK = f"""
+write(QUEUE + "scheduler", "fasttrack")
+write(FT + "foreground_uids", "{FRONT}")
+write(FT + "enabled", "1")
+"""
+STOCK = 'write(QUEUE + "scheduler", "mq-deadline")\n'
+
+
+def foreground_reads(tools: Tools, policy: str, phone_name: str = "s6") -> dict[str, Any]:
+    reads = 'took = front(100, 0.005)\nSHOWN["mean_ms"] = sum(took) / len(took) / 1e6\n'
+    return look(tools, policy + LOAD + reads + FINISH, phone_name)
+
+
+@pytest.mark.parametrize("phone_name", ["s6", "n6"])
+def test_foreground_reads_pass_a_full_queue(tools: Tools, phone_name: str) -> None:
+    stock = foreground_reads(tools, STOCK, phone_name)
+    fasttrack = foreground_reads(tools, FASTTRACK, phone_name)
+    assert fasttrack["mean_ms"] * 5 < stock["mean_ms"]
+    # The background queues more than there are tags. The foreground finds free ones.
+    busy, depth = fasttrack["busy"]
+    assert busy <= 0.75 * depth < stock["busy"][0]
+    # The class arrives at the device.
+    assert int(fasttrack["device"]["read_foreground"]) >= 100
+    assert int(fasttrack["device"]["read_background"]) > 0
+    assert int(stock["device"]["read_foreground"]) == int(stock["device"]["read_background"]) == 0
+
+
+def test_background_is_not_starved(tools: Tools) -> None:
+    """The foreground reads without a pause for longer than the bound; background goes on, one request at a time."""
+    shown = look(tools, FASTTRACK + LOAD + "took = front(8000, 0)\n" + FINISH)
+    assert shown["behind_ios"] > 100
+    stats = look(
+        tools,
+        FASTTRACK
+        + 'write(QUEUE + "iosched/background_depth", "0")\n'
+        + LOAD
+        + 'front(8000, 0)\nSHOWN["expired"] = int(read(FT + "stats/dispatch_expired"))\n'
+        + FINISH,
+    )
+    assert stats["expired"] > 0
+
+
+def test_device_is_told_by_ioprio(tools: Tools) -> None:
+    shown = look(
+        tools,
+        FASTTRACK
+        + f"""
+trace = "/sys/kernel/tracing/"
+os.chmod("/dev/sda", 0o666)
+def issued(uid):
+    open(trace + "trace", "w").close()
+    write(trace + "events/block/block_rq_issue/enable", "1")
+    as_uid(uid, lambda: os.pread(os.open("/dev/sda", os.O_RDONLY), 4096, uid << 12))
+    write(trace + "events/block/block_rq_issue/enable", "0")
+    return [line.split("block_rq_issue: ")[1] for line in read(trace + "trace").splitlines()
+            if "block_rq_issue: " in line]
+SHOWN["front"] = issued({FRONT})
+SHOWN["behind"] = issued({BEHIND})
+""",
+    )
+    assert shown["front"] and all(" rt,0,0 " in line for line in shown["front"])
+    assert shown["behind"] and not any(" rt," in line for line in shown["behind"])
