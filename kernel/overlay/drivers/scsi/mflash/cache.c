@@ -88,7 +88,6 @@ static void waiter_done(struct mflash_model *m, struct mflash_entry *e)
 	struct mflash_cmd *cmd = e->waiter;
 
 	e->waiter = NULL;
-	m->cache.nr_waiters -= !!cmd;
 	/* a command with a target is completed by mflash_cache_settle() */
 	if (cmd && !--cmd->pending && cmd->sent == cmd->pages && !cmd->target)
 		mflash_cmd_done(m, cmd);
@@ -137,7 +136,6 @@ static void entry_wait(struct mflash_cache *c, struct mflash_entry *e, struct mf
 	e->waiter = cmd;
 	cmd->pending++;
 	c->fua_dirty++;
-	c->nr_waiters++;
 }
 
 /**

@@ -311,7 +311,6 @@ struct mflash_entry {
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers
  * @fua_dirty: entries in @dirty that a FUA write waits for
- * @nr_waiters: the same, and entries whose program has begun
  */
 struct mflash_cache {
 	struct list_head free, arrival;
@@ -320,7 +319,7 @@ struct mflash_cache {
 	u32 nr_free, nr_dirty, nr;
 	struct list_head flushes;
 	u64 fg_flush_seq;
-	u32 fua_dirty, nr_waiters;
+	u32 fua_dirty;
 };
 
 /* ---- nand.c ----------------------------------------------------------- */

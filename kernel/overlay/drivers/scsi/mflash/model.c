@@ -484,7 +484,7 @@ u64 mflash_next_event(const struct mflash_model *m)
 	return m->next[first_event(m)];
 }
 
-static u64 link_bound(const struct mflash_model *m, u32 i, u64 page_ns)
+static u64 link_bound(const struct mflash_model *m, u32 i)
 {
 	const struct mflash_link *link = &m->link[i];
 	const struct mflash_cmd *cmd;
@@ -497,50 +497,41 @@ static u64 link_bound(const struct mflash_model *m, u32 i, u64 page_ns)
 	if (!left)
 		return 0;
 	/* somebody else's page may be next */
-	return link->queue.count ? page_ns : mflash_transfer_ns(left, m->phone->link_write_mbps);
+	return link->queue.count ? 0 : mflash_transfer_ns(left, m->phone->link_write_mbps);
 }
 
-static u64 channel_bound(const struct mflash_model *m, u32 i, u64 page_ns)
+static u64 channel_bound(const struct mflash_model *m, u32 i)
 {
 	const struct mflash_op *op = m->channels[i].op;
-	u64 next = page_ns + mflash_transfer_ns(1, m->phone->channel_mbps);
+	u64 next = mflash_transfer_ns(1, m->phone->channel_mbps);
 
 	if (op->type == MFLASH_OP_MAP_READ)
-		return page_ns;
+		return 0;
 	if (op->type != MFLASH_OP_READ)
 		return next;
 	return min(next, mflash_transfer_ns(op->pages, m->phone->link_read_mbps));
 }
 
-static u64 die_bound(const struct mflash_model *m, u32 i, u64 page_ns)
+static u64 die_bound(const struct mflash_model *m, u32 i)
 {
 	const struct mflash_die *die = &m->dies[i];
 
-	if (die->state == MFLASH_DIE_SENSE && die->op->type == MFLASH_OP_READ)
-		return mflash_transfer_ns(die->op->pages, m->phone->channel_mbps) +
-		       mflash_transfer_ns(die->op->pages, m->phone->link_read_mbps);
-	if (die->state == MFLASH_DIE_BUSY && die->array->type == MFLASH_OP_PROG &&
-	    (m->cache.nr_waiters || !list_empty(&m->cache.flushes)))
+	if (die->state != MFLASH_DIE_SENSE || die->op->type != MFLASH_OP_READ)
 		return 0;
-	return page_ns;
+	return mflash_transfer_ns(die->op->pages, m->phone->channel_mbps) +
+	       mflash_transfer_ns(die->op->pages, m->phone->link_read_mbps);
 }
 
 /* least time from an event to the completion of a command by what follows from it */
 static u64 event_bound(const struct mflash_model *m, u32 event)
 {
-	u64 page_ns = mflash_transfer_ns(1, max(m->phone->link_read_mbps,
-						m->phone->link_write_mbps));
-
-	if (event == MFLASH_EV_FW)
-		return m->fw_cmd->type == MFLASH_READ || m->fw_cmd->type == MFLASH_WRITE ?
-		       page_ns : 0;
-	if (event < MFLASH_EV_IDLE)
-		return link_bound(m, event - MFLASH_EV_LINK(0), page_ns);
-	if (event == MFLASH_EV_IDLE)
-		return 0;
-	if (event < MFLASH_EV_DIE(0))
-		return channel_bound(m, event - MFLASH_EV_CHANNEL(0), page_ns);
-	return die_bound(m, event - MFLASH_EV_DIE(0), page_ns);
+	if (event == MFLASH_EV_LINK(0) || event == MFLASH_EV_LINK(1))
+		return link_bound(m, event - MFLASH_EV_LINK(0));
+	if (event >= MFLASH_EV_DIE(0))
+		return die_bound(m, event - MFLASH_EV_DIE(0));
+	if (event >= MFLASH_EV_CHANNEL(0))
+		return channel_bound(m, event - MFLASH_EV_CHANNEL(0));
+	return 0;
 }
 
 /**
