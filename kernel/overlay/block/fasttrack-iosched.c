@@ -21,8 +21,9 @@
  * elevator, as it is for BFQ: its latency target would hold the foreground's
  * fsync back together with everybody's write-back.
  *
- * Not here: what the device does with the class, and requests that bypass
- * elevators (flush sequences, passthrough).
+ * Data of a flush sequence goes first and is not held: blk-flush keeps other
+ * flushes waiting for it. Not here: what the device does with the class, and
+ * requests that bypass elevators (flushes, passthrough).
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -61,7 +62,7 @@ static const unsigned int fti_background_tags = 50;
 static const unsigned int fti_neutral_tags = 75;
 /* Deadlines within a class and batch size: mq-deadline's values. */
 static const u64 fti_read_expire = 500 * NSEC_PER_MSEC;
-static const u64 fti_write_expire = 5 * NSEC_PER_SEC;
+static const u64 fti_write_expire = 5ULL * NSEC_PER_SEC;
 static const unsigned int fti_batch = 16;
 static const unsigned int fti_writes_starved = 2;
 
@@ -92,14 +93,14 @@ struct fti_class {
  * @fti_lock: guards @head, @class, and @held being set
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
- * @in_flight: requests in the device, by class; written by completions
- * @foreground_last: see struct fti_state; written by completions
- * @foreground_seen: likewise
- * @background_next: likewise
+ * @in_flight: requests in the device, by class; completions lower it
+ * @foreground_last: see struct fti_state; written by dispatch and completions
+ * @foreground_seen: likewise; written by dispatch
+ * @background_next: likewise; written by completions
  * @held: background is held back; @timer or a completion decides again
  * @timer: ends a hold
  * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
- * @shallow: tags of a bitmap word that a class may take
+ * @shallow: scheduler tags that a class may take
  * @q: the queue
  */
 struct fti_data {
@@ -251,7 +252,9 @@ static void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->background_next = atomic64_read(&fti->background_next);
-	state->device_depth = fti->q->tag_set->queue_depth;
+	/* A SCSI host has tags for more than a device of it may take. */
+	state->device_depth = min(fti->q->tag_set->queue_depth,
+				  blk_queue_depth(fti->q));
 }
 
 /* The knobs as they are now; a decision sees each of them once. */
@@ -276,7 +279,7 @@ static bool fti_hold(struct fti_data *fti, const struct fti_state *state,
 	lockdep_assert_held(&fti->fti_lock);
 
 	WRITE_ONCE(fti->held, true);
-	/* Pairs with the barrier in fti_finish_request(). */
+	/* Pairs with the barrier in fti_finish_requeue_request(). */
 	smp_mb();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		if (atomic_read(&fti->in_flight[i]) != state->in_flight[i]) {
@@ -354,12 +357,13 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct fti_data *fti = hctx->queue->elevator->elevator_data;
 	const struct fti_bounds bounds = fti_read_bounds(fti);
-	u64 now = ktime_get_ns();
 	struct fti_choice choice;
 	struct fti_state state;
 	struct request *rq;
+	u64 now;
 
 	spin_lock(&fti->fti_lock);
+	now = ktime_get_ns();
 	rq = list_first_entry_or_null(&fti->head, struct request, queuelist);
 	if (rq) {
 		list_del_init(&rq->queuelist);
@@ -402,7 +406,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 
 	trace_block_rq_insert(rq);
 	rq->fifo_time = ktime_get_ns();
-	if (flags & BLK_MQ_INSERT_AT_HEAD) {
+	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
+	    (rq->rq_flags & RQF_FLUSH_SEQ)) {
 		list_add(&rq->queuelist, &fti->head);
 		return;
 	}
@@ -531,7 +536,8 @@ out:
 	return true;
 }
 
-static void fti_finish_request(struct request *rq)
+/* @rq has ended, or comes back; a retry of it may bypass the elevator. */
+static void fti_finish_requeue_request(struct request *rq)
 {
 	struct fti_data *fti = rq->q->elevator->elevator_data;
 
@@ -544,12 +550,6 @@ static void fti_finish_request(struct request *rq)
 		WRITE_ONCE(fti->held, false);
 		blk_mq_run_hw_queues(fti->q, true);
 	}
-}
-
-static void fti_requeue_request(struct request *rq)
-{
-	if (fti_has_class(rq))
-		fti_left_device(rq->q->elevator->elevator_data, rq);
 }
 
 /* Called before a scheduler tag is taken. The foreground may take them all. */
@@ -570,12 +570,12 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	struct fti_data *fti = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
-	unsigned int word = min(1U << tags->sb.shift, tags->sb.depth);
+	unsigned int depth = tags->sb.depth;
 
 	fti->shallow[FASTTRACK_BACKGROUND] =
-		fti_shallow_depth(word, fti_background_tags);
+		fti_shallow_depth(depth, fti_background_tags);
 	fti->shallow[FASTTRACK_NEUTRAL] =
-		fti_shallow_depth(word, fti_neutral_tags);
+		fti_shallow_depth(depth, fti_neutral_tags);
 	sbitmap_queue_min_shallow_depth(tags,
 					fti->shallow[FASTTRACK_BACKGROUND]);
 }
@@ -707,10 +707,11 @@ static int fti_state_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct fti_data *fti = q->elevator->elevator_data;
 	const struct fti_bounds bounds = fti_read_bounds(fti);
-	u64 now = ktime_get_ns();
 	struct fti_state state;
+	u64 now;
 
 	spin_lock(&fti->fti_lock);
+	now = ktime_get_ns();
 	fti_read_state(fti, &state);
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		seq_printf(m, "%s queued %u in_flight %u oldest_us %llu\n",
@@ -736,8 +737,8 @@ static struct elevator_type fasttrack_sched = {
 		.insert_requests	= fti_insert_requests,
 		.dispatch_request	= fti_dispatch_request,
 		.prepare_request	= fti_prepare_request,
-		.finish_request		= fti_finish_request,
-		.requeue_request	= fti_requeue_request,
+		.finish_request		= fti_finish_requeue_request,
+		.requeue_request	= fti_finish_requeue_request,
 		.next_request		= elv_rb_latter_request,
 		.former_request		= elv_rb_former_request,
 		.bio_merge		= fti_bio_merge,

@@ -40,7 +40,7 @@ struct fti_bounds {
  * @oldest: arrival of the oldest queued request by class, 0 for none
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
- * @foreground_last: arrival or end of the last foreground request
+ * @foreground_last: dispatch or end of the last foreground request
  * @background_next: background's share of the device is used up until then
  * @device_depth: requests that the device takes at a time
  */
@@ -174,13 +174,13 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 }
 
 /*
- * Tags of a word of @word_bits that a class other than foreground may take, so
- * that some are always left; at least one.
+ * Scheduler tags of @depth that a class other than foreground may take, so that
+ * some are always left; at least one.
  */
-static inline unsigned int fti_shallow_depth(unsigned int word_bits,
+static inline unsigned int fti_shallow_depth(unsigned int depth,
 					     unsigned int percent)
 {
-	return max(word_bits * percent / 100, 1U);
+	return max(depth * percent / 100, 1U);
 }
 
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 
 /* An arbitrary time, far enough from 0 to subtract from. */
-#define FTI_NOW	(100 * NSEC_PER_SEC)
+#define FTI_NOW	(100ULL * NSEC_PER_SEC)
 
 static const struct fti_bounds fti_test_bounds = {
 	.idle_window = fti_idle_window,
@@ -185,15 +185,15 @@ static void fti_test_progress(struct kunit *test)
 
 static void fti_test_tags(struct kunit *test)
 {
-	for (unsigned int word = 2; word <= BITS_PER_LONG; word *= 2) {
+	for (unsigned int depth = 2; depth <= BLK_MQ_MAX_DEPTH; depth *= 2) {
 		unsigned int background =
-			fti_shallow_depth(word, fti_background_tags);
+			fti_shallow_depth(depth, fti_background_tags);
 		unsigned int neutral =
-			fti_shallow_depth(word, fti_neutral_tags);
+			fti_shallow_depth(depth, fti_neutral_tags);
 
 		KUNIT_EXPECT_GE(test, background, 1);
 		KUNIT_EXPECT_LE(test, background, neutral);
-		KUNIT_EXPECT_LT(test, neutral, word);
+		KUNIT_EXPECT_LT(test, neutral, depth);
 	}
 	KUNIT_EXPECT_EQ(test, fti_shallow_depth(1, fti_background_tags), 1);
 }

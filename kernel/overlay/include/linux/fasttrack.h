@@ -10,6 +10,8 @@
  *
  * Everything is behind the static key @fasttrack_key: with FastTrack switched
  * off (the default) a hook costs one patched-out branch and changes nothing.
+ * Scopes are kept all the same, so that a switch in the middle of one leaves it
+ * balanced; they are a few stores a commit or fsync.
  */
 #ifndef _LINUX_FASTTRACK_H
 #define _LINUX_FASTTRACK_H

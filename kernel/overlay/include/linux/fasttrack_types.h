@@ -18,7 +18,7 @@
  * @FASTTRACK_CAUSE_SYNC_WRITE: O_SYNC, O_DSYNC or O_DIRECT write
  * @FASTTRACK_CAUSE_JOURNAL: a commit of the file system's journal
  * @FASTTRACK_CAUSE_METADATA: metadata of the file system
- * @FASTTRACK_CAUSE_OTHER: flush, discard, zone management
+ * @FASTTRACK_CAUSE_OTHER: flush, discard, zone management, swap
  */
 enum fasttrack_cause {
 	FASTTRACK_CAUSE_NONE,

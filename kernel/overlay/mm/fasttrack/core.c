@@ -64,7 +64,8 @@ struct ft_group {
 	struct pid *tgid;
 };
 
-static struct ft_group ft_groups[FT_MAX_ENTRIES];
+/* The list in force, and the one that is to replace it. */
+static struct ft_group ft_groups[2 * FT_MAX_ENTRIES];
 static u32 ft_last_tag;
 
 static DEFINE_PER_CPU(unsigned long [FASTTRACK_NR_STATS], ft_stats);
@@ -138,7 +139,8 @@ static enum fasttrack_class ft_cgroup_class(const struct ft_config *config,
 static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
 					       u64 id)
 {
-	struct cgroup *cgroup = cgroup_get_from_id(id);
+	/* Not cgroup_get_from_id(): it hides what current's namespace does. */
+	struct cgroup *cgroup = __cgroup_get_from_id(id);
 	enum fasttrack_class class;
 
 	if (IS_ERR(cgroup))
@@ -369,7 +371,7 @@ int ft_group_tag(pid_t tgid, u32 *tag)
 	if (!leader)
 		goto out;
 
-	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
 		if (ft_groups[i].tag && ft_groups[i].tgid == pid) {
 			*tag = ft_groups[i].tag;
 			ret = 0;
@@ -400,7 +402,7 @@ out:
  */
 static void ft_groups_mark(const struct ft_config *config)
 {
-	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
 		const struct ft_group *group = &ft_groups[i];
 		struct task_struct *leader;
 
@@ -419,7 +421,7 @@ pid_t ft_group_tgid(u32 tag)
 {
 	lockdep_assert_held(&ft_config_mutex);
 
-	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
 		if (ft_groups[i].tag != tag)
 			continue;
 		return pid_has_task(ft_groups[i].tgid, PIDTYPE_TGID) ?
@@ -433,7 +435,7 @@ static void ft_groups_retire(const struct ft_config *config)
 {
 	lockdep_assert_held(&ft_config_mutex);
 
-	for (unsigned int i = 0; i < FT_MAX_ENTRIES; i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
 		struct ft_group *group = &ft_groups[i];
 
 		if (!group->tag ||

@@ -52,9 +52,10 @@ void __fasttrack_mapping_dirtied(struct address_space *mapping)
 }
 
 /*
- * The mapping whose folio @bio writes. The folio is under write-back, so it
- * stays in its mapping until the bio has ended. NULL for direct I/O and for
- * what has no page-cache folio.
+ * The mapping whose folio @bio writes; NULL for direct I/O and for what has no
+ * page-cache folio. For write-back the mapping stays until the bio has ended.
+ * For direct I/O from a mapped file that somebody else writes back it may go
+ * away; inodes are freed by RCU, whose read lock the caller holds.
  */
 static struct address_space *ft_bio_mapping(struct bio *bio)
 {
@@ -84,7 +85,7 @@ static enum fasttrack_cause ft_bio_cause(struct bio *bio,
 		return cause ?: FASTTRACK_CAUSE_OTHER;
 	if (cause)
 		return cause;
-	if (!bio_has_data(bio))
+	if (!bio_has_data(bio) || (bio->bi_opf & REQ_SWAP))
 		return FASTTRACK_CAUSE_OTHER;
 	if ((bio->bi_opf & REQ_META) ||
 	    (mapping && S_ISBLK(mapping->host->i_mode)))
@@ -101,6 +102,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 	if (origin->cause)
 		return;
 
+	rcu_read_lock();
 	mapping = ft_bio_mapping(bio);
 	origin->cause = ft_bio_cause(bio, mapping);
 	origin->pid = task_pid_nr(current);
@@ -120,7 +122,12 @@ void __fasttrack_bio_submit(struct bio *bio)
 		origin->uid = from_kuid(&init_user_ns, current_uid());
 		class = __fasttrack_task_class(current);
 	}
-	bio->bi_opf |= fasttrack_class_opf(class);
+	rcu_read_unlock();
+	/* Made from another bio's flags, by dm-crypt for one: keep that class. */
+	if (bio->bi_opf & REQ_FASTTRACK_MASK)
+		class = fasttrack_opf_class(bio->bi_opf);
+	else
+		bio->bi_opf |= fasttrack_class_opf(class);
 	fasttrack_count(FASTTRACK_BIO_NEUTRAL + class);
 	trace_fasttrack_bio(bio, class);
 }

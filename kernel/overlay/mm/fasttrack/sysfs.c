@@ -211,10 +211,11 @@ static ssize_t ft_show_cgroups(const struct ft_cgroups *cgroups, char *buf)
 	ssize_t len = 0;
 
 	for (unsigned int i = 0; i < cgroups->nr; i++) {
-		int n = cgroup_path(cgroups->cgroup[i], buf + len,
-				    PAGE_SIZE - len - 1);
+		ssize_t room = PAGE_SIZE - len - 1;
+		ssize_t n = cgroup_path(cgroups->cgroup[i], buf + len, room);
 
-		if (n < 0)
+		/* kernfs cuts a path that is too long, without an error. */
+		if (n < 0 || n >= room - 1)
 			break;
 		len += n;
 		buf[len++] = ' ';

@@ -138,6 +138,13 @@ static void entry_wait(struct mflash_cache *c, struct mflash_entry *e, struct mf
 	c->fua_dirty++;
 }
 
+static void flush_begin(struct mflash_model *m, struct mflash_cmd *cmd)
+{
+	m->cache.flush_seq = m->seq;
+	m->cache.flush_dirty = m->cache.nr_dirty;
+	list_add_tail(&cmd->done, &m->cache.flushes);
+}
+
 /**
  * mflash_cache_write - data of a write crossed the link
  * @m: the model
@@ -164,7 +171,7 @@ void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 page
 	if (cmd->sent < cmd->pages)
 		return;
 	if (cmd->target)
-		list_add_tail(&cmd->done, &c->flushes);
+		flush_begin(m, cmd);
 	else if (!cmd->pending)
 		mflash_cmd_done(m, cmd);
 }
@@ -179,9 +186,11 @@ void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd)
 	struct mflash_cache *c = &m->cache;
 
 	cmd->target = m->seq;
-	if (cmd->class == FASTTRACK_FOREGROUND)
+	if (cmd->class == FASTTRACK_FOREGROUND) {
 		c->fg_flush_seq = m->seq;
-	list_add_tail(&cmd->done, &c->flushes);
+		mflash_nand_hurry(m);
+	}
+	flush_begin(m, cmd);
 	mflash_kick_all_dies(m);
 	mflash_cache_settle(m);
 }
@@ -209,6 +218,8 @@ static void entry_clean(struct mflash_cache *c, struct mflash_entry *e)
 {
 	list_del_init(&e->dirty);
 	c->nr_dirty--;
+	if (e->seq <= c->flush_seq)
+		c->flush_dirty--;
 	if (e->waiter)
 		c->fua_dirty--;
 }
@@ -243,6 +254,13 @@ void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
 	mflash_cache_settle(m);
 }
 
+/* it was passed over for as long as anything may, and somebody waits for durability */
+static bool is_overdue(const struct mflash_model *m, const struct mflash_entry *e)
+{
+	return m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns &&
+	       (m->cache.fua_dirty || m->cache.flush_dirty);
+}
+
 static struct mflash_entry *next_dirty(struct mflash_model *m)
 {
 	struct mflash_entry *e, *best = NULL;
@@ -253,13 +271,22 @@ static struct mflash_entry *next_dirty(struct mflash_model *m)
 		e = list_first_entry_or_null(&m->cache.dirty[i], struct mflash_entry, dirty);
 		if (!e)
 			continue;
-		rank = mflash_rank(m->sched.policy, e->class, true);
+		/* a write's rank is above 0 where the policy orders at all */
+		rank = is_overdue(m, e) ? 0 : mflash_rank(m->sched.policy, e->class, true);
 		if (!best || rank < best_rank || (rank == best_rank && e->seq < best->seq)) {
 			best = e;
 			best_rank = rank;
 		}
 	}
 	return best;
+}
+
+/* a foreground write waits on the link for room in the cache */
+static bool foreground_waits(const struct mflash_model *m)
+{
+	const struct mflash_link *link = &m->link[m->phone->half_duplex ? 0 : 1];
+
+	return !m->cache.nr_free && link->queue.used & BIT(2 * FASTTRACK_FOREGROUND + 1);
 }
 
 /**
@@ -277,13 +304,13 @@ int mflash_cache_candidates(struct mflash_model *m, struct mflash_candidate *c)
 	if (!cache->nr_dirty || mflash_map_full(m))
 		return 0;
 	if (cache->nr_dirty < mflash_ftl_unit(m, mflash_ftl_host_stream(m)) &&
-	    list_empty(&cache->flushes) && !cache->fua_dirty && cache->nr_free && !m->idle)
+	    !cache->flush_dirty && !cache->fua_dirty && cache->nr_free && !m->idle)
 		return 0;
 	e = next_dirty(m);
 	*c = (struct mflash_candidate) {
 		.seq = e->seq, .since = e->since, .class = e->class, .write = true,
 	};
-	if (e->seq <= cache->fg_flush_seq)
+	if (e->seq <= cache->fg_flush_seq || foreground_waits(m))
 		c->class = FASTTRACK_FOREGROUND;
 	return 1;
 }
@@ -318,6 +345,12 @@ u32 mflash_cache_take(struct mflash_model *m, struct mflash_entry **e, u32 max)
  */
 void mflash_cache_end(struct mflash_model *m, struct mflash_entry *e)
 {
+	struct mflash_entry *older = e;
+
+	/* newest first: an older version still under way must not be found any more */
+	hlist_for_each_entry_continue(older, hash)
+		if (older->lpn == e->lpn)
+			older->trimmed = true;
 	waiter_done(m, e);
 	entry_free(&m->cache, e);
 	m->kick_links = ~0UL;

@@ -285,7 +285,7 @@ struct mflash_cmd {
  * @desc: content
  * @class: best class that wrote it
  * @programming: its program has begun
- * @trimmed: unmapped meanwhile
+ * @trimmed: unmapped, or overtaken by a newer version, meanwhile
  * @waiter: FUA write that waits for it
  */
 struct mflash_entry {
@@ -310,6 +310,8 @@ struct mflash_entry {
  * @nr: all entries
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers
+ * @flush_seq: entries up to this one must be written out for a flush
+ * @flush_dirty: those of them that are in @dirty
  * @fua_dirty: entries in @dirty that a FUA write waits for
  */
 struct mflash_cache {
@@ -318,8 +320,8 @@ struct mflash_cache {
 	struct hlist_head hash[1 << MFLASH_HASH_BITS];
 	u32 nr_free, nr_dirty, nr;
 	struct list_head flushes;
-	u64 fg_flush_seq;
-	u32 fua_dirty;
+	u64 fg_flush_seq, flush_seq;
+	u32 flush_dirty, fua_dirty;
 };
 
 /* ---- nand.c ----------------------------------------------------------- */
@@ -670,6 +672,7 @@ static inline void mflash_kick_all_dies(struct mflash_model *m)
 void mflash_nand_init(struct mflash_model *m);
 void mflash_die_add(struct mflash_model *m, struct mflash_op *op);
 void mflash_die_kick(struct mflash_model *m, u32 die);
+void mflash_nand_hurry(struct mflash_model *m);
 void mflash_die_event(struct mflash_model *m, u32 die);
 void mflash_channel_kick(struct mflash_model *m, u32 channel);
 void mflash_channel_event(struct mflash_model *m, u32 channel);

@@ -192,7 +192,8 @@ static void die_resume(struct mflash_model *m, u32 d)
 	struct mflash_die *die = &m->dies[d];
 	struct mflash_op *op = foreground_read(die);
 
-	if (op && mflash_may_hold(&m->sched, m->now - die->held)) {
+	if (op && die->array->q.c.class != FASTTRACK_FOREGROUND &&
+	    mflash_may_hold(&m->sched, m->now - die->held)) {
 		op_begin(m, op);
 		return;
 	}
@@ -209,8 +210,13 @@ static void die_next(struct mflash_model *m, u32 d)
 	enum mflash_stream stream = mflash_ftl_host_stream(m);
 	struct mflash_qnode *node;
 	int n = 0, host = -1, copy = -1, best;
+	u64 forced = die->queue.forced;
 
 	node = mflash_queue_pick(&die->queue, &m->sched, m->now, false);
+	if (node && die->queue.forced != forced) { /* overdue */
+		op_begin(m, container_of(node, struct mflash_op, q));
+		return;
+	}
 	if (node)
 		c[n++] = node->c;
 	if (mflash_ftl_room(m, stream, d) && mflash_cache_candidates(m, &c[n]))
@@ -248,6 +254,19 @@ void mflash_die_kick(struct mflash_model *m, u32 die)
 	default:
 		break;
 	}
+}
+
+/**
+ * mflash_nand_hurry - the foreground waits for the programs that are under way
+ * @m: the model
+ */
+void mflash_nand_hurry(struct mflash_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->phone->dies; i++)
+		if (m->dies[i].array == &m->dies[i].prog && !m->dies[i].copies)
+			m->dies[i].prog.q.c.class = FASTTRACK_FOREGROUND;
 }
 
 static void program_end(struct mflash_model *m, struct mflash_die *die)

@@ -222,7 +222,9 @@ static int __init mflash_init(void)
 	err = host_add(host);
 	if (err)
 		goto debugfs;
+	kernel_param_lock(THIS_MODULE);
 	mflash_host = host;
+	kernel_param_unlock(THIS_MODULE);
 	return 0;
 debugfs:
 	mflash_debugfs_exit(host);
@@ -240,7 +242,9 @@ static void __exit mflash_exit(void)
 
 	if (!host)
 		return;
+	kernel_param_lock(THIS_MODULE); /* no knob is being set any more */
 	WRITE_ONCE(mflash_host, NULL);
+	kernel_param_unlock(THIS_MODULE);
 	scsi_remove_host(host->shost);
 	scsi_host_put(host->shost);
 	root_device_unregister(host->root);

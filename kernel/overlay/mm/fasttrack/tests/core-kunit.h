@@ -79,12 +79,12 @@ static void ft_test_foreground_groups(struct kunit *test)
 static void ft_test_group_tags(struct kunit *test)
 {
 	struct ft_config *config;
-	u32 tag, again;
+	u32 tag = 0, again = 0;
 
 	mutex_lock(&ft_config_mutex);
 	KUNIT_EXPECT_EQ(test, ft_group_tag(PID_MAX_LIMIT, &tag), -ESRCH);
-	KUNIT_ASSERT_EQ(test, ft_group_tag(1, &tag), 0);
-	KUNIT_ASSERT_EQ(test, ft_group_tag(1, &again), 0);
+	KUNIT_EXPECT_EQ(test, ft_group_tag(1, &tag), 0);
+	KUNIT_EXPECT_EQ(test, ft_group_tag(1, &again), 0);
 	KUNIT_EXPECT_EQ(test, tag, again);
 	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 1);
 

@@ -73,8 +73,9 @@ static void cache_pressure_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
 }
 
-/* the foreground's flush waits for all, but its own pages go first */
-static void cache_order(struct kunit *test, enum mflash_policy policy, bool foreground_first)
+/* the foreground's flush waits for all, but its own pages go first, unless others are overdue */
+static void cache_order(struct kunit *test, enum mflash_policy policy, u64 wait_max_ns,
+			bool foreground_first)
 {
 	struct mflash_phone phone = kunit_phone;
 	struct mflash_cmd *flush;
@@ -83,6 +84,7 @@ static void cache_order(struct kunit *test, enum mflash_policy policy, bool fore
 	phone.dies = 1;
 	d = kunit_dev(test, &phone, NULL, 1);
 	d->m.sched.policy = policy;
+	d->m.sched.wait_max_ns = wait_max_ns;
 	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0, 12, 1);
 	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 100, 4, 2);
 	flush = kunit_submit(d, 0, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
@@ -97,9 +99,26 @@ static void cache_order(struct kunit *test, enum mflash_policy policy, bool fore
 
 static void cache_order_test(struct kunit *test)
 {
-	cache_order(test, MFLASH_FIFO, false);
-	cache_order(test, MFLASH_READ_FIRST, false);
-	cache_order(test, MFLASH_FOREGROUND, true);
+	cache_order(test, MFLASH_FIFO, NSEC_PER_SEC, false);
+	cache_order(test, MFLASH_READ_FIRST, NSEC_PER_SEC, false);
+	cache_order(test, MFLASH_FOREGROUND, NSEC_PER_SEC, true);
+	cache_order(test, MFLASH_FOREGROUND, 1, false);
+}
+
+/* a version whose program ends after a newer one's is never read again */
+static void cache_overtaken_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+	struct mflash_entry *older;
+
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 5, 1, 7);
+	KUNIT_ASSERT_EQ(test, mflash_cache_take(&d->m, &older, 1), 1);
+	d->cmds[0].fua = true;
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 5, 1, 8);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 8);
+	mflash_cache_end(&d->m, older);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 5), 8);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
 }
 
 static void cache_trim_test(struct kunit *test)
@@ -125,6 +144,7 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_idle_test),
 	KUNIT_CASE(cache_pressure_test),
 	KUNIT_CASE(cache_order_test),
+	KUNIT_CASE(cache_overtaken_test),
 	KUNIT_CASE(cache_trim_test),
 	{}
 };
