@@ -19,7 +19,7 @@
  * @idle_window: the foreground still works this long after its last request:
  *	its next one usually depends on the last
  * @background_expire: a request that waited this long goes next, whatever
- *	the foreground does
+ *	the foreground does; background within @background_share
  * @background_depth: background requests in the device while the foreground
  *	works
  * @background_share: per cent of the time that background requests may be in
@@ -124,8 +124,9 @@ static inline u64 fti_wake(const struct fti_state *state,
 	if (in_flight < bounds->background_depth)
 		wake = min(wake, state->background_next);
 	if (in_flight < max(bounds->background_depth, 1ULL))
-		wake = min(wake, state->oldest[FASTTRACK_BACKGROUND] +
-				 bounds->background_expire);
+		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +
+				     bounds->background_expire,
+				     state->background_next));
 	return wake == U64_MAX ? 0 : wake;
 }
 
@@ -136,8 +137,9 @@ static inline u64 fti_wake(const struct fti_state *state,
  * @now: the time
  *
  * Foreground, then neutral, then background within its limit. A request of the
- * last two that has waited for the bound goes first, one at a time, so that
- * nobody starves.
+ * last two that has waited for the bound goes first, so that nobody starves;
+ * background one at a time and within its share, or a long queue of overdue
+ * requests would have the device for itself.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -154,7 +156,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.expired = true;
 	} else if (works &&
 		   fti_expired(state, bounds, FASTTRACK_BACKGROUND, now) &&
-		   in_flight < max(limit, 1ULL)) {
+		   in_flight < max(limit, 1ULL) &&
+		   now >= state->background_next) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
 	} else if (state->oldest[FASTTRACK_FOREGROUND]) {

@@ -136,6 +136,12 @@ static void fti_test_no_starvation(struct kunit *test)
 	choice = fti_choose(&state, &none, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 
+	/* And within its share. */
+	state.in_flight[FASTTRACK_BACKGROUND] = 0;
+	state.background_next = FTI_NOW + 1;
+	choice = fti_choose(&state, &none, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
