@@ -258,7 +258,7 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 
 	if (task->fasttrack_scope.override)
 		return ft_scope_class(task);
-	if ((task->flags & PF_KTHREAD) && !(task->flags & PF_USER_WORKER))
+	if (!ft_is_user_task(task))
 		return FASTTRACK_NEUTRAL;
 
 	rcu_read_lock();

@@ -6,6 +6,7 @@
 #include <linux/fasttrack.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 
 struct cgroup;
 
@@ -62,6 +63,12 @@ struct ft_config {
 
 /* Android gives each user of the phone this many UIDs (AID_USER_OFFSET). */
 #define FT_UIDS_PER_USER	100000
+
+/* An app's task, or a worker that acts with its rights (io_uring, vhost). */
+static inline bool ft_is_user_task(const struct task_struct *task)
+{
+	return !(task->flags & PF_KTHREAD) || (task->flags & PF_USER_WORKER);
+}
 
 extern struct mutex ft_config_mutex;
 extern struct ft_config __rcu *ft_config;

@@ -25,11 +25,6 @@
 
 #include "internal.h"
 
-static bool ft_is_user_task(const struct task_struct *task)
-{
-	return !(task->flags & PF_KTHREAD) || (task->flags & PF_USER_WORKER);
-}
-
 void __fasttrack_mapping_dirtied(struct address_space *mapping)
 {
 	struct fasttrack_owner owner;
