@@ -12,6 +12,8 @@
  *  - Background can never take the last tags, neither the scheduler's (see
  *    fti_limit_depth()) nor the device's.
  *  - A request that has waited for background_expire goes next: no starvation.
+ *  - A queued request that a foreground task waits for becomes foreground, and
+ *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c).
  *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
  *    virtio devices are told; sd tells the class itself in the CDB.
  *
@@ -28,11 +30,9 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/fasttrack.h>
-#include <linux/hrtimer.h>
 #include <linux/ioprio.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/rbtree.h>
 #include <linux/sbitmap.h>
 #include <linux/slab.h>
 
@@ -41,11 +41,10 @@
 
 #include "blk.h"
 #include "blk-mq.h"
-#include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
 #include "blk-wbt.h"
 #include "elevator.h"
-#include "fasttrack-policy.h"
+#include "fasttrack-iosched.h"
 
 /* Long enough for an app to decode an image or lay out a view between reads. */
 static const u64 fti_idle_window = 20 * NSEC_PER_MSEC;
@@ -65,60 +64,6 @@ static const u64 fti_read_expire = 500 * NSEC_PER_MSEC;
 static const u64 fti_write_expire = 5ULL * NSEC_PER_SEC;
 static const unsigned int fti_batch = 16;
 static const unsigned int fti_writes_starved = 2;
-
-/**
- * struct fti_class - the queued requests of one class
- * @sort_list: by sector, for reads and writes
- * @fifo: by arrival, for reads and writes
- * @position: end of the last request sent, for reads and writes
- * @direction: of the batch under way
- * @batch: requests sent in it
- * @starved: times that reads went before waiting writes
- * @queued: requests in the lists
- *
- * All guarded by fti_data.fti_lock.
- */
-struct fti_class {
-	struct rb_root sort_list[2];
-	struct list_head fifo[2];
-	sector_t position[2];
-	int direction;
-	unsigned int batch;
-	unsigned int starved;
-	unsigned int queued;
-};
-
-/**
- * struct fti_data - one queue's dispatcher
- * @fti_lock: guards @head, @class, and @held being set
- * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
- * @class: the rest, by class
- * @in_flight: requests in the device, by class; completions lower it
- * @foreground_last: see struct fti_state; written by dispatch and completions
- * @foreground_seen: likewise; written by dispatch
- * @background_next: likewise; written by completions
- * @held: background is held back; @timer or a completion decides again
- * @timer: ends a hold
- * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
- * @shallow: scheduler tags that a class may take
- * @q: the queue
- */
-struct fti_data {
-	spinlock_t fti_lock;	/* see above */
-	struct list_head head;
-	struct fti_class class[FASTTRACK_NR_CLASSES];
-
-	atomic_t in_flight[FASTTRACK_NR_CLASSES];
-	atomic64_t foreground_last;
-	atomic64_t background_next;
-	bool foreground_seen;
-	bool held;
-	struct hrtimer timer;
-
-	struct fti_bounds bounds;
-	unsigned int shallow[FASTTRACK_NR_CLASSES];
-	struct request_queue *q;
-};
 
 /*
  * What the dispatcher keeps with a request: its class, and when it went to the
@@ -241,7 +186,7 @@ found:
 	return rq;
 }
 
-static void fti_read_state(struct fti_data *fti, struct fti_state *state)
+void fti_read_state(struct fti_data *fti, struct fti_state *state)
 {
 	lockdep_assert_held(&fti->fti_lock);
 
@@ -251,6 +196,7 @@ static void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	}
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->foreground_last = atomic64_read(&fti->foreground_last);
+	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
 	/* A SCSI host has tags for more than a device of it may take. */
 	state->device_depth = min(fti->q->tag_set->queue_depth,
@@ -258,7 +204,7 @@ static void fti_read_state(struct fti_data *fti, struct fti_state *state)
 }
 
 /* The knobs as they are now; a decision sees each of them once. */
-static struct fti_bounds fti_read_bounds(const struct fti_data *fti)
+struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 {
 	return (struct fti_bounds){
 		.idle_window = READ_ONCE(fti->bounds.idle_window),
@@ -276,16 +222,19 @@ static struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 static bool fti_hold(struct fti_data *fti, const struct fti_state *state,
 		     u64 wake)
 {
+	bool stale;
+
 	lockdep_assert_held(&fti->fti_lock);
 
 	WRITE_ONCE(fti->held, true);
-	/* Pairs with the barrier in fti_finish_requeue_request(). */
+	/* Pairs with the barrier in fti_release(). */
 	smp_mb();
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
-		if (atomic_read(&fti->in_flight[i]) != state->in_flight[i]) {
-			WRITE_ONCE(fti->held, false);
-			return false;
-		}
+	stale = state->foreground_depends != fasttrack_foreground_depends();
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
+	if (stale) {
+		WRITE_ONCE(fti->held, false);
+		return false;
 	}
 	if (wake)
 		hrtimer_start(&fti->timer, ns_to_ktime(wake),
@@ -303,6 +252,17 @@ static enum hrtimer_restart fti_timer(struct hrtimer *timer)
 	WRITE_ONCE(fti->held, false);
 	blk_mq_run_hw_queues(fti->q, true);
 	return HRTIMER_NORESTART;
+}
+
+/* What a hold was decided on has changed: decide again. */
+static void fti_release(struct fti_data *fti)
+{
+	/* Pairs with the barrier in fti_hold(). */
+	smp_mb();
+	if (READ_ONCE(fti->held)) {
+		WRITE_ONCE(fti->held, false);
+		blk_mq_run_hw_queues(fti->q, true);
+	}
 }
 
 /* Is another class' request older than the foreground one that goes now? */
@@ -329,6 +289,7 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 		rq->bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
 	atomic64_set(&fti->foreground_last, now);
 	WRITE_ONCE(fti->foreground_seen, true);
+	fasttrack_foreground_io();
 }
 
 static struct request *fti_dispatch_class(struct fti_data *fti,
@@ -344,6 +305,8 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	if (choice.class == FASTTRACK_FOREGROUND &&
 	    fti_overtakes(state, rq->fifo_time))
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
+	if (choice.class == FASTTRACK_BACKGROUND)
+		fasttrack_max(FASTTRACK_DISPATCH_WAIT_MAX, now - rq->fifo_time);
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired);
 	return rq;
@@ -392,10 +355,27 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 		!READ_ONCE(fti->held));
 }
 
+/* Put @rq, whose arrival is known, among those of its class. */
+static void fti_link(struct fti_data *fti, struct request *rq)
+{
+	struct fti_class *class = fti_queue_of(fti, rq);
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	elv_rb_add(&class->sort_list[rq_data_dir(rq)], rq);
+	list_add_tail(&rq->queuelist, &class->fifo[rq_data_dir(rq)]);
+	class->queued++;
+	if (rq_mergeable(rq)) {
+		elv_rqhash_add(q, rq);
+		if (!q->last_merge)
+			q->last_merge = rq;
+	}
+}
+
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
-	struct fti_class *class = fti_queue_of(fti, rq);
 	struct request_queue *q = rq->q;
 
 	lockdep_assert_held(&fti->fti_lock);
@@ -411,14 +391,7 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 		list_add(&rq->queuelist, &fti->head);
 		return;
 	}
-	elv_rb_add(&class->sort_list[rq_data_dir(rq)], rq);
-	list_add_tail(&rq->queuelist, &class->fifo[rq_data_dir(rq)]);
-	class->queued++;
-	if (rq_mergeable(rq)) {
-		elv_rqhash_add(q, rq);
-		if (!q->last_merge)
-			q->last_merge = rq;
-	}
+	fti_link(fti, rq);
 }
 
 static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,
@@ -438,6 +411,69 @@ static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&fti->fti_lock);
 
 	blk_mq_free_requests(&free);
+}
+
+/* Does @rq move the page with frame number @pfn? */
+static bool fti_moves(const struct request *rq, unsigned long pfn)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	if (!bio_has_data(rq->bio))
+		return false;
+	rq_for_each_bvec(bv, rq, iter) {
+		unsigned long first = page_to_pfn(bv.bv_page) +
+				      (bv.bv_offset >> PAGE_SHIFT);
+		unsigned long last = page_to_pfn(bv.bv_page) +
+				     ((bv.bv_offset + bv.bv_len - 1) >>
+				      PAGE_SHIFT);
+
+		if (pfn >= first && pfn <= last)
+			return true;
+	}
+	return false;
+}
+
+/* The queued request, not a foreground one, that moves a page. */
+static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
+{
+	struct request *rq;
+
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		for (int direction = READ; direction <= WRITE; direction++)
+			list_for_each_entry(rq, &fti->class[i].fifo[direction],
+					    queuelist)
+				if (fti_moves(rq, pfn))
+					return rq;
+	return NULL;
+}
+
+static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	struct request *rq;
+
+	spin_lock(&fti->fti_lock);
+	rq = fti_find_page(fti, pfn);
+	if (rq) {
+		trace_fasttrack_promote(rq, fti_rq_class(rq),
+					ktime_get_ns() - rq->fifo_time);
+		fti_unlink(fti, rq);
+		rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
+		rq->cmd_flags |= REQ_FASTTRACK_FOREGROUND;
+		fti_set_class(rq, FASTTRACK_FOREGROUND);
+		fti_link(fti, rq);
+	}
+	spin_unlock(&fti->fti_lock);
+
+	if (rq)
+		blk_mq_run_hw_queues(fti->q, true);
+	return rq;
+}
+
+static void fti_kick(struct fasttrack_queue *queue)
+{
+	fti_release(container_of(queue, struct fti_data, promoter));
 }
 
 static int fti_request_merge(struct request_queue *q, struct request **rq,
@@ -526,6 +562,7 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	now = ktime_get_ns();
 	if (class == FASTTRACK_FOREGROUND) {
 		atomic64_set(&fti->foreground_last, now);
+		fasttrack_foreground_io();
 		goto out;
 	}
 	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
@@ -544,12 +581,7 @@ static void fti_finish_requeue_request(struct request *rq)
 	/* Not inserted: a bypass, or merged on its way. */
 	if (!fti_has_class(rq) || !fti_left_device(fti, rq))
 		return;
-	/* Pairs with the barrier in fti_hold(). */
-	smp_mb__after_atomic();
-	if (READ_ONCE(fti->held)) {
-		WRITE_ONCE(fti->held, false);
-		blk_mq_run_hw_queues(fti->q, true);
-	}
+	fti_release(fti);
 }
 
 /* Called before a scheduler tag is taken. The foreground may take them all. */
@@ -621,6 +653,9 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 		.foreground_reserve = fti_foreground_reserve,
 	};
 	fti->q = q;
+	fti->promoter.promote = fti_promote;
+	fti->promoter.kick = fti_kick;
+	fasttrack_queue_add(&fti->promoter);
 
 	eq->elevator_data = fti;
 	q->elevator = eq;
@@ -635,6 +670,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 {
 	struct fti_data *fti = e->elevator_data;
 
+	fasttrack_queue_del(&fti->promoter);
 	hrtimer_cancel(&fti->timer);
 	WARN_ON_ONCE(!list_empty(&fti->head));
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
@@ -647,88 +683,6 @@ static void fti_exit_sched(struct elevator_queue *e)
 	wbt_enable_default(fti->q->disk);
 	kfree(fti);
 }
-
-/* Knobs. @unit is what the file's unit is in the field's; wrong input: -EINVAL. */
-static ssize_t fti_store(u64 *knob, const char *page, size_t count, u64 lowest,
-			 u64 highest, u64 unit)
-{
-	u64 value;
-
-	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
-		return -EINVAL;
-	WRITE_ONCE(*knob, value * unit);
-	return count;
-}
-
-#define FTI_KNOB(_name, _lowest, _highest, _unit)			\
-static ssize_t fti_##_name##_show(struct elevator_queue *e, char *page)	\
-{									\
-	struct fti_data *fti = e->elevator_data;			\
-									\
-	return sysfs_emit(page, "%llu\n",				\
-			  div_u64(READ_ONCE(fti->bounds._name), _unit));\
-}									\
-									\
-static ssize_t fti_##_name##_store(struct elevator_queue *e,		\
-				   const char *page, size_t count)	\
-{									\
-	struct fti_data *fti = e->elevator_data;			\
-									\
-	return fti_store(&fti->bounds._name, page, count,		\
-			 _lowest, _highest, _unit);			\
-}
-
-FTI_KNOB(idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC)
-FTI_KNOB(background_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
-FTI_KNOB(background_depth, 0, BLK_MQ_MAX_DEPTH, 1)
-FTI_KNOB(background_share, 1, 100, 1)
-FTI_KNOB(foreground_reserve, 0, BLK_MQ_MAX_DEPTH, 1)
-
-#define FTI_ATTR(_file, _name) \
-	__ATTR(_file, 0644, fti_##_name##_show, fti_##_name##_store)
-
-static struct elv_fs_entry fti_attrs[] = {
-	FTI_ATTR(idle_window_us, idle_window),
-	FTI_ATTR(background_expire_ms, background_expire),
-	FTI_ATTR(background_depth, background_depth),
-	FTI_ATTR(background_share, background_share),
-	FTI_ATTR(foreground_reserve, foreground_reserve),
-	__ATTR_NULL
-};
-
-#ifdef CONFIG_BLK_DEBUG_FS
-static int fti_state_show(void *data, struct seq_file *m)
-{
-	static const char * const names[] = {
-		[FASTTRACK_NEUTRAL]	= "neutral",
-		[FASTTRACK_BACKGROUND]	= "background",
-		[FASTTRACK_FOREGROUND]	= "foreground",
-	};
-	struct request_queue *q = data;
-	struct fti_data *fti = q->elevator->elevator_data;
-	const struct fti_bounds bounds = fti_read_bounds(fti);
-	struct fti_state state;
-	u64 now;
-
-	spin_lock(&fti->fti_lock);
-	now = ktime_get_ns();
-	fti_read_state(fti, &state);
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		seq_printf(m, "%s queued %u in_flight %u oldest_us %llu\n",
-			   names[i], fti->class[i].queued, state.in_flight[i],
-			   state.oldest[i] ?
-			   div_u64(now - state.oldest[i], NSEC_PER_USEC) : 0);
-	seq_printf(m, "foreground_works %d held %d\n",
-		   fti_foreground_works(&state, &bounds, now), fti->held);
-	spin_unlock(&fti->fti_lock);
-	return 0;
-}
-
-static const struct blk_mq_debugfs_attr fti_queue_debugfs_attrs[] = {
-	{"state", 0400, fti_state_show},
-	{},
-};
-#endif
 
 static struct elevator_type fasttrack_sched = {
 	.ops = {

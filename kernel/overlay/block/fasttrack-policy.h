@@ -14,6 +14,12 @@
 /* No class may send a request now. */
 #define FTI_NONE	(-1)
 
+/*
+ * Background requests in the device while the foreground waits for others: as
+ * many as keep it busy, and few enough to get out of the way again.
+ */
+#define FTI_DEPEND_DEPTH	4ULL
+
 /**
  * struct fti_bounds - the knobs of one queue
  * @idle_window: the foreground still works this long after its last request:
@@ -41,6 +47,7 @@ struct fti_bounds {
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
  * @foreground_last: dispatch or end of the last foreground request
+ * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
  * @device_depth: requests that the device takes at a time
  */
@@ -49,6 +56,7 @@ struct fti_state {
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
 	u64 foreground_last;
+	bool foreground_depends;
 	u64 background_next;
 	unsigned int device_depth;
 };
@@ -67,7 +75,10 @@ struct fti_choice {
 	u64 wake;
 };
 
-/* Does the foreground work at @now? */
+/*
+ * Does the foreground work at @now? Not if all that it has to do is to wait for
+ * others: to hold those back would hold the foreground back.
+ */
 static inline bool fti_foreground_works(const struct fti_state *state,
 					const struct fti_bounds *bounds,
 					u64 now)
@@ -75,6 +86,8 @@ static inline bool fti_foreground_works(const struct fti_state *state,
 	if (state->oldest[FASTTRACK_FOREGROUND] ||
 	    state->in_flight[FASTTRACK_FOREGROUND])
 		return true;
+	if (state->foreground_depends)
+		return false;
 	return state->foreground_seen &&
 	       now < state->foreground_last + bounds->idle_window;
 }
@@ -86,6 +99,8 @@ static inline u64 fti_background_limit(const struct fti_state *state,
 {
 	if (works)
 		return bounds->background_depth;
+	if (state->foreground_depends)
+		return max(bounds->background_depth, FTI_DEPEND_DEPTH);
 	if (state->device_depth <= bounds->foreground_reserve)
 		return 1;
 	return state->device_depth - bounds->foreground_reserve;

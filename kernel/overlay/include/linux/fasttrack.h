@@ -22,11 +22,14 @@
 #include <linux/jump_label.h>
 
 struct address_space;
+struct folio;
+struct kiocb;
 struct signal_struct;
 struct task_struct;
+struct zone;
 
 /**
- * enum fasttrack_stat - counters, one file each in /sys/kernel/fasttrack/stats/
+ * enum fasttrack_stat - one file each in /sys/kernel/fasttrack/stats/
  * @FASTTRACK_BIO_NEUTRAL: bios of neutral tasks
  * @FASTTRACK_BIO_BACKGROUND: bios of background apps
  * @FASTTRACK_BIO_FOREGROUND: bios of foreground apps
@@ -35,7 +38,21 @@ struct task_struct;
  * @FASTTRACK_DISPATCH_HELD: times the dispatcher began to hold background back
  * @FASTTRACK_DISPATCH_EXPIRED: background requests sent because they had
  *	waited for the bound
- * @FASTTRACK_NR_STATS: number of counters
+ * @FASTTRACK_PAUSE: pauses of background tasks in the page cache
+ * @FASTTRACK_RESERVE_SPENT: background allocations that took from the reserve
+ *	after they had reclaimed
+ * @FASTTRACK_FOREGROUND_RECLAIM: foreground allocations that had to reclaim
+ * @FASTTRACK_DIRTY_EXEMPT: times that the foreground was not throttled for
+ *	dirty pages of others
+ * @FASTTRACK_RECLAIM_PROTECTED: folios of the foreground's that reclaim passed
+ *	over
+ * @FASTTRACK_PROMOTED: queued requests that became foreground because a
+ *	foreground task waited for them
+ * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
+ * @FASTTRACK_PAUSE_MAX: longest pause of a background task
+ * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background request waited
+ *	in the dispatcher
+ * @FASTTRACK_NR_STATS: number of statistics
  */
 enum fasttrack_stat {
 	/* The first three are indexed by enum fasttrack_class. */
@@ -45,6 +62,17 @@ enum fasttrack_stat {
 	FASTTRACK_DISPATCH_BOOSTED,
 	FASTTRACK_DISPATCH_HELD,
 	FASTTRACK_DISPATCH_EXPIRED,
+	FASTTRACK_PAUSE,
+	FASTTRACK_RESERVE_SPENT,
+	FASTTRACK_FOREGROUND_RECLAIM,
+	FASTTRACK_DIRTY_EXEMPT,
+	FASTTRACK_RECLAIM_PROTECTED,
+	FASTTRACK_PROMOTED,
+	FASTTRACK_DEPENDED,
+	/* From here on maxima of times. */
+	FASTTRACK_FIRST_MAX,
+	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,
+	FASTTRACK_DISPATCH_WAIT_MAX,
 	FASTTRACK_NR_STATS,
 };
 
@@ -83,9 +111,45 @@ static inline bool fasttrack_enabled(void)
 
 enum fasttrack_class __fasttrack_task_class(struct task_struct *task);
 enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner);
-void __fasttrack_mapping_dirtied(struct address_space *mapping);
+void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr);
+void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
+void __fasttrack_mapping_used(struct address_space *mapping);
 void __fasttrack_bio_submit(struct bio *bio);
+void __fasttrack_cache_work(unsigned long pages);
+void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
+void __fasttrack_resume_user(void);
+unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
+void __fasttrack_folio_wait_end(unsigned int done);
+unsigned long __fasttrack_zone_reserve(struct zone *zone);
+unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
+				     unsigned int alloc_flags, gfp_t gfp);
+bool __fasttrack_alloc_spent(unsigned int *alloc_flags);
+bool __fasttrack_allocates_foreground(void);
+bool __fasttrack_reclaims_foreground(void);
+gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
+bool __fasttrack_dirty_exempt(void);
+bool __fasttrack_protects(struct folio *folio, int priority);
 void fasttrack_count(enum fasttrack_stat stat);
+void fasttrack_max(enum fasttrack_stat stat, u64 ns);
+
+/**
+ * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
+ * @node: in the list of all
+ * @promote: make the queued request foreground that moves the page with this
+ *	frame number; false if there is none. Under the RCU read lock, from
+ *	process context.
+ * @kick: the foreground has begun to depend on others; likewise
+ */
+struct fasttrack_queue {
+	struct list_head node;
+	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn);
+	void (*kick)(struct fasttrack_queue *queue);
+};
+
+void fasttrack_queue_add(struct fasttrack_queue *queue);
+void fasttrack_queue_del(struct fasttrack_queue *queue);
+bool fasttrack_foreground_depends(void);
+void fasttrack_foreground_io(void);
 
 /**
  * fasttrack_task_class - the class that @task works for
@@ -101,13 +165,144 @@ static inline enum fasttrack_class fasttrack_task_class(struct task_struct *task
 }
 
 /**
- * fasttrack_mapping_dirtied - current has dirtied a folio of @mapping
+ * fasttrack_mapping_dirtied - current has dirtied pages of @mapping
  * @mapping: remembers the app, so that write-back by kworkers is its I/O
+ * @nr: pages
  */
-static inline void fasttrack_mapping_dirtied(struct address_space *mapping)
+static inline void fasttrack_mapping_dirtied(struct address_space *mapping,
+					     long nr)
 {
 	if (fasttrack_enabled())
-		__fasttrack_mapping_dirtied(mapping);
+		__fasttrack_mapping_dirtied(mapping, nr);
+}
+
+/**
+ * fasttrack_mapping_cleaned - dirty pages of @mapping are written or dropped
+ * @mapping: whose
+ * @nr: pages
+ */
+static inline void fasttrack_mapping_cleaned(struct address_space *mapping,
+					     long nr)
+{
+	if (fasttrack_enabled())
+		__fasttrack_mapping_cleaned(mapping, nr);
+}
+
+/**
+ * fasttrack_mapping_used - current reads or maps @mapping's file
+ * @mapping: the foreground's from now on, if current is
+ */
+static inline void fasttrack_mapping_used(struct address_space *mapping)
+{
+	if (fasttrack_enabled())
+		__fasttrack_mapping_used(mapping);
+}
+
+/**
+ * fasttrack_cache_work - current has brought pages into the page cache
+ * @pages: how many; a background task pauses after a segment of them
+ */
+static inline void fasttrack_cache_work(unsigned long pages)
+{
+	if (fasttrack_enabled())
+		__fasttrack_cache_work(pages);
+}
+
+/**
+ * fasttrack_segment - between two chunks of a buffered read or write
+ * @iocb: the call
+ * @pages: copied since the last time
+ *
+ * A background task may pause here.
+ */
+static inline void fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+{
+	if (fasttrack_enabled())
+		__fasttrack_segment(iocb, pages);
+}
+
+/**
+ * fasttrack_resume_user - current returns to user mode, without locks
+ *
+ * A background task may pause here.
+ */
+static inline void fasttrack_resume_user(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_resume_user();
+}
+
+/**
+ * fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
+ * @folio: what the foreground waits for is promoted
+ * @writeback: it is the write-back bit
+ *
+ * Return: what to give to fasttrack_folio_wait_end().
+ */
+static inline unsigned int fasttrack_folio_wait_begin(struct folio *folio,
+						      bool writeback)
+{
+	return fasttrack_enabled() ?
+		__fasttrack_folio_wait_begin(folio, writeback) : 0;
+}
+
+/* Current has slept. */
+static inline void fasttrack_folio_wait_end(unsigned int done)
+{
+	if (done)
+		__fasttrack_folio_wait_end(done);
+}
+
+/* Free pages of @zone that are kept for the foreground. */
+static inline unsigned long fasttrack_zone_reserve(struct zone *zone)
+{
+	return fasttrack_enabled() ? __fasttrack_zone_reserve(zone) : 0;
+}
+
+/* The watermark for an allocation from @zone; stock's is @mark. */
+static inline unsigned long fasttrack_alloc_mark(struct zone *zone,
+						 unsigned long mark,
+						 unsigned int alloc_flags,
+						 gfp_t gfp)
+{
+	return fasttrack_enabled() ?
+		__fasttrack_alloc_mark(zone, mark, alloc_flags, gfp) : mark;
+}
+
+/* A background allocation has reclaimed in vain: may it try again as stock? */
+static inline bool fasttrack_alloc_spent(unsigned int *alloc_flags)
+{
+	return fasttrack_enabled() && __fasttrack_alloc_spent(alloc_flags);
+}
+
+/* May current's allocation go below the watermark as a real-time task's? */
+static inline bool fasttrack_allocates_foreground(void)
+{
+	return fasttrack_enabled() && __fasttrack_allocates_foreground();
+}
+
+/* Does current, in reclaim, allocate for the foreground? */
+static inline bool fasttrack_reclaims_foreground(void)
+{
+	return fasttrack_enabled() && __fasttrack_reclaims_foreground();
+}
+
+/* What an allocation may enter in its first direct reclaim. */
+static inline gfp_t fasttrack_reclaim_gfp(gfp_t gfp)
+{
+	return fasttrack_enabled() ? __fasttrack_reclaim_gfp(gfp) : gfp;
+}
+
+/* Is current not to be throttled for the dirty pages that there are? */
+static inline bool fasttrack_dirty_exempt(void)
+{
+	return fasttrack_enabled() && __fasttrack_dirty_exempt();
+}
+
+/* Shall reclaim at @priority pass over @folio, which is locked? */
+static inline bool fasttrack_protects(struct folio *folio, int priority)
+{
+	return fasttrack_enabled() && __fasttrack_protects(folio, priority);
 }
 
 /**
@@ -152,8 +347,83 @@ static inline enum fasttrack_class fasttrack_task_class(struct task_struct *task
 	return FASTTRACK_NEUTRAL;
 }
 
-static inline void fasttrack_mapping_dirtied(struct address_space *mapping)
+static inline void fasttrack_mapping_dirtied(struct address_space *mapping,
+					     long nr)
 {
+}
+
+static inline void fasttrack_mapping_cleaned(struct address_space *mapping,
+					     long nr)
+{
+}
+
+static inline void fasttrack_mapping_used(struct address_space *mapping)
+{
+}
+
+static inline void fasttrack_cache_work(unsigned long pages)
+{
+}
+
+static inline void fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+{
+}
+
+static inline void fasttrack_resume_user(void)
+{
+}
+
+static inline unsigned int fasttrack_folio_wait_begin(struct folio *folio,
+						      bool writeback)
+{
+	return 0;
+}
+
+static inline void fasttrack_folio_wait_end(unsigned int done)
+{
+}
+
+static inline unsigned long fasttrack_zone_reserve(struct zone *zone)
+{
+	return 0;
+}
+
+static inline unsigned long fasttrack_alloc_mark(struct zone *zone,
+						 unsigned long mark,
+						 unsigned int alloc_flags,
+						 gfp_t gfp)
+{
+	return mark;
+}
+
+static inline bool fasttrack_alloc_spent(unsigned int *alloc_flags)
+{
+	return false;
+}
+
+static inline bool fasttrack_allocates_foreground(void)
+{
+	return false;
+}
+
+static inline bool fasttrack_reclaims_foreground(void)
+{
+	return false;
+}
+
+static inline gfp_t fasttrack_reclaim_gfp(gfp_t gfp)
+{
+	return gfp;
+}
+
+static inline bool fasttrack_dirty_exempt(void)
+{
+	return false;
+}
+
+static inline bool fasttrack_protects(struct folio *folio, int priority)
+{
+	return false;
 }
 
 static inline void fasttrack_bio_submit(struct bio *bio)

@@ -47,12 +47,12 @@ struct fasttrack_origin {
 };
 
 /**
- * struct fasttrack_owner - the last app that dirtied a mapping
+ * struct fasttrack_owner - the last app that did something to a mapping
  * @cgroup: its cgroup's id, 0 where cgroups do not decide the class
  * @uid: its UID in the initial user namespace
  * @group: its thread group's tag, see signal_struct.fasttrack_group
  *
- * Written without a lock: of two apps that dirty one mapping at the same time,
+ * Written without a lock: of two apps that use one mapping at the same time,
  * either may win.
  */
 struct fasttrack_owner {

@@ -24,6 +24,7 @@
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "internal.h"
@@ -33,6 +34,7 @@
 
 EXPORT_TRACEPOINT_SYMBOL_GPL(fasttrack_dispatch);
 EXPORT_TRACEPOINT_SYMBOL_GPL(fasttrack_hold);
+EXPORT_TRACEPOINT_SYMBOL_GPL(fasttrack_promote);
 
 DEFINE_STATIC_KEY_FALSE(fasttrack_key);
 EXPORT_SYMBOL_GPL(fasttrack_key);
@@ -54,6 +56,20 @@ static struct ft_config ft_config_boot = {
 
 struct ft_config __rcu *ft_config = RCU_INITIALIZER(&ft_config_boot);
 
+struct ft_knobs ft_knobs = {
+	.page_allocator = true,
+	.page_reclaimer = true,
+	.promotion = true,
+	/* An app decodes an image or lays out a view between reads. */
+	.idle_window = 20 * NSEC_PER_MSEC,
+	.background_pause = NSEC_PER_SEC,
+	/* One request of the usual size is read, and copied. */
+	.segment_pages = SZ_512K >> PAGE_SHIFT,
+	/* What a phone's storage reads in 50 ms. */
+	.reserve_pages = SZ_16M >> PAGE_SHIFT,
+	.foreground_cache_percent = 60,
+};
+
 /**
  * struct ft_group - a thread group in the foreground set
  * @tag: what its signal_struct carries, 0 for a free entry
@@ -70,6 +86,12 @@ static u32 ft_last_tag;
 
 static DEFINE_PER_CPU(unsigned long [FASTTRACK_NR_STATS], ft_stats);
 
+/* The statistics that are maxima, ns. The others are counters. */
+static atomic64_t ft_maxima[FASTTRACK_NR_STATS];
+
+/* Is anybody in front? Follows ft_config. */
+static bool ft_has_foreground;
+
 /**
  * fasttrack_count - add one to a counter
  * @stat: which
@@ -82,11 +104,31 @@ void fasttrack_count(enum fasttrack_stat stat)
 }
 EXPORT_SYMBOL_GPL(fasttrack_count);
 
-unsigned long ft_stat_sum(enum fasttrack_stat stat)
+/**
+ * fasttrack_max - raise a maximum
+ * @stat: which
+ * @ns: seen now
+ *
+ * Context: any.
+ */
+void fasttrack_max(enum fasttrack_stat stat, u64 ns)
+{
+	s64 old = atomic64_read(&ft_maxima[stat]);
+
+	while (old < (s64)ns &&
+	       !atomic64_try_cmpxchg(&ft_maxima[stat], &old, ns))
+		;
+}
+EXPORT_SYMBOL_GPL(fasttrack_max);
+
+/* A counter, or a maximum in microseconds. */
+unsigned long ft_stat_read(enum fasttrack_stat stat)
 {
 	unsigned long sum = 0;
 	int cpu;
 
+	if (stat >= FASTTRACK_FIRST_MAX)
+		return div_u64(atomic64_read(&ft_maxima[stat]), NSEC_PER_USEC);
 	for_each_possible_cpu(cpu)
 		sum += per_cpu(ft_stats[stat], cpu);
 	return sum;
@@ -215,6 +257,34 @@ void ft_owner_of(struct task_struct *task, const struct ft_config *config,
 			ft_task_cgroup_id(task) : 0;
 }
 
+/* Remember current's app in @kept. Most calls follow one of the same app: keep
+ * the line shared.
+ */
+void ft_owner_note(struct fasttrack_owner *kept)
+{
+	struct fasttrack_owner owner;
+
+	rcu_read_lock();
+	ft_owner_of(current, rcu_dereference(ft_config), &owner);
+	rcu_read_unlock();
+
+	if (READ_ONCE(kept->uid) != owner.uid)
+		WRITE_ONCE(kept->uid, owner.uid);
+	if (READ_ONCE(kept->group) != owner.group)
+		WRITE_ONCE(kept->group, owner.group);
+	if (READ_ONCE(kept->cgroup) != owner.cgroup)
+		WRITE_ONCE(kept->cgroup, owner.cgroup);
+}
+
+struct fasttrack_owner ft_owner_read(const struct fasttrack_owner *kept)
+{
+	return (struct fasttrack_owner){
+		.cgroup = READ_ONCE(kept->cgroup),
+		.uid = READ_ONCE(kept->uid),
+		.group = READ_ONCE(kept->group),
+	};
+}
+
 /* Foreground wins over background, whichever way each was named. */
 static enum fasttrack_class ft_class_of(const struct ft_config *config,
 					const struct fasttrack_owner *owner)
@@ -317,38 +387,6 @@ void fasttrack_scope_leave(struct fasttrack_scope outer)
 	current->fasttrack_scope = outer;
 }
 EXPORT_SYMBOL_GPL(fasttrack_scope_leave);
-
-/**
- * fasttrack_wait_begin - current is about to wait for what @worker does
- * @worker: a kernel thread that works in scopes; cannot go away before this
- *	returns
- *
- * While a foreground task waits, the scopes of @worker are foreground.
- *
- * Return: what to give to fasttrack_wait_end(): @worker with a reference, or
- * NULL if current is not foreground.
- */
-struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
-{
-	if (!worker || fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
-		return NULL;
-	atomic_inc(&worker->fasttrack_waiters);
-	return get_task_struct(worker);
-}
-EXPORT_SYMBOL_GPL(fasttrack_wait_begin);
-
-/**
- * fasttrack_wait_end - the wait is over
- * @worker: result of fasttrack_wait_begin(), or NULL
- */
-void fasttrack_wait_end(struct task_struct *worker)
-{
-	if (!worker)
-		return;
-	atomic_dec(&worker->fasttrack_waiters);
-	put_task_struct(worker);
-}
-EXPORT_SYMBOL_GPL(fasttrack_wait_end);
 
 /**
  * ft_group_tag - the tag of a thread group, made at need
@@ -502,8 +540,19 @@ void ft_config_publish(struct ft_config *config)
 	trace_fasttrack_foreground(config->nr_uids, config->nr_groups,
 				   config->cgroups.nr);
 	ft_groups_retire(config);
+	WRITE_ONCE(ft_has_foreground, config->nr_uids || config->nr_groups ||
+				      config->cgroups.nr);
 	if (old != &ft_config_boot)
 		call_rcu(&old->rcu, ft_config_free_rcu);
+	ft_dirty_forget();
+	ft_reclaim_forget();
+	ft_pause_end_all();
+}
+
+/* Is anybody in front? */
+bool ft_foreground_set(void)
+{
+	return READ_ONCE(ft_has_foreground);
 }
 
 void ft_set_enabled(bool on)
@@ -512,6 +561,7 @@ void ft_set_enabled(bool on)
 		static_branch_enable(&fasttrack_key);
 	else
 		static_branch_disable(&fasttrack_key);
+	ft_pause_end_all();
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

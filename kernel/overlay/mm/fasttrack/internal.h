@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* FastTrack's core: what core.c, origin.c and sysfs.c share. */
+/* FastTrack: what the files of this folder share. */
 #ifndef _MM_FASTTRACK_INTERNAL_H
 #define _MM_FASTTRACK_INTERNAL_H
 
@@ -70,6 +70,33 @@ static inline bool ft_is_user_task(const struct task_struct *task)
 	return !(task->flags & PF_KTHREAD) || (task->flags & PF_USER_WORKER);
 }
 
+/**
+ * struct ft_knobs - what the mechanisms go by
+ * @page_allocator: pause background work, keep the reserve, exempt the
+ *	foreground from dirty throttling
+ * @page_reclaimer: protect the foreground's pages
+ * @promotion: promote what the foreground waits for
+ * @idle_window: the foreground still works this long after what it did last, ns
+ * @background_pause: longest pause of a background task, ns
+ * @segment_pages: pages that it works on between two pauses
+ * @reserve_pages: free pages that are the foreground's
+ * @foreground_cache_percent: the foreground's part of the pages that reclaim
+ *	scans, up to which they are protected
+ *
+ * Written by sysfs.c with WRITE_ONCE(), one by one.
+ */
+struct ft_knobs {
+	bool page_allocator;
+	bool page_reclaimer;
+	bool promotion;
+	u64 idle_window;
+	u64 background_pause;
+	unsigned long segment_pages;
+	unsigned long reserve_pages;
+	unsigned int foreground_cache_percent;
+};
+
+extern struct ft_knobs ft_knobs;
 extern struct mutex ft_config_mutex;
 extern struct ft_config __rcu *ft_config;
 
@@ -79,8 +106,9 @@ void ft_config_drop(struct ft_config *config);
 int ft_group_tag(pid_t tgid, u32 *tag);
 pid_t ft_group_tgid(u32 tag);
 
-unsigned long ft_stat_sum(enum fasttrack_stat stat);
+unsigned long ft_stat_read(enum fasttrack_stat stat);
 void ft_set_enabled(bool on);
+bool ft_foreground_set(void);
 
 int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path);
 void ft_cgroups_put(struct ft_cgroups *cgroups);
@@ -88,5 +116,15 @@ void ft_cgroups_get(struct ft_cgroups *cgroups);
 enum fasttrack_class ft_scope_class(const struct task_struct *task);
 void ft_owner_of(struct task_struct *task, const struct ft_config *config,
 		 struct fasttrack_owner *owner);
+void ft_owner_note(struct fasttrack_owner *kept);
+struct fasttrack_owner ft_owner_read(const struct fasttrack_owner *kept);
+
+void ft_activity_note(void);
+void ft_activity_sleep(void);
+void ft_activity_wake(void);
+void ft_pause_end_all(void);
+void ft_dirty_account(struct address_space *mapping, long nr);
+void ft_dirty_forget(void);
+void ft_reclaim_forget(void);
 
 #endif /* _MM_FASTTRACK_INTERNAL_H */

@@ -25,25 +25,20 @@
 
 #include "internal.h"
 
-void __fasttrack_mapping_dirtied(struct address_space *mapping)
+void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
 {
-	struct fasttrack_owner owner;
-
 	/* A kernel thread passes on what an app has dirtied before. */
-	if (!ft_is_user_task(current))
-		return;
+	if (ft_is_user_task(current)) {
+		ft_owner_note(&mapping->fasttrack_owner);
+		__fasttrack_mapping_used(mapping);
+		__fasttrack_cache_work(nr);
+	}
+	ft_dirty_account(mapping, nr);
+}
 
-	rcu_read_lock();
-	ft_owner_of(current, rcu_dereference(ft_config), &owner);
-	rcu_read_unlock();
-
-	/* Most writes follow one of the same app: keep the line shared. */
-	if (READ_ONCE(mapping->fasttrack_owner.uid) != owner.uid)
-		WRITE_ONCE(mapping->fasttrack_owner.uid, owner.uid);
-	if (READ_ONCE(mapping->fasttrack_owner.group) != owner.group)
-		WRITE_ONCE(mapping->fasttrack_owner.group, owner.group);
-	if (READ_ONCE(mapping->fasttrack_owner.cgroup) != owner.cgroup)
-		WRITE_ONCE(mapping->fasttrack_owner.cgroup, owner.cgroup);
+void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr)
+{
+	ft_dirty_account(mapping, -nr);
 }
 
 /*
@@ -103,11 +98,8 @@ void __fasttrack_bio_submit(struct bio *bio)
 	origin->pid = task_pid_nr(current);
 	if (mapping && !ft_is_user_task(current) &&
 	    !S_ISBLK(mapping->host->i_mode)) {
-		struct fasttrack_owner owner = {
-			.uid = READ_ONCE(mapping->fasttrack_owner.uid),
-			.group = READ_ONCE(mapping->fasttrack_owner.group),
-			.cgroup = READ_ONCE(mapping->fasttrack_owner.cgroup),
-		};
+		struct fasttrack_owner owner =
+			ft_owner_read(&mapping->fasttrack_owner);
 
 		origin->uid = owner.uid;
 		class = current->fasttrack_scope.override ?

@@ -9,6 +9,8 @@
  */
 #include <linux/cgroup.h>
 #include <linux/kobject.h>
+#include <linux/math64.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
@@ -308,8 +310,105 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
 
+/*
+ * The knobs, in units of the field's. Input that is no number or out of range:
+ * -EINVAL, and nothing changes.
+ */
+static int ft_parse_number(const char *buf, u64 lowest, u64 highest, u64 *value)
+{
+	if (kstrtou64(buf, 10, value) || *value < lowest || *value > highest)
+		return -EINVAL;
+	return 0;
+}
+
+#define FT_KNOB(_file, _field, _lowest, _highest, _unit)		\
+static ssize_t _file##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%llu\n",				\
+			  div_u64(READ_ONCE(ft_knobs._field), _unit));	\
+}									\
+									\
+static ssize_t _file##_store(struct kobject *kobj,			\
+			     struct kobj_attribute *attr,		\
+			     const char *buf, size_t count)		\
+{									\
+	u64 value;							\
+									\
+	if (ft_parse_number(buf, _lowest, _highest, &value))		\
+		return -EINVAL;						\
+	WRITE_ONCE(ft_knobs._field, value * (_unit));			\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+
+#define FT_SWITCH(_file)						\
+static ssize_t _file##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%d\n", READ_ONCE(ft_knobs._file));	\
+}									\
+									\
+static ssize_t _file##_store(struct kobject *kobj,			\
+			     struct kobj_attribute *attr,		\
+			     const char *buf, size_t count)		\
+{									\
+	bool on;							\
+									\
+	if (kstrtobool(buf, &on))					\
+		return -EINVAL;						\
+	WRITE_ONCE(ft_knobs._file, on);					\
+	ft_pause_end_all();						\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+
+FT_SWITCH(page_allocator);
+FT_SWITCH(page_reclaimer);
+FT_SWITCH(promotion);
+FT_KNOB(idle_window_us, idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC);
+FT_KNOB(background_pause_ms, background_pause, 1, 60 * MSEC_PER_SEC,
+	NSEC_PER_MSEC);
+FT_KNOB(foreground_cache_percent, foreground_cache_percent, 0, 100, 1);
+
+/* Memory is kept in pages, and shown in KiB. */
+#define FT_PAGES_KNOB(_file, _field, _lowest, _highest)			\
+static ssize_t _file##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%lu\n",				\
+			  READ_ONCE(ft_knobs._field) << (PAGE_SHIFT - 10)); \
+}									\
+									\
+static ssize_t _file##_store(struct kobject *kobj,			\
+			     struct kobj_attribute *attr,		\
+			     const char *buf, size_t count)		\
+{									\
+	u64 value;							\
+									\
+	if (ft_parse_number(buf, _lowest, _highest, &value))		\
+		return -EINVAL;						\
+	WRITE_ONCE(ft_knobs._field, value >> (PAGE_SHIFT - 10));	\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+
+FT_PAGES_KNOB(segment_kb, segment_pages, PAGE_SIZE / SZ_1K, SZ_64K);
+FT_PAGES_KNOB(reserve_kb, reserve_pages, 0, SZ_4M);
+
 static struct attribute *ft_attrs[] = {
 	&enabled_attr.attr,
+	&page_allocator_attr.attr,
+	&page_reclaimer_attr.attr,
+	&promotion_attr.attr,
+	&idle_window_us_attr.attr,
+	&background_pause_ms_attr.attr,
+	&segment_kb_attr.attr,
+	&reserve_kb_attr.attr,
+	&foreground_cache_percent_attr.attr,
 	&foreground_uids_attr.attr,
 	&foreground_tgids_attr.attr,
 	&app_uids_attr.attr,
@@ -327,7 +426,7 @@ static const struct attribute_group ft_group = {
 /**
  * struct ft_stat_attr - a file of stats/
  * @attr: read-only
- * @stat: the counter behind it
+ * @stat: what it shows
  */
 struct ft_stat_attr {
 	struct kobj_attribute attr;
@@ -340,7 +439,7 @@ static ssize_t ft_stat_show(struct kobject *kobj, struct kobj_attribute *attr,
 	const struct ft_stat_attr *stat =
 		container_of(attr, struct ft_stat_attr, attr);
 
-	return sysfs_emit(buf, "%lu\n", ft_stat_sum(stat->stat));
+	return sysfs_emit(buf, "%lu\n", ft_stat_read(stat->stat));
 }
 
 #define FT_STAT(_name, _stat)						\
@@ -355,6 +454,15 @@ FT_STAT(bios_foreground, FASTTRACK_BIO_FOREGROUND);
 FT_STAT(dispatch_boosted, FASTTRACK_DISPATCH_BOOSTED);
 FT_STAT(dispatch_held, FASTTRACK_DISPATCH_HELD);
 FT_STAT(dispatch_expired, FASTTRACK_DISPATCH_EXPIRED);
+FT_STAT(pauses, FASTTRACK_PAUSE);
+FT_STAT(reserve_spent, FASTTRACK_RESERVE_SPENT);
+FT_STAT(foreground_reclaim, FASTTRACK_FOREGROUND_RECLAIM);
+FT_STAT(dirty_exempt, FASTTRACK_DIRTY_EXEMPT);
+FT_STAT(reclaim_protected, FASTTRACK_RECLAIM_PROTECTED);
+FT_STAT(promoted, FASTTRACK_PROMOTED);
+FT_STAT(depended, FASTTRACK_DEPENDED);
+FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
+FT_STAT(dispatch_wait_max_us, FASTTRACK_DISPATCH_WAIT_MAX);
 
 static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_bios_neutral.attr.attr,
@@ -363,6 +471,15 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_dispatch_boosted.attr.attr,
 	&ft_stat_dispatch_held.attr.attr,
 	&ft_stat_dispatch_expired.attr.attr,
+	&ft_stat_pauses.attr.attr,
+	&ft_stat_reserve_spent.attr.attr,
+	&ft_stat_foreground_reclaim.attr.attr,
+	&ft_stat_dirty_exempt.attr.attr,
+	&ft_stat_reclaim_protected.attr.attr,
+	&ft_stat_promoted.attr.attr,
+	&ft_stat_depended.attr.attr,
+	&ft_stat_pause_max_us.attr.attr,
+	&ft_stat_dispatch_wait_max_us.attr.attr,
 	NULL
 };
 

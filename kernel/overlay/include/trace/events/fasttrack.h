@@ -7,7 +7,9 @@
 
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
+#include <linux/cred.h>
 #include <linux/fasttrack.h>
+#include <linux/mm.h>
 #include <linux/tracepoint.h>
 
 #define show_fasttrack_class(class)			\
@@ -143,6 +145,86 @@ TRACE_EVENT(fasttrack_hold,
 	TP_printk("dev=%d:%d queued=%u in_flight=%u wake_ns=%llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->queued,
 		  __entry->in_flight, __entry->wake_ns)
+);
+
+/* A queued request becomes foreground, because a foreground task waits for it. */
+TRACE_EVENT(fasttrack_promote,
+
+	TP_PROTO(struct request *rq, u8 class, u64 waited_ns),
+
+	TP_ARGS(rq, class, waited_ns),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(sector_t, sector)
+		__field(unsigned int, bytes)
+		__field(u64, waited_ns)
+		__field(u8, class)
+	),
+
+	TP_fast_assign(
+		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+		__entry->sector = blk_rq_pos(rq);
+		__entry->bytes = blk_rq_bytes(rq);
+		__entry->waited_ns = waited_ns;
+		__entry->class = class;
+	),
+
+	TP_printk("dev=%d:%d sector=%llu bytes=%u class=%s waited_ns=%llu",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  (unsigned long long)__entry->sector, __entry->bytes,
+		  show_fasttrack_class(__entry->class), __entry->waited_ns)
+);
+
+/* A background task has paused in the page cache. */
+TRACE_EVENT(fasttrack_pause,
+
+	TP_PROTO(struct task_struct *task, u64 paused_ns),
+
+	TP_ARGS(task, paused_ns),
+
+	TP_STRUCT__entry(
+		__field(u32, uid)
+		__field(u32, pid)
+		__field(u64, paused_ns)
+	),
+
+	TP_fast_assign(
+		__entry->uid = from_kuid(&init_user_ns, task_uid(task));
+		__entry->pid = task_pid_nr(task);
+		__entry->paused_ns = paused_ns;
+	),
+
+	TP_printk("uid=%u pid=%u paused_ns=%llu",
+		  __entry->uid, __entry->pid, __entry->paused_ns)
+);
+
+/* Reclaim passes over a folio, because it is the foreground's. */
+TRACE_EVENT(fasttrack_protect,
+
+	TP_PROTO(struct folio *folio, int priority),
+
+	TP_ARGS(folio, priority),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u64, ino)
+		__field(pgoff_t, index)
+		__field(unsigned int, pages)
+		__field(int, priority)
+	),
+
+	TP_fast_assign(
+		__entry->dev = folio->mapping->host->i_sb->s_dev;
+		__entry->ino = folio->mapping->host->i_ino;
+		__entry->index = folio->index;
+		__entry->pages = folio_nr_pages(folio);
+		__entry->priority = priority;
+	),
+
+	TP_printk("dev=%d:%d ino=%llu index=%lu pages=%u priority=%d",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->ino,
+		  __entry->index, __entry->pages, __entry->priority)
 );
 
 #endif /* _TRACE_FASTTRACK_H */

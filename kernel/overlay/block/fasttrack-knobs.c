@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The I/O dispatcher's knobs in sysfs, and its state in debugfs. */
+#include <linux/blkdev.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/seq_file.h>
+
+#include "blk-mq.h"
+#include "fasttrack-iosched.h"
+
+/* Knobs. @unit is what the file's unit is in the field's; wrong input: -EINVAL. */
+static ssize_t fti_store(u64 *knob, const char *page, size_t count, u64 lowest,
+			 u64 highest, u64 unit)
+{
+	u64 value;
+
+	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
+		return -EINVAL;
+	WRITE_ONCE(*knob, value * unit);
+	return count;
+}
+
+#define FTI_KNOB(_name, _lowest, _highest, _unit)			\
+static ssize_t fti_##_name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct fti_data *fti = e->elevator_data;			\
+									\
+	return sysfs_emit(page, "%llu\n",				\
+			  div_u64(READ_ONCE(fti->bounds._name), _unit));\
+}									\
+									\
+static ssize_t fti_##_name##_store(struct elevator_queue *e,		\
+				   const char *page, size_t count)	\
+{									\
+	struct fti_data *fti = e->elevator_data;			\
+									\
+	return fti_store(&fti->bounds._name, page, count,		\
+			 _lowest, _highest, _unit);			\
+}
+
+FTI_KNOB(idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC)
+FTI_KNOB(background_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
+FTI_KNOB(background_depth, 0, BLK_MQ_MAX_DEPTH, 1)
+FTI_KNOB(background_share, 1, 100, 1)
+FTI_KNOB(foreground_reserve, 0, BLK_MQ_MAX_DEPTH, 1)
+
+#define FTI_ATTR(_file, _name) \
+	__ATTR(_file, 0644, fti_##_name##_show, fti_##_name##_store)
+
+struct elv_fs_entry fti_attrs[] = {
+	FTI_ATTR(idle_window_us, idle_window),
+	FTI_ATTR(background_expire_ms, background_expire),
+	FTI_ATTR(background_depth, background_depth),
+	FTI_ATTR(background_share, background_share),
+	FTI_ATTR(foreground_reserve, foreground_reserve),
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int fti_state_show(void *data, struct seq_file *m)
+{
+	static const char * const names[] = {
+		[FASTTRACK_NEUTRAL]	= "neutral",
+		[FASTTRACK_BACKGROUND]	= "background",
+		[FASTTRACK_FOREGROUND]	= "foreground",
+	};
+	struct request_queue *q = data;
+	struct fti_data *fti = q->elevator->elevator_data;
+	const struct fti_bounds bounds = fti_read_bounds(fti);
+	struct fti_state state;
+	u64 now;
+
+	spin_lock(&fti->fti_lock);
+	now = ktime_get_ns();
+	fti_read_state(fti, &state);
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		seq_printf(m, "%s queued %u in_flight %u oldest_us %llu\n",
+			   names[i], fti->class[i].queued, state.in_flight[i],
+			   state.oldest[i] ?
+			   div_u64(now - state.oldest[i], NSEC_PER_USEC) : 0);
+	seq_printf(m, "foreground_works %d held %d\n",
+		   fti_foreground_works(&state, &bounds, now), fti->held);
+	spin_unlock(&fti->fti_lock);
+	return 0;
+}
+
+const struct blk_mq_debugfs_attr fti_queue_debugfs_attrs[] = {
+	{"state", 0400, fti_state_show},
+	{},
+};
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Page allocator, second part: pages and dirty limits.
+ *
+ *  - A reserve (reserve_kb) of free pages is the foreground's. A background
+ *    allocation that would take from it reclaims first; if that does not
+ *    help it gets what stock would give it, so that no allocation fails and
+ *    nothing is killed for the reserve.
+ *  - A foreground allocation may go below the low watermark as a real-time
+ *    task's may. If it must reclaim nevertheless, it waits for nobody: no
+ *    throttling, and no file system's locks.
+ *  - The foreground is not throttled for dirty pages that others made.
+ */
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/sched.h>
+#include <linux/writeback.h>
+
+#include "internal.h"
+#include "policy.h"
+
+#include "../internal.h"
+
+/*
+ * Dirty pages that foreground apps have made and nobody has written yet. An
+ * estimate: a file that changes its app leaves its pages with the old one.
+ */
+static atomic_long_t ft_dirty;
+
+static bool ft_allocates(void)
+{
+	return READ_ONCE(ft_knobs.page_allocator) && in_task() &&
+	       !(current->flags & PF_MEMALLOC);
+}
+
+/* Pages of @zone that are kept for the foreground. */
+unsigned long __fasttrack_zone_reserve(struct zone *zone)
+{
+	if (!READ_ONCE(ft_knobs.page_allocator) || !ft_foreground_set())
+		return 0;
+	return ft_zone_reserve(READ_ONCE(ft_knobs.reserve_pages),
+			       zone_managed_pages(zone), totalram_pages());
+}
+
+/**
+ * __fasttrack_alloc_mark - the watermark that an allocation must leave
+ * @zone: where
+ * @mark: stock's
+ * @alloc_flags: ALLOC_FASTTRACK_SPENT: the reserve has been given up
+ * @gfp: only allocations that can reclaim are held to the reserve
+ *
+ * Return: pages, at least @mark.
+ */
+unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
+				     unsigned int alloc_flags, gfp_t gfp)
+{
+	if ((alloc_flags & (ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS)) ||
+	    !(gfp & __GFP_DIRECT_RECLAIM) || !ft_allocates() ||
+	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+		return mark;
+	return max(mark, low_wmark_pages(zone) +
+			 __fasttrack_zone_reserve(zone));
+}
+
+/**
+ * __fasttrack_alloc_spent - a background allocation has reclaimed in vain
+ * @alloc_flags: marked, so that it is not held to the reserve any longer
+ *
+ * Return: whether to try again.
+ */
+bool __fasttrack_alloc_spent(unsigned int *alloc_flags)
+{
+	if ((*alloc_flags & ALLOC_FASTTRACK_SPENT) || !ft_allocates() ||
+	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+		return false;
+	*alloc_flags |= ALLOC_FASTTRACK_SPENT;
+	fasttrack_count(FASTTRACK_RESERVE_SPENT);
+	/* Its next segment can wait. */
+	__fasttrack_cache_work(READ_ONCE(ft_knobs.segment_pages));
+	return true;
+}
+
+/* Is current's allocation the foreground's? */
+bool __fasttrack_allocates_foreground(void)
+{
+	return ft_allocates() &&
+	       __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
+}
+
+/* Does current, in reclaim, allocate for the foreground? */
+bool __fasttrack_reclaims_foreground(void)
+{
+	return READ_ONCE(ft_knobs.page_allocator) && !current_is_kswapd() &&
+	       __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
+}
+
+/* What a foreground allocation may enter when it has to reclaim. */
+gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
+{
+	if (!__fasttrack_allocates_foreground())
+		return gfp;
+	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);
+	return gfp & ~__GFP_FS;
+}
+
+/* @nr pages of @mapping became dirty (or, negative, are being written). */
+void ft_dirty_account(struct address_space *mapping, long nr)
+{
+	struct fasttrack_owner owner = ft_owner_read(&mapping->fasttrack_owner);
+
+	if (__fasttrack_owner_class(&owner) == FASTTRACK_FOREGROUND)
+		atomic_long_add(nr, &ft_dirty);
+}
+
+/* Somebody else is in front: begin to count anew. */
+void ft_dirty_forget(void)
+{
+	atomic_long_set(&ft_dirty, 0);
+}
+
+/* Is current in front, and not the one who made the dirty pages? */
+bool __fasttrack_dirty_exempt(void)
+{
+	unsigned long background_thresh, thresh;
+	long own = max(atomic_long_read(&ft_dirty), 0L);
+
+	if (!READ_ONCE(ft_knobs.page_allocator) ||
+	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+		return false;
+	global_dirty_limits(&background_thresh, &thresh);
+	if (!ft_dirty_exempt(own, global_node_page_state(NR_FILE_DIRTY) +
+			     global_node_page_state(NR_WRITEBACK), thresh))
+		return false;
+	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
+	return true;
+}
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/policy-kunit.h"
+#endif

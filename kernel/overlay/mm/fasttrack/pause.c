@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Page allocator, first part: background work in the page cache pauses while
+ * the foreground works.
+ *
+ * Work is counted in pages brought into the cache, copied or made dirty. At the
+ * end of a segment (segment_kb) a background task pauses, until the foreground
+ * has been idle for a while or the task has paused for background_pause_ms.
+ * Then it may do another segment.
+ *
+ * Where it pauses:
+ *  - on its way back to user mode, where it holds nothing. This covers faults,
+ *    readahead and everything short;
+ *  - between two chunks of a long buffered read or write. There a file system
+ *    may hold the inode's lock, and writers hold off a freeze of the file
+ *    system. The pause ends within FT_SLICE when somebody waits for either.
+ *
+ * It never pauses inside a journal handle, in reclaim, for a caller that must
+ * not block, or with a signal pending: killing, freezing and stopping a paused
+ * task work at once.
+ */
+#include <linux/atomic.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/resume_user_mode.h>
+#include <linux/rwsem.h>
+#include <linux/sched/signal.h>
+#include <linux/wait.h>
+
+#include <trace/events/fasttrack.h>
+
+#include "internal.h"
+#include "policy.h"
+
+/* A lock of others is held no longer than this after somebody asks for it. */
+#define FT_SLICE	(4 * NSEC_PER_MSEC)
+
+/* Foreground tasks asleep, and the last thing any of them did. */
+static atomic_t ft_asleep;
+static atomic64_t ft_last;
+
+/* Background tasks that pause. Woken when the foreground set changes. */
+static DECLARE_WAIT_QUEUE_HEAD(ft_paused);
+
+static struct ft_activity ft_activity_read(void)
+{
+	u64 last = atomic64_read(&ft_last);
+
+	return (struct ft_activity){
+		.asleep = atomic_read(&ft_asleep),
+		.seen = last,
+		.last = last,
+	};
+}
+
+/* The foreground does something now. */
+void ft_activity_note(void)
+{
+	atomic64_set(&ft_last, ktime_get_ns());
+}
+
+/* A foreground task is about to sleep in the kernel. */
+void ft_activity_sleep(void)
+{
+	atomic_inc(&ft_asleep);
+}
+
+/* It has slept. */
+void ft_activity_wake(void)
+{
+	ft_activity_note();
+	atomic_dec(&ft_asleep);
+}
+
+/* Nobody is paused for a reason that is gone. */
+void ft_pause_end_all(void)
+{
+	wake_up_all(&ft_paused);
+}
+
+/* Does @inode's lock or file system keep somebody waiting? */
+static bool ft_in_the_way(struct inode *inode)
+{
+	return inode && (rwsem_is_contended(&inode->i_rwsem) ||
+			 inode->i_sb->s_writers.frozen != SB_UNFROZEN);
+}
+
+static bool ft_may_pause(struct inode *inode)
+{
+	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
+	       !signal_pending(current) && !ft_in_the_way(inode) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
+/*
+ * Pause current while the foreground works. @inode: whose locks it may hold, or
+ * NULL.
+ */
+static void ft_pause(struct inode *inode)
+{
+	u64 bound = READ_ONCE(ft_knobs.background_pause);
+	u64 window = READ_ONCE(ft_knobs.idle_window);
+	u64 began = ktime_get_ns(), now = began, sleep;
+	DEFINE_WAIT(wait);
+
+	for (;;) {
+		struct ft_activity activity = ft_activity_read();
+		ktime_t timeout;
+
+		prepare_to_wait(&ft_paused, &wait, TASK_INTERRUPTIBLE);
+		sleep = ft_pause_sleep(&activity, window, bound, began, now);
+		if (!sleep || !ft_may_pause(inode))
+			break;
+		timeout = inode ? min(sleep, FT_SLICE) : sleep;
+		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+		now = ktime_get_ns();
+	}
+	finish_wait(&ft_paused, &wait);
+	if (now == began)
+		return;
+	fasttrack_count(FASTTRACK_PAUSE);
+	fasttrack_max(FASTTRACK_PAUSE_MAX, now - began);
+	trace_fasttrack_pause(current, now - began);
+}
+
+/* Is current's segment over, at a place where it may pause? */
+static bool ft_segment_over(void)
+{
+	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages))
+		return false;
+	if (current->journal_info || current->in_execve ||
+	    (current->flags & (PF_MEMALLOC | PF_EXITING)))
+		return false;
+	current->fasttrack_pages = 0;
+	return true;
+}
+
+/**
+ * __fasttrack_cache_work - current has done some work in the page cache
+ * @pages: how much
+ *
+ * Context: any process context; does not sleep.
+ */
+void __fasttrack_cache_work(unsigned long pages)
+{
+	switch (__fasttrack_task_class(current)) {
+	case FASTTRACK_FOREGROUND:
+		ft_activity_note();
+		break;
+	case FASTTRACK_BACKGROUND:
+		current->fasttrack_pages += pages;
+		if (current->fasttrack_pages >=
+		    READ_ONCE(ft_knobs.segment_pages))
+			set_notify_resume(current);
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * __fasttrack_segment - between two chunks of a buffered read or write
+ * @iocb: the call; one that must not block is left alone
+ * @pages: copied since the last time
+ *
+ * Context: may sleep. The inode's lock may be held, no other and no folio.
+ */
+void __fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+{
+	__fasttrack_cache_work(pages);
+	if (iocb->ki_flags & (IOCB_NOWAIT | IOCB_WAITQ | IOCB_NOIO))
+		return;
+	if (ft_segment_over())
+		ft_pause(file_inode(iocb->ki_filp));
+}
+
+/**
+ * __fasttrack_resume_user - current returns to user mode
+ *
+ * Context: may sleep; no locks are held.
+ */
+void __fasttrack_resume_user(void)
+{
+	if (ft_segment_over())
+		ft_pause(NULL);
+}
+
+/**
+ * fasttrack_foreground_io - a request of the foreground's was sent or has ended
+ *
+ * Context: any.
+ */
+void fasttrack_foreground_io(void)
+{
+	ft_activity_note();
+}
+EXPORT_SYMBOL_GPL(fasttrack_foreground_io);
