@@ -47,9 +47,8 @@ def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
 def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [scenario.load_background(name) for name in cell.backgrounds]
-    return specs.spec_of(
-        scenario.load(cell.scenario), behind, phone.load(cell.phone), policy.load(cell.policy), cell.seed
-    )
+    device = phone.load(cell.phone).with_fs(cell.fs or None)
+    return specs.spec_of(scenario.load(cell.scenario), behind, device, policy.load(cell.policy), cell.seed)
 
 
 def inputs_key(spec: runner.RunSpec) -> str:
@@ -94,13 +93,22 @@ def compare(directory: Path, request: Request, fresh: bool = False) -> list[Reco
     return current(read(directory), request)
 
 
+def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[str, ...]]:
+    """The file systems of each phone: those of the list, or each phone's own."""
+    if value is None:
+        return {name: (phone.load(name).fs,) for name in phones}
+    names = split_list(value, "--fs")
+    for name in phones:
+        for fs in names:
+            phone.load(name).with_fs(fs)
+    return dict.fromkeys(phones, names)
+
+
 def _check(request: Request) -> None:
     """Refuses unknown names before anything is built."""
     if scenario.load(request.scenario).role != "foreground":
         names = ", ".join(scenario.available("foreground"))
         raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
-    for name in request.phones:
-        phone.load(name)
     for name in request.policies:
         policy.load(name)
     for name in dict.fromkeys(name for names in request.backgrounds for name in names):
@@ -115,6 +123,7 @@ def _failures(records: Iterable[Record]) -> list[str]:
 @click.command("compare")
 @click.argument("name", metavar="SCENARIO")
 @click.option("--phones", default="s6", show_default=True, help="Phones, with commas.")
+@click.option("--fs", help="File systems, with commas: ext4, f2fs  [default: each phone's own]")
 @click.option("--policies", default="stock,fasttrack", show_default=True, help="Policies, with commas.")
 @click.option(
     "--backgrounds",
@@ -130,7 +139,16 @@ def _failures(records: Iterable[Record]) -> list[str]:
     help="Directory for records and report  [default: ./results/SCENARIO]",
 )
 @click.option("--fresh", is_flag=True, help="Run again what is there already.")
-def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int, out: Path | None, fresh: bool) -> None:
+def command(
+    name: str,
+    phones: str,
+    fs: str | None,
+    policies: str,
+    backgrounds: str,
+    seeds: int,
+    out: Path | None,
+    fresh: bool,
+) -> None:
     """Compare policies: run SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
@@ -138,14 +156,16 @@ def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int,
     that was interrupted goes on.
     """
     front = scenario.load(name)
+    phone_names = split_list(phones, "--phones")
     request = Request(
         command=shlex.join(["./fasttrack", *sys.argv[1:]]),
         scenario=name,
-        phones=split_list(phones, "--phones"),
+        phones=phone_names,
         policies=split_list(policies, "--policies"),
         backgrounds=split_backgrounds(backgrounds),
         seeds=seeds,
         description=front.description,
+        file_systems=file_systems(phone_names, fs),
     )
     _check(request)
     common.check_host()

@@ -31,6 +31,8 @@ class Cell:
     policy: str
     backgrounds: tuple[str, ...]
     seed: int
+    fs: str = ""
+    """The file system; empty is the phone's own."""
 
     @property
     def background(self) -> str:
@@ -39,7 +41,8 @@ class Cell:
 
     def text(self) -> str:
         """For messages."""
-        return f"{self.scenario} on {self.phone}, {self.policy}, background {self.background}, seed {self.seed}"
+        fs = f" ({self.fs})" if self.fs else ""
+        return f"{self.scenario} on {self.phone}{fs}, {self.policy}, background {self.background}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,12 @@ class Request:
     seeds: int
     description: str = ""
     kernel: str = ""
+    file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By phone; a phone that is not named has its own."""
+
+    def platforms(self) -> list[tuple[str, str]]:
+        """Every phone with every file system it is to have."""
+        return [(name, fs) for name in self.phones for fs in self.file_systems.get(name, ("",))]
 
 
 def write_request(directory: Path, request: Request) -> None:
@@ -99,6 +108,7 @@ def read_request(directory: Path) -> Request:
             seeds=int(raw["seeds"]),
             description=raw["description"],
             kernel=raw["kernel"],
+            file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -119,9 +129,8 @@ def append(directory: Path, record: Record) -> None:
 def _parse(line: str) -> Record:
     """One line of the raw records."""
     raw = json.loads(line)
-    cell = raw["cell"]
     return Record(
-        cell=Cell(cell["scenario"], cell["phone"], cell["policy"], tuple(cell["backgrounds"]), int(cell["seed"])),
+        cell=Cell(**raw["cell"] | {"backgrounds": tuple(raw["cell"]["backgrounds"])}),
         inputs=raw["inputs"],
         kernel=raw["kernel"],
         touch_s=float(raw["touch_s"]),
@@ -152,10 +161,11 @@ def read(directory: Path) -> list[Record]:
 def plan(request: Request) -> list[Cell]:
     """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
     seeds = range(1, request.seeds + 1)
-    baseline = [Cell(request.scenario, name, BASELINE_POLICY, (), seed) for name in request.phones for seed in seeds]
+    platforms = request.platforms()
+    baseline = [Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs) for name, fs in platforms for seed in seeds]
     rest = [
-        Cell(request.scenario, name, rule, names, seed)
-        for name in request.phones
+        Cell(request.scenario, name, rule, names, seed, fs)
+        for name, fs in platforms
         for names in request.backgrounds
         for rule in request.policies
         for seed in seeds

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From raw records to numbers, tables and one page.
 
-Response time is that of a run; slowdown is the response time over that of the same scenario, phone and seed without
-background under the policy `stock`. Throughput of a background app is what it read and wrote, from the cache too,
-from its own start to the end of the response. All are derived here, from files, every time anew.
+Response time is that of a run; slowdown is the response time over that of the same scenario, phone, file system and
+seed without background under the policy `stock`. Throughput of a background app is what it read and wrote, from the
+cache too, from its own start to the end of the response. All are derived here, from files, every time anew.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ NOTES = (
     "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
 )
 MEASURES = ("response_s", "slowdown", "background_mb_s")
-_GROUP = ["scenario", "phone", "policy", "background"]
+_PLATFORM = ["phone", "fs"]
+_GROUP = ["scenario", *_PLATFORM, "policy", "background"]
 _RUN_SCHEMA: dict[str, Any] = {
     "scenario": pl.String,
     "phone": pl.String,
+    "fs": pl.String,
     "policy": pl.String,
     "background": pl.String,
     "seed": pl.Int64,
@@ -59,6 +61,7 @@ def _row(record: Record) -> dict[str, Any]:
     row |= {
         "scenario": cell.scenario,
         "phone": cell.phone,
+        "fs": cell.fs or str((record.result or {}).get("fs", "")),
         "policy": cell.policy,
         "background": cell.background,
         "seed": cell.seed,
@@ -87,14 +90,14 @@ def runs(records: Iterable[Record]) -> pl.DataFrame:
     """One row a run, the last record of each cell, with baseline and slowdown."""
     frame = pl.DataFrame([_row(record) for record in latest(records).values()], schema=_RUN_SCHEMA)
     baseline = frame.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE)).select(
-        "scenario", "phone", "seed", pl.col("response_s").alias("baseline_s")
+        "scenario", *_PLATFORM, "seed", pl.col("response_s").alias("baseline_s")
     )
-    joined = frame.join(baseline, on=["scenario", "phone", "seed"], how="left", maintain_order="left")
+    joined = frame.join(baseline, on=["scenario", *_PLATFORM, "seed"], how="left", maintain_order="left")
     return joined.with_columns((pl.col("response_s") / pl.col("baseline_s")).alias("slowdown"))
 
 
 def summary(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a scenario, phone, policy and background: mean, lowest and highest over the seeds."""
+    """One row a scenario, phone, file system, policy and background: mean, lowest and highest over the seeds."""
     measures = [
         expression
         for name in MEASURES
@@ -130,6 +133,7 @@ HEADINGS = (
     "background (MB/s)",
     "longest pause (s)",
     "runs",
+    "fs",
 )
 
 
@@ -149,13 +153,14 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 "-" if row["background"] == NONE else _spread(row, "background_mb_s", 1),
                 "-" if row["background"] == NONE or pause is None else f"{pause:.2f}",
                 f"{row['runs']}{failed}",
+                row["fs"],
             )
         )
     return rows
 
 
 _TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "pause", "runs")
-"""Columns of the terminal's table, which fits 80 characters; one table a phone."""
+"""Columns of the terminal's table, which fits 80 characters; one table a phone and file system."""
 
 
 _LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest that one of its calls took."
@@ -179,16 +184,22 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each phone and file system, and what to call them."""
+    parts = rows.partition_by(_PLATFORM, maintain_order=True, as_dict=True)
+    return [(", ".join(filter(None, names)), part) for names, part in parts.items()]
+
+
 def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
-    """The summary for the terminal: one table a phone."""
+    """The summary for the terminal: one table a phone and file system."""
     rows = summary(frame).sort(pl.col("background") != NONE, maintain_order=True)
     tables = []
-    for phone in rows["phone"].unique(maintain_order=True):
-        table = Table(title=f"{title}, phone {phone}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    for platform, part in _platforms(rows):
+        table = Table(title=f"{title}, phone {platform}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
         for index, heading in enumerate(_TERMINAL):
             table.add_column(heading, justify="left" if index < 2 else "right", no_wrap=index > 0, overflow="fold")
         previous = ""
-        for row in rows.filter(pl.col("phone") == phone).iter_rows(named=True):
+        for row in part.iter_rows(named=True):
             if previous and row["background"] != previous:
                 table.add_section()
             previous = row["background"]
@@ -198,19 +209,17 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
 
 
 def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
-    """The figures of every phone."""
+    """The figures of every phone and file system."""
     groups = ["+".join(names) for names in request.backgrounds if names] or [NONE]
-    rows = summary(frame)
     figures = []
-    for phone in request.phones:
-        mine = rows.filter(pl.col("phone") == phone)
+    for platform, mine in _platforms(summary(frame)):
         if mine.filter(pl.col("response_s_mean").is_not_null()).is_empty():
             continue
         alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE))
         baseline = None if alone.is_empty() else alone["response_s_mean"][0]
         figures.append(
             {
-                "phone": phone,
+                "phone": platform,
                 "response": plots.response(mine, request.policies, groups, baseline),
                 "slowdown": plots.slowdown_and_throughput(mine, request.policies, groups),
             }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +49,24 @@ def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
     assert len(cells) == 2 + 2 * 2 * 2
     assert len(set(cells)) == len(cells)
     assert len(records.plan(request("none", policies="stock"))) == 2
+
+
+def test_plan_has_every_file_system_with_a_baseline_of_its_own(tmp_path: Path) -> None:
+    asked = replace(request(seeds=1), file_systems=compare.file_systems(["s6"], "ext4,f2fs"))
+    cells = records.plan(asked)
+    assert [cell.fs for cell in cells[:2]] == ["ext4", "f2fs"] and cells[0].backgrounds == cells[1].backgrounds == ()
+    assert len(cells) == 2 * (1 + 2 * 2)
+    assert {compare.spec_of(cell).phone.fs for cell in cells if cell.fs == "f2fs"} == {"f2fs"}
+    records.write_request(tmp_path, asked)
+    assert records.read_request(tmp_path) == asked
+
+
+def test_phones_have_their_own_file_system_by_default() -> None:
+    assert compare.file_systems(["s6", "ufs31"], None) == {"s6": ("ext4",), "ufs31": ("f2fs",)}
+    with pytest.raises(UsageProblem, match="'ext4' is given twice"):
+        compare.file_systems(["s6"], "ext4,ext4")
+    with pytest.raises(UsageProblem, match="file systems: ext4, f2fs"):
+        compare.file_systems(["s6"], "btrfs")
 
 
 class Lab:

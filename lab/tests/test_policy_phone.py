@@ -68,6 +68,21 @@ def test_phones_have_what_their_figures_need() -> None:
         assert {work.unit for work in one.calibration} == {"MB/s", "IOPS"}
 
 
+def test_a_phone_has_its_own_file_system_or_another() -> None:
+    s6 = phone.load("s6")
+    assert s6.with_fs(None) == s6 and s6.fs == "ext4"
+    other = s6.with_fs("f2fs")
+    assert (other.name, other.format[0], other.mount_options) == ("s6", "mkfs.f2fs", "noatime,discard")
+    with pytest.raises(UsageProblem, match="no file system 'xfs'; file systems: ext4, f2fs"):
+        s6.with_fs("xfs")
+
+
+@pytest.mark.parametrize("fs", phone.FILE_SYSTEMS)
+def test_nothing_random_is_in_a_format(fs: str) -> None:
+    argv = phone.FORMATS[fs]
+    assert argv[argv.index("-U") + 1] == phone.FS_UUID
+
+
 def test_wrong_phone_files(tmp_path: Path) -> None:
     path = tmp_path / "phones.toml"
     with pytest.raises(LabError, match="is missing"):

@@ -106,6 +106,26 @@ def test_slowdown_counts_from_the_same_seed_under_stock() -> None:
     assert rows["baseline_s"].to_list() == pytest.approx([0.8, 0.88, 0.96])
 
 
+def test_each_file_system_counts_from_its_own_baseline() -> None:
+    def on(fs: str, policy: str, background: str, factor: float) -> Record:
+        made = record(policy, background, 1)
+        assert made.result is not None
+        result = made.result | {"response_s": made.result["response_s"] * factor}
+        return replace(made, cell=replace(made.cell, fs=fs), result=result)
+
+    made = [
+        on(fs, policy, background, factor)
+        for fs, factor in (("ext4", 1.0), ("f2fs", 3.0))
+        for policy, background in (("stock", ""), ("stock", "update"))
+    ]
+    frame = report.runs(made)
+    assert frame["fs"].to_list() == ["ext4", "ext4", "f2fs", "f2fs"]
+    assert frame["slowdown"].to_list() == pytest.approx([1.0, 3.0, 1.0, 3.0])
+    text = shown(report.terminal_tables(frame, "title"))
+    assert "title, phone s6, ext4" in text and "title, phone s6, f2fs" in text
+    assert [row[-1] for row in report.table_rows(frame)] == ["ext4", "f2fs", "ext4", "f2fs"]
+
+
 def test_throughput_counts_from_the_start_of_each_app() -> None:
     frame = report.runs([record("stock", "backup+update", 1)])
     assert frame["background_mb"][0] == pytest.approx(200.0)

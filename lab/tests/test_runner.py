@@ -55,9 +55,10 @@ def test_images_are_shared_by_what_is_in_them() -> None:
     other_times = image.Contents.of_job(phone.load("s6"), JOB | {"touch_s": 9.0})
     other_file = image.Contents.of_job(phone.load("s6"), JOB | {"files": []})
     other_phone = replace(contents, phone=phone.load("ufs31"))
+    other_fs = replace(contents, phone=phone.load("s6").with_fs("f2fs"))
     assert contents.key("kernel", "guest") == other_times.key("kernel", "guest")
-    keys = {one.key("kernel", "guest") for one in (contents, other_file, other_phone)}
-    assert len(keys | {contents.key("kernel", "other guest"), contents.key("other kernel", "guest")}) == 5
+    keys = {one.key("kernel", "guest") for one in (contents, other_file, other_phone, other_fs)}
+    assert len(keys | {contents.key("kernel", "other guest"), contents.key("other kernel", "guest")}) == 6
     prepare = contents.job()
     assert prepare["mode"] == "prepare" and prepare["format"][0] == "mkfs.ext4"
     assert [app["uid"] for app in prepare["apps"]] == [10101, 10201]

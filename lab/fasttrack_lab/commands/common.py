@@ -21,6 +21,11 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 phone_option: Decorator = click.option(
     "--phone", "phone_name", default="s6", show_default=True, metavar="PHONE", help="n5, n6, s6, p1, ufs31 or ufs40."
 )
+fs_option: Decorator = click.option(
+    "--fs",
+    type=click.Choice(phone.FILE_SYSTEMS),
+    help="File system of the phone's storage  [default: the phone's own: f2fs on ufs31 and ufs40, else ext4]",
+)
 policy_option: Decorator = click.option(
     "--policy",
     "policy_name",
@@ -76,9 +81,9 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def load_phone_and_policy(phone_name: str, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
-    """Both, or the error that names the valid ones."""
-    return phone.load(phone_name), policy.load(policy_name)
+def load_phone_and_policy(phone_name: str, fs: str | None, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
+    """Both, or the error that names the valid ones. FS is None for the phone's own file system."""
+    return phone.load(phone_name).with_fs(fs), policy.load(policy_name)
 
 
 def check_json_path(json_path: str | None) -> None:
@@ -111,7 +116,7 @@ def summary(shown: Result) -> str:
     behind = ", ".join(data["backgrounds"]) or "none"
     response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
     front = data["foreground"]
-    where = f"{data['scenario']} on {data['phone']}, policy {data['policy']}"
+    where = f"{data['scenario']} on {data['phone']} ({data['fs']}), policy {data['policy']}"
     lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]
     if front:
         lines.append(

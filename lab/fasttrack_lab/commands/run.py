@@ -14,6 +14,7 @@ from fasttrack_lab.specs import spec_of
 @click.command("run")
 @click.argument("name", metavar="SCENARIO")
 @common.phone_option
+@common.fs_option
 @common.policy_option
 @common.background_option
 @common.seed_option
@@ -23,6 +24,7 @@ from fasttrack_lab.specs import spec_of
 def command(
     name: str,
     phone_name: str,
+    fs: str | None,
     policy_name: str,
     background: str,
     seed: int,
@@ -35,7 +37,7 @@ def command(
     SCENARIO is a name of lab/scenarios or a path to a scenario file. The response time is virtual, from the touch to
     the last operation, and the same for the same seed on every machine.
     """
-    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
     spec = spec_of(scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify)
