@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from fasttrack_lab import phone, policy, report, runner, scenario, specs, ui
+from fasttrack_lab import lru, phone, policy, report, runner, scenario, specs, ui
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
@@ -48,7 +48,8 @@ def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [scenario.load_background(name) for name in cell.backgrounds]
     device = phone.load(cell.phone).with_fs(cell.fs or None)
-    return specs.spec_of(scenario.load(cell.scenario), behind, device, policy.load(cell.policy), cell.seed)
+    front, rule = scenario.load(cell.scenario), policy.load(cell.policy)
+    return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru)
 
 
 def inputs_key(spec: runner.RunSpec) -> str:
@@ -109,6 +110,7 @@ def _check(request: Request) -> None:
     if scenario.load(request.scenario).role != "foreground":
         names = ", ".join(scenario.available("foreground"))
         raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
+    lru.check(request.lrus)
     for name in request.policies:
         policy.load(name)
     for name in dict.fromkeys(name for names in request.backgrounds for name in names):
@@ -124,6 +126,12 @@ def _failures(records: Iterable[Record]) -> list[str]:
 @click.argument("name", metavar="SCENARIO")
 @click.option("--phones", default="s6", show_default=True, help="Phones, with commas.")
 @click.option("--fs", help="File systems, with commas: ext4, f2fs  [default: each phone's own]")
+@click.option(
+    "--lru",
+    "lrus",
+    default=lru.KERNEL_LRU,
+    help=f"LRUs, with commas: {', '.join(lru.CHOICES)}  [default: {lru.KERNEL_LRU}, the kernel's own]",
+)
 @click.option("--policies", default="stock,fasttrack", show_default=True, help="Policies, with commas.")
 @click.option(
     "--backgrounds",
@@ -143,6 +151,7 @@ def command(
     name: str,
     phones: str,
     fs: str | None,
+    lrus: str,
     policies: str,
     backgrounds: str,
     seeds: int,
@@ -166,6 +175,7 @@ def command(
         seeds=seeds,
         description=front.description,
         file_systems=file_systems(phone_names, fs),
+        lrus=split_list(lrus, "--lru"),
     )
     _check(request)
     common.check_host()

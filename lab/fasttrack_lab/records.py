@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack_lab.inputs import InputError
+from fasttrack_lab.lru import KERNEL_LRU
 
 REQUEST = "compare.json"
 RAW = "raw.jsonl"
@@ -33,6 +34,7 @@ class Cell:
     seed: int
     fs: str = ""
     """The file system; empty is the phone's own."""
+    lru: str = KERNEL_LRU
 
     @property
     def background(self) -> str:
@@ -41,8 +43,9 @@ class Cell:
 
     def text(self) -> str:
         """For messages."""
-        fs = f" ({self.fs})" if self.fs else ""
-        return f"{self.scenario} on {self.phone}{fs}, {self.policy}, background {self.background}, seed {self.seed}"
+        own = [name for name in (self.fs, self.lru) if name not in ("", KERNEL_LRU)]
+        platform = ", ".join([self.phone, *own])
+        return f"{self.scenario} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,13 @@ class Request:
     kernel: str = ""
     file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By phone; a phone that is not named has its own."""
+    lrus: tuple[str, ...] = (KERNEL_LRU,)
 
-    def platforms(self) -> list[tuple[str, str]]:
-        """Every phone with every file system it is to have."""
-        return [(name, fs) for name in self.phones for fs in self.file_systems.get(name, ("",))]
+    def platforms(self) -> list[tuple[str, str, str]]:
+        """Every phone with every file system and LRU that it is to have."""
+        return [
+            (name, fs, kind) for name in self.phones for fs in self.file_systems.get(name, ("",)) for kind in self.lrus
+        ]
 
 
 def write_request(directory: Path, request: Request) -> None:
@@ -109,6 +115,7 @@ def read_request(directory: Path) -> Request:
             description=raw["description"],
             kernel=raw["kernel"],
             file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
+            lrus=tuple(raw.get("lrus", (KERNEL_LRU,))),
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -162,10 +169,14 @@ def plan(request: Request) -> list[Cell]:
     """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
     seeds = range(1, request.seeds + 1)
     platforms = request.platforms()
-    baseline = [Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs) for name, fs in platforms for seed in seeds]
+    baseline = [
+        Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs, kind)
+        for name, fs, kind in platforms
+        for seed in seeds
+    ]
     rest = [
-        Cell(request.scenario, name, rule, names, seed, fs)
-        for name, fs in platforms
+        Cell(request.scenario, name, rule, names, seed, fs, kind)
+        for name, fs, kind in platforms
         for names in request.backgrounds
         for rule in request.policies
         for seed in seeds

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From raw records to numbers, tables and one page.
 
-Response time is that of a run; slowdown is the response time over that of the same scenario, phone, file system and
-seed without background under the policy `stock`. Throughput of a background app is what it read and wrote, from the
-cache too, from its own start to the end of the response. All are derived here, from files, every time anew.
+Response time is that of a run; slowdown is the response time over that of the same scenario, phone, file system, LRU
+and seed without background under the policy `stock`. Throughput of a background app is what it read and wrote, from
+the cache too, from its own start to the end of the response. All are derived here, from files, every time anew.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rich.console import Group
 from rich.table import Table
 
 from fasttrack_lab import plots
+from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import BASELINE_POLICY, NONE, Record, Request, current, latest, plan, read, read_request
 
 RUNS_CSV = "runs.csv"
@@ -34,12 +35,13 @@ NOTES = (
     "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
 )
 MEASURES = ("response_s", "slowdown", "background_mb_s")
-_PLATFORM = ["phone", "fs"]
+_PLATFORM = ["phone", "fs", "lru"]
 _GROUP = ["scenario", *_PLATFORM, "policy", "background"]
 _RUN_SCHEMA: dict[str, Any] = {
     "scenario": pl.String,
     "phone": pl.String,
     "fs": pl.String,
+    "lru": pl.String,
     "policy": pl.String,
     "background": pl.String,
     "seed": pl.Int64,
@@ -62,6 +64,7 @@ def _row(record: Record) -> dict[str, Any]:
         "scenario": cell.scenario,
         "phone": cell.phone,
         "fs": cell.fs or str((record.result or {}).get("fs", "")),
+        "lru": cell.lru,
         "policy": cell.policy,
         "background": cell.background,
         "seed": cell.seed,
@@ -97,7 +100,7 @@ def runs(records: Iterable[Record]) -> pl.DataFrame:
 
 
 def summary(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a scenario, phone, file system, policy and background: mean, lowest and highest over the seeds."""
+    """One row a scenario, phone, file system, LRU, policy and background: mean, lowest and highest over the seeds."""
     measures = [
         expression
         for name in MEASURES
@@ -134,6 +137,7 @@ HEADINGS = (
     "longest pause (s)",
     "runs",
     "fs",
+    "LRU",
 )
 
 
@@ -154,13 +158,14 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 "-" if row["background"] == NONE or pause is None else f"{pause:.2f}",
                 f"{row['runs']}{failed}",
                 row["fs"],
+                row["lru"],
             )
         )
     return rows
 
 
 _TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "pause", "runs")
-"""Columns of the terminal's table, which fits 80 characters; one table a phone and file system."""
+"""Columns of the terminal's table, which fits 80 characters; one table a phone, file system and LRU."""
 
 
 _LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest that one of its calls took."
@@ -185,13 +190,13 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The rows of each phone and file system, and what to call them."""
+    """The rows of each phone, file system and LRU, and what to call them."""
     parts = rows.partition_by(_PLATFORM, maintain_order=True, as_dict=True)
-    return [(", ".join(filter(None, names)), part) for names, part in parts.items()]
+    return [(", ".join(name for name in names if name not in ("", KERNEL_LRU)), part) for names, part in parts.items()]
 
 
 def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
-    """The summary for the terminal: one table a phone and file system."""
+    """The summary for the terminal: one table a phone, file system and LRU."""
     rows = summary(frame).sort(pl.col("background") != NONE, maintain_order=True)
     tables = []
     for platform, part in _platforms(rows):
@@ -209,7 +214,7 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
 
 
 def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
-    """The figures of every phone and file system."""
+    """The figures of every phone, file system and LRU."""
     groups = ["+".join(names) for names in request.backgrounds if names] or [NONE]
     figures = []
     for platform, mine in _platforms(summary(frame)):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fasttrack_lab.boot.base import Outcome
+from fasttrack_lab.lru import KERNEL_LRU
 
 BAD_LINES = tuple(
     (re.compile(pattern), meaning)
@@ -162,6 +163,7 @@ class Labels:
     policy: str
     backgrounds: tuple[str, ...]
     seed: int
+    lru: str = KERNEL_LRU
 
 
 NS_PER_S = 1e9
@@ -235,6 +237,7 @@ class Result:
             "backgrounds": list(self.labels.backgrounds),
             "seed": self.labels.seed,
             "fs": self.fs,
+            "lru": self.labels.lru,
             "ok": self.ok,
             "error": self.verdict.error,
             "response_s": self.response_s,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab import guest, image, side_by_side
+from fasttrack_lab import guest, image, lru, side_by_side
 from fasttrack_lab.boot.base import Backend, BootSpec, Outcome
 from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
 from fasttrack_lab.errors import Interrupted, LabError
@@ -77,7 +77,7 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "fs": spec.phone.fs,
         "format": None,
         "mount_options": spec.phone.mount_options,
-        "settings": spec.policy.settings_json(),
+        "settings": [*spec.policy.settings_json(), *lru.settings(spec.labels.lru)],
         "foreground": spec.policy.foreground_json(front) if front is not None else [],
         "touch_s": 0.0,
         "verify": False,

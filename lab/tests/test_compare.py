@@ -51,12 +51,21 @@ def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
     assert len(records.plan(request("none", policies="stock"))) == 2
 
 
-def test_plan_has_every_file_system_with_a_baseline_of_its_own(tmp_path: Path) -> None:
+def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path: Path) -> None:
     asked = replace(request(seeds=1), file_systems=compare.file_systems(["s6"], "ext4,f2fs"))
     cells = records.plan(asked)
     assert [cell.fs for cell in cells[:2]] == ["ext4", "f2fs"] and cells[0].backgrounds == cells[1].backgrounds == ()
     assert len(cells) == 2 * (1 + 2 * 2)
     assert {compare.spec_of(cell).phone.fs for cell in cells if cell.fs == "f2fs"} == {"f2fs"}
+    both = replace(asked, lrus=("classic", "mglru"))
+    assert [(cell.fs, cell.lru) for cell in records.plan(both)[:4]] == [
+        ("ext4", "classic"),
+        ("ext4", "mglru"),
+        ("f2fs", "classic"),
+        ("f2fs", "mglru"),
+    ]
+    assert {compare.spec_of(cell).labels.lru for cell in records.plan(both) if cell.lru == "mglru"} == {"mglru"}
+    asked = both
     records.write_request(tmp_path, asked)
     assert records.read_request(tmp_path) == asked
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from guest_script import look
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab import phone, policy, scenario
+from fasttrack_lab import lru, phone, policy, scenario
 from fasttrack_lab.boot.base import BootSpec
 from fasttrack_lab.image import ROOM_MIB, storage_params
 from fasttrack_lab.paths import CHECKOUT, digest
@@ -45,6 +47,26 @@ def test_f2fs_is_as_exact_as_ext4(tools: Tools, policy_name: str) -> None:
     assert first["ok"], first["error"]
     assert first["fs"] == "f2fs" and first["response_s"] > 0
     assert first | {"host": None} == again | {"host": None}
+
+
+def test_the_lru_is_what_the_record_says(tools: Tools) -> None:
+    shown = look(
+        tools,
+        f"""
+path = "{lru.KNOB}"
+SHOWN["own"] = read(path)
+SHOWN["said"] = [write(path, "y"), read(path), write(path, "0"), read(path)]
+""",
+    )
+    assert shown["own"] == "0x0000", f"{lru.KERNEL_LRU} is not the kernel's own"
+    # y is all that this machine can do: at least the lists themselves, bit 0.
+    said = shown["said"]
+    assert said[0] == said[2] == "ok" and int(said[1], 16) & 1 and said[3] == "0x0000"
+    made = spec(reader_and_writer())
+    jobs = [replace(made, labels=replace(made.labels, lru=name)) for name in ("mglru", "mglru", "classic")]
+    first, again, classic = (result.to_json() | {"host": None} for result in run_many(jobs, tools))
+    assert first["ok"], first["error"]
+    assert first == again and first["lru"] == "mglru" and classic["lru"] == "classic"
 
 
 def stored(path: Path) -> str:

@@ -106,24 +106,28 @@ def test_slowdown_counts_from_the_same_seed_under_stock() -> None:
     assert rows["baseline_s"].to_list() == pytest.approx([0.8, 0.88, 0.96])
 
 
-def test_each_file_system_counts_from_its_own_baseline() -> None:
-    def on(fs: str, policy: str, background: str, factor: float) -> Record:
+def test_each_file_system_and_lru_counts_from_its_own_baseline() -> None:
+    def on(fs: str, lru: str, policy: str, background: str, factor: float) -> Record:
         made = record(policy, background, 1)
         assert made.result is not None
         result = made.result | {"response_s": made.result["response_s"] * factor}
-        return replace(made, cell=replace(made.cell, fs=fs), result=result)
+        return replace(made, cell=replace(made.cell, fs=fs, lru=lru), result=result)
 
     made = [
-        on(fs, policy, background, factor)
-        for fs, factor in (("ext4", 1.0), ("f2fs", 3.0))
+        on(fs, lru, policy, background, factor)
+        for fs, lru, factor in (("ext4", "classic", 1.0), ("f2fs", "classic", 3.0), ("f2fs", "mglru", 5.0))
         for policy, background in (("stock", ""), ("stock", "update"))
     ]
     frame = report.runs(made)
-    assert frame["fs"].to_list() == ["ext4", "ext4", "f2fs", "f2fs"]
-    assert frame["slowdown"].to_list() == pytest.approx([1.0, 3.0, 1.0, 3.0])
+    assert frame["fs"].to_list() == ["ext4"] * 2 + ["f2fs"] * 4
+    assert frame["slowdown"].to_list() == pytest.approx([1.0, 3.0] * 3)
     text = shown(report.terminal_tables(frame, "title"))
-    assert "title, phone s6, ext4" in text and "title, phone s6, f2fs" in text
-    assert [row[-1] for row in report.table_rows(frame)] == ["ext4", "f2fs", "ext4", "f2fs"]
+    assert "title, phone s6, ext4" in text and "title, phone s6, f2fs, mglru" in text
+    assert [row[-2:] for row in report.table_rows(frame)[:3]] == [
+        ("ext4", "classic"),
+        ("f2fs", "classic"),
+        ("f2fs", "mglru"),
+    ]
 
 
 def test_throughput_counts_from_the_start_of_each_app() -> None:

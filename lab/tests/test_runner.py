@@ -40,6 +40,15 @@ def test_job_has_what_the_contract_asks() -> None:
     assert job["touch_s"] == 2.0 and job["limit_s"] == 60.0
 
 
+def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
+    made = spec()
+    other = replace(made, labels=replace(made.labels, lru="mglru"))
+    assert full_job(other)["settings"] == [
+        *full_job(made)["settings"],
+        {"path": "/sys/kernel/mm/lru_gen/enabled", "value": "y"},
+    ]
+
+
 def test_exec_gives_every_command_a_uid_of_its_own() -> None:
     job = exec_job("true", ("a", "b"), 3.0, 10.0)
     assert [(a["uid"], a["role"], a["argv"][-1]) for a in job["apps"]] == [

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fasttrack_lab import phone, policy, preflight, result, ui
+from fasttrack_lab import lru, phone, policy, preflight, result, ui
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import cache_root
 from fasttrack_lab.result import Result
@@ -25,6 +25,14 @@ fs_option: Decorator = click.option(
     "--fs",
     type=click.Choice(phone.FILE_SYSTEMS),
     help="File system of the phone's storage  [default: the phone's own: f2fs on ufs31 and ufs40, else ext4]",
+)
+lru_option: Decorator = click.option(
+    "--lru",
+    "lru_name",
+    type=click.Choice(lru.CHOICES),
+    default=lru.KERNEL_LRU,
+    help="How the kernel chooses the memory that it reclaims  "
+    f"[default: {lru.KERNEL_LRU}, the kernel's own; mglru is Android's]",
 )
 policy_option: Decorator = click.option(
     "--policy",
@@ -116,7 +124,7 @@ def summary(shown: Result) -> str:
     behind = ", ".join(data["backgrounds"]) or "none"
     response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
     front = data["foreground"]
-    where = f"{data['scenario']} on {data['phone']} ({data['fs']}), policy {data['policy']}"
+    where = f"{data['scenario']} on {data['phone']} ({data['fs']}, {data['lru']}), policy {data['policy']}"
     lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]
     if front:
         lines.append(

@@ -15,6 +15,7 @@ from fasttrack_lab.specs import spec_of
 @click.argument("name", metavar="SCENARIO")
 @common.phone_option
 @common.fs_option
+@common.lru_option
 @common.policy_option
 @common.background_option
 @common.seed_option
@@ -25,6 +26,7 @@ def command(
     name: str,
     phone_name: str,
     fs: str | None,
+    lru_name: str,
     policy_name: str,
     background: str,
     seed: int,
@@ -40,6 +42,7 @@ def command(
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
-    spec = spec_of(scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify)
+    front = scenario.load(name)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, verify=verify, lru_name=lru_name)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)
