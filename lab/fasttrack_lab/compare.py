@@ -33,12 +33,15 @@ def split_list(value: str, what: str) -> tuple[str, ...]:
 
 
 def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
-    """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set."""
+    """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set.
+
+    A name that is there twice in a set is two apps.
+    """
     sets: list[tuple[str, ...]] = []
     for entry in split_list(value, "--backgrounds"):
         names = () if entry == NONE else tuple(sorted(entry.split("+")))
-        if not all(names) or len(set(names)) < len(names):
-            raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+', each once")
+        if not all(names):
+            raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+'")
         if names not in sets:
             sets.append(names)
     return tuple(sets)
@@ -137,7 +140,8 @@ def _failures(records: Iterable[Record]) -> list[str]:
     "--backgrounds",
     default="update,backup",
     show_default=True,
-    help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together. "
+    help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together, "
+    "'update+update' one with two apps that both update. "
     "'none' under stock is always run: slowdown counts from it.",
 )
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")

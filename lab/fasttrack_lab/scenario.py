@@ -33,6 +33,7 @@ ROLES = ("foreground", "background", "service")
 FILE_KINDS = ("data", "sqlite")
 APP_UIDS = range(10000, 20000)
 """Android gives installed apps the UIDs from 10000 to 19999; system services have lower ones."""
+SERVICE_UIDS = range(1000, APP_UIDS.start)
 _APP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 DEFAULT_TOUCH = Spread(2.0, 2.0)
 DEFAULT_LIMIT_S = 120.0
@@ -194,7 +195,7 @@ def _app(table: Table, scenario: str) -> App:
     """One [[app]]."""
     name = table.take("name", _app_name)
     role = table.take("role", choice("role", ROLES))
-    uid = table.take("uid", count(1000))
+    uid = table.take("uid", count(SERVICE_UIDS.start))
     if (uid in APP_UIDS) == (role == "service"):
         wanted = f"{APP_UIDS.start} to {APP_UIDS.stop - 1}" if role != "service" else f"below {APP_UIDS.start}"
         raise table.error(f"uid {uid} does not fit the role {role}; valid: {wanted}", "uid")

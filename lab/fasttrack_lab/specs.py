@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fasttrack_lab import scenario
+from fasttrack_lab.instances import instances
 from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.phone import Phone
 from fasttrack_lab.policy import Policy
@@ -25,7 +26,11 @@ def spec_of(
     verify: bool = False,
     lru_name: str = KERNEL_LRU,
 ) -> RunSpec:
-    """The run of a foreground scenario with background scenarios behind it; LIMIT_S is real time."""
+    """The run of a foreground scenario with background scenarios behind it, some more than once.
+
+    LIMIT_S is real time.
+    """
+    behind = instances(front, behind)
     job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
     labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed, lru_name)
     return RunSpec(labels, phone, policy, job, scenario.trace_texts([front, *behind]), limit_s=limit_s)

@@ -48,7 +48,8 @@ background_option: Decorator = click.option(
     default="none",
     show_default=True,
     metavar="LIST",
-    help="none, or background scenarios with commas.",
+    help="none, or background scenarios with commas. One that is named again is another app, NAME-2 and so on, with "
+    "its own UID, files and random numbers.",
 )
 seed_option: Decorator = click.option(
     "--seed",
