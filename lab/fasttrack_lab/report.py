@@ -73,14 +73,14 @@ def _row(record: Record) -> dict[str, Any]:
     if record.result is None or record.error is not None:
         return row
     result = record.result
-    foreground = result["foreground"]
+    front = list(result.get("foregrounds", {}).values()) or [result["foreground"]]
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
     end_s = record.touch_s + float(result["total_s"])
     row |= {
         "response_s": float(result["response_s"]),
-        "foreground_read_mb": foreground["bytes_read"] / 1e6,
-        "foreground_written_mb": foreground["bytes_written"] / 1e6,
+        "foreground_read_mb": sum(app["bytes_read"] for app in front) / 1e6,
+        "foreground_written_mb": sum(app["bytes_written"] for app in front) / 1e6,
         "background_mb": sum(moved.values()),
         "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),

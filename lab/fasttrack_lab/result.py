@@ -186,6 +186,14 @@ def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _app_response_s(app: dict[str, Any], touch_ns: int) -> float | None:
+    """The part of the response that is one foreground app's, in s; see Result.response_s."""
+    if "replay" in app:
+        return float(app["io_ns"] / NS_PER_S)
+    finished = app.get("finished_ns")
+    return None if finished is None else float((finished - touch_ns) / NS_PER_S)
+
+
 @dataclass(frozen=True)
 class Result:
     """One run's result, ready to be written as JSON."""
@@ -230,6 +238,7 @@ class Result:
         guest = self.verdict.guest or {}
         apps = guest.get("apps", [])
         front = [a for a in apps if a["role"] == "foreground"]
+        touch_ns = guest.get("touch_ns") or 0
         answer: dict[str, Any] = {
             "scenario": self.labels.scenario,
             "phone": self.labels.phone,
@@ -243,6 +252,10 @@ class Result:
             "response_s": self.response_s,
             "total_s": self.total_s,
             "foreground": _app_figures(front[0]) if front else {},
+            "foregrounds": {
+                a["name"]: _app_figures(a) | {"response_s": _app_response_s(a, touch_ns) if self.ok else None}
+                for a in front
+            },
             "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
             "kernel": guest.get("kernel", self.kernel),
             "log_problems": [str(problem) for problem in self.verdict.problems],

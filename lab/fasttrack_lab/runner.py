@@ -68,7 +68,7 @@ class RunSpec:
 
 def full_job(spec: RunSpec) -> dict[str, Any]:
     """job.json of a run."""
-    front = next((app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"), None)
+    front = [app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"]
     job = {
         "version": 1,
         "mode": "play",
@@ -78,7 +78,7 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "format": None,
         "mount_options": spec.phone.mount_options,
         "settings": [*spec.policy.settings_json(), *lru.settings(spec.labels.lru)],
-        "foreground": spec.policy.foreground_json(front) if front is not None else [],
+        "foreground": spec.policy.foreground_json(*front),
         "touch_s": 0.0,
         "verify": False,
         **spec.job,

@@ -31,6 +31,12 @@ def test_fasttrack_tells_who_is_in_front() -> None:
     assert found.foreground_json(10101) == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
 
 
+def test_all_apps_in_front_are_named() -> None:
+    (setting,) = policy.load("fasttrack").foreground_json(10104, 10105)
+    assert setting == {"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10104 10105"}
+    assert policy.load("fasttrack").foreground_json() == []
+
+
 def test_unknown_names_name_the_known_ones() -> None:
     with pytest.raises(UsageProblem, match=r"no policy 'fast'; policies: stock, .*fasttrack"):
         policy.load("fast")

@@ -137,6 +137,15 @@ def test_throughput_counts_from_the_start_of_each_app() -> None:
     assert frame["slowdown"][0] is None
 
 
+def test_what_all_apps_in_front_moved_counts() -> None:
+    made = record("stock", "", 1)
+    assert made.result is not None
+    one = made.result["foreground"]
+    frame = report.runs([replace(made, result=made.result | {"foregrounds": {"left": one, "right": one}})])
+    assert frame["foreground_read_mb"][0] == pytest.approx(140.0)
+    assert report.runs([made])["foreground_read_mb"][0] == pytest.approx(70.0)
+
+
 def test_the_last_record_of_a_cell_counts() -> None:
     frame = report.runs([record("stock", "", 1, error="panic"), record("stock", "", 1)])
     assert frame.height == 1

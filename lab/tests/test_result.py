@@ -175,6 +175,23 @@ def test_result_has_the_keys_that_outside_scripts_rely_on() -> None:
     assert shown["host"]["wall_s"] == 1.25
 
 
+def test_every_app_in_front_has_its_own_response() -> None:
+    gallery, update = GOOD["apps"]
+    left = gallery | {"finished_ns": 2_200_000_000}
+    right = gallery | {"name": "notes", "uid": 10105, "finished_ns": 2_345_678_901}
+    guest = GOOD | {"apps": [left, right, update]}
+    labels = Labels("split-screen", "s6", "stock", ("update",), 3)
+    shown = Result(labels, Verdict(True, None, (), guest), "ext4", "6.12", 1.25).to_json()
+    assert shown["foreground"]["uid"] == 10101 and list(shown["background"]) == ["update"]
+    assert {name: app["response_s"] for name, app in shown["foregrounds"].items()} == {
+        "gallery": 0.2,
+        "notes": 0.345678901,
+    }
+    assert shown["response_s"] == max(app["response_s"] for app in shown["foregrounds"].values())
+    failed = Result(labels, Verdict(False, "panic", (), guest), "ext4", "6.12", 1.25).to_json()
+    assert {app["response_s"] for app in failed["foregrounds"].values()} == {None}
+
+
 def test_failed_run_has_no_response_time() -> None:
     labels = Labels("gallery-launch", "s6", "stock", (), 3)
     shown = Result(labels, Verdict(False, "panic", (), GOOD), "ext4", "6.12", 1.25).to_json()

@@ -40,6 +40,13 @@ def test_job_has_what_the_contract_asks() -> None:
     assert job["touch_s"] == 2.0 and job["limit_s"] == 60.0
 
 
+def test_every_foreground_app_is_named_at_the_touch() -> None:
+    made = spec()
+    apps = [*JOB["apps"], {"name": "beside", "uid": 10105, "role": "foreground", "start_s": 0, "threads": []}]
+    (setting,) = full_job(replace(made, job=JOB | {"apps": apps}))["foreground"]
+    assert setting["value"] == "10101 10105"
+
+
 def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
     made = spec()
     other = replace(made, labels=replace(made.labels, lru="mglru"))

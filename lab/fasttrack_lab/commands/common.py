@@ -124,13 +124,13 @@ def summary(shown: Result) -> str:
     data = shown.to_json()
     behind = ", ".join(data["backgrounds"]) or "none"
     response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
-    front = data["foreground"]
     where = f"{data['scenario']} on {data['phone']} ({data['fs']}, {data['lru']}), policy {data['policy']}"
     lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]
-    if front:
-        lines.append(
-            f"  foreground (uid {front['uid']}): read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
-        )
+    several = len(data["foregrounds"]) > 1
+    for name, front in data["foregrounds"].items():
+        own = f" {name}: {front['response_s']:.6f} s," if several else ":"
+        moved = f"read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
+        lines.append(f"  foreground (uid {front['uid']}){own} {moved}")
     for name, app in data["background"].items():
         lines.append(
             f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest pause {app['longest_pause_s']:.3f} s"
