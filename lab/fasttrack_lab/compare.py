@@ -52,7 +52,7 @@ def spec_of(cell: Cell) -> runner.RunSpec:
     behind = [scenario.load_background(name) for name in cell.backgrounds]
     device = phone.load(cell.phone).with_fs(cell.fs or None)
     front, rule = scenario.load(cell.scenario), policy.load(cell.policy)
-    return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru)
+    return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru, idle=cell.idle)
 
 
 def inputs_key(spec: runner.RunSpec) -> str:
@@ -142,7 +142,8 @@ def _failures(records: Iterable[Record]) -> list[str]:
     show_default=True,
     help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together, "
     "'update+update' one with two apps that both update. "
-    "'none' under stock is always run: slowdown counts from it.",
+    "'none' under stock is always run: slowdown counts from it. Where an app is in front before the touch, it counts "
+    "from 'idle': that app does nothing.",
 )
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
 @click.option(
@@ -180,6 +181,7 @@ def command(
         description=front.description,
         file_systems=file_systems(phone_names, fs),
         lrus=split_list(lrus, "--lru"),
+        before_touch=front.before_touch,
     )
     _check(request)
     common.check_host()

@@ -20,6 +20,7 @@ from fasttrack_lab.lru import KERNEL_LRU
 REQUEST = "compare.json"
 RAW = "raw.jsonl"
 NONE = "none"
+IDLE = "idle"
 BASELINE_POLICY = "stock"
 
 
@@ -35,11 +36,13 @@ class Cell:
     fs: str = ""
     """The file system; empty is the phone's own."""
     lru: str = KERNEL_LRU
+    idle: bool = False
+    """The app that is in front until the touch does nothing."""
 
     @property
     def background(self) -> str:
-        """The backgrounds as one name: `update+backup`, or `none`."""
-        return "+".join(self.backgrounds) or NONE
+        """What is behind as one name: `update+backup`, `none`; `idle` where the app before the touch does nothing."""
+        return "+".join(self.backgrounds) or (IDLE if self.idle else NONE)
 
     def text(self) -> str:
         """For messages."""
@@ -85,6 +88,13 @@ class Request:
     file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By phone; a phone that is not named has its own."""
     lrus: tuple[str, ...] = (KERNEL_LRU,)
+    before_touch: str = ""
+    """The scenario's app that is in front until the touch; slowdown counts from a run where it is idle."""
+
+    @property
+    def baseline(self) -> str:
+        """The background that slowdown counts from."""
+        return IDLE if self.before_touch else NONE
 
     def platforms(self) -> list[tuple[str, str, str]]:
         """Every phone with every file system and LRU that it is to have."""
@@ -116,6 +126,7 @@ def read_request(directory: Path) -> Request:
             kernel=raw["kernel"],
             file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
             lrus=tuple(raw.get("lrus", (KERNEL_LRU,))),
+            before_touch=raw.get("before_touch", ""),
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -170,7 +181,7 @@ def plan(request: Request) -> list[Cell]:
     seeds = range(1, request.seeds + 1)
     platforms = request.platforms()
     baseline = [
-        Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs, kind)
+        Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(request.before_touch))
         for name, fs, kind in platforms
         for seed in seeds
     ]

@@ -2,8 +2,9 @@
 """From raw records to numbers, tables and one page.
 
 Response time is that of a run; slowdown is the response time over that of the same scenario, phone, file system, LRU
-and seed without background under the policy `stock`. Throughput of a background app is what it read and wrote, from
-the cache too, from its own start to the end of the response. All are derived here, from files, every time anew.
+and seed without background under the policy `stock`, and with the app idle that was in front before the touch, if there
+was one. Throughput of a background app is what it read and wrote, from the cache too, from its own start to the end of
+the response. All are derived here, from files, every time anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,18 @@ from rich.table import Table
 
 from fasttrack_lab import plots
 from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import BASELINE_POLICY, NONE, Record, Request, current, latest, plan, read, read_request
+from fasttrack_lab.records import (
+    BASELINE_POLICY,
+    IDLE,
+    NONE,
+    Record,
+    Request,
+    current,
+    latest,
+    plan,
+    read,
+    read_request,
+)
 
 RUNS_CSV = "runs.csv"
 SUMMARY_CSV = "summary.csv"
@@ -89,13 +101,20 @@ def _row(record: Record) -> dict[str, Any]:
     return row
 
 
+def _alone() -> pl.Expr:
+    """Whether no background scenario ran."""
+    return pl.col("background").is_in([NONE, IDLE])
+
+
 def runs(records: Iterable[Record]) -> pl.DataFrame:
     """One row a run, the last record of each cell, with baseline and slowdown."""
     frame = pl.DataFrame([_row(record) for record in latest(records).values()], schema=_RUN_SCHEMA)
-    baseline = frame.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE)).select(
-        "scenario", *_PLATFORM, "seed", pl.col("response_s").alias("baseline_s")
+    run = ["scenario", *_PLATFORM, "seed"]
+    alone = frame.filter((pl.col("policy") == BASELINE_POLICY) & _alone()).sort(pl.col("background") != IDLE)
+    baseline = alone.unique(run, keep="first", maintain_order=True).select(
+        *run, pl.col("response_s").alias("baseline_s")
     )
-    joined = frame.join(baseline, on=["scenario", *_PLATFORM, "seed"], how="left", maintain_order="left")
+    joined = frame.join(baseline, on=run, how="left", maintain_order="left")
     return joined.with_columns((pl.col("response_s") / pl.col("baseline_s")).alias("slowdown"))
 
 
@@ -127,6 +146,16 @@ def _spread(row: dict[str, Any], name: str, digits: int) -> str:
     return text if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{text} ({low:.{digits}f}–{high:.{digits}f})"
 
 
+def _nothing_behind(row: dict[str, Any]) -> bool:
+    """Whether no app behind the foreground did anything, as it should be."""
+    return row["background"] in (NONE, IDLE) and not row["background_mb_s_max"]
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
+    """The baseline first, then what else had no background."""
+    return rows.sort(pl.col("background") != IDLE, ~_alone(), maintain_order=True)
+
+
 HEADINGS = (
     "phone",
     "background",
@@ -144,7 +173,7 @@ HEADINGS = (
 def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
     """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
     rows: list[tuple[str, ...]] = []
-    for row in summary(frame).sort(pl.col("background") != NONE, maintain_order=True).iter_rows(named=True):
+    for row in _sorted(summary(frame)).iter_rows(named=True):
         pause = row["longest_pause_s"]
         failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
@@ -154,8 +183,8 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 row["policy"],
                 _spread(row, "response_s", 3),
                 _spread(row, "slowdown", 2),
-                "-" if row["background"] == NONE else _spread(row, "background_mb_s", 1),
-                "-" if row["background"] == NONE or pause is None else f"{pause:.2f}",
+                "-" if _nothing_behind(row) else _spread(row, "background_mb_s", 1),
+                "-" if _nothing_behind(row) or pause is None else f"{pause:.2f}",
                 f"{row['runs']}{failed}",
                 row["fs"],
                 row["lru"],
@@ -173,7 +202,7 @@ _LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     """One row: means, the range of the response time, what the background did."""
-    alone, failed = row["background"] == NONE, f" ({row['failed']} failed)" if row["failed"] else ""
+    alone, failed = _nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
     head = (row["background"], row["policy"])
     if row["response_s_mean"] is None:
         return (*head, "-", "-", "-", "-", "-", f"{row['runs']}{failed}")
@@ -197,7 +226,7 @@ def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
     """The summary for the terminal: one table a phone, file system and LRU."""
-    rows = summary(frame).sort(pl.col("background") != NONE, maintain_order=True)
+    rows = _sorted(summary(frame))
     tables = []
     for platform, part in _platforms(rows):
         table = Table(title=f"{title}, phone {platform}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
@@ -215,12 +244,13 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
 
 def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
     """The figures of every phone, file system and LRU."""
-    groups = ["+".join(names) for names in request.backgrounds if names] or [NONE]
+    sets = [names for names in request.backgrounds if names or request.before_touch]
+    groups = ["+".join(names) or NONE for names in sets] or [NONE]
     figures = []
     for platform, mine in _platforms(summary(frame)):
         if mine.filter(pl.col("response_s_mean").is_not_null()).is_empty():
             continue
-        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE))
+        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == request.baseline))
         baseline = None if alone.is_empty() else alone["response_s_mean"][0]
         figures.append(
             {

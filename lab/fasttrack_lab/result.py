@@ -164,6 +164,7 @@ class Labels:
     backgrounds: tuple[str, ...]
     seed: int
     lru: str = KERNEL_LRU
+    idle: bool = False
 
 
 NS_PER_S = 1e9
@@ -247,6 +248,7 @@ class Result:
             "seed": self.labels.seed,
             "fs": self.fs,
             "lru": self.labels.lru,
+            "idle": self.labels.idle,
             "ok": self.ok,
             "error": self.verdict.error,
             "response_s": self.response_s,

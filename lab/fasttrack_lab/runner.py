@@ -64,6 +64,8 @@ class RunSpec:
     files_from: Path | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     limit_s: float | None = LIMIT_S
+    before_touch: tuple[int, ...] = ()
+    """UIDs in front from the start to the touch."""
 
 
 def full_job(spec: RunSpec) -> dict[str, Any]:
@@ -77,7 +79,11 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "fs": spec.phone.fs,
         "format": None,
         "mount_options": spec.phone.mount_options,
-        "settings": [*spec.policy.settings_json(), *lru.settings(spec.labels.lru)],
+        "settings": [
+            *spec.policy.settings_json(),
+            *lru.settings(spec.labels.lru),
+            *spec.policy.foreground_json(*spec.before_touch),
+        ],
         "foreground": spec.policy.foreground_json(*front),
         "touch_s": 0.0,
         "verify": False,

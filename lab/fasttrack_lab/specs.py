@@ -25,12 +25,16 @@ def spec_of(
     limit_s: float = LIMIT_S,
     verify: bool = False,
     lru_name: str = KERNEL_LRU,
+    idle: bool = False,
 ) -> RunSpec:
     """The run of a foreground scenario with background scenarios behind it, some more than once.
 
-    LIMIT_S is real time.
+    LIMIT_S is real time. IDLE leaves the app that is in front until the touch idle.
     """
+    before = front.uids_before_touch
+    front = front.idled() if idle else front
     behind = instances(front, behind)
     job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
-    labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed, lru_name)
-    return RunSpec(labels, phone, policy, job, scenario.trace_texts([front, *behind]), limit_s=limit_s)
+    labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed, lru_name, idle)
+    texts = scenario.trace_texts([front, *behind])
+    return RunSpec(labels, phone, policy, job, texts, limit_s=limit_s, before_touch=before)

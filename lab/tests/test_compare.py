@@ -71,6 +71,18 @@ def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path:
     assert records.read_request(tmp_path) == asked
 
 
+def test_an_app_switch_counts_from_the_idle_app() -> None:
+    asked = replace(request("none,update", seeds=1), scenario="app-switch", before_touch="editor")
+    idle, *rest = records.plan(asked)
+    assert idle.idle and idle.background == "idle" and idle.policy == "stock"
+    assert [cell.background for cell in rest] == ["none", "none", "update", "update"]
+    assert not any(cell.idle for cell in rest)
+    editors = [compare.spec_of(cell).job["apps"][1] for cell in (idle, rest[0])]
+    threads = [[thread["name"] for thread in editor["threads"]] for editor in editors]
+    assert threads[0] == ["idle"] and "export-0" in threads[1]
+    assert compare.spec_of(idle).labels.idle
+
+
 def test_phones_have_their_own_file_system_by_default() -> None:
     assert compare.file_systems(["s6", "ufs31"], None) == {"s6": ("ext4",), "ufs31": ("f2fs",)}
     with pytest.raises(UsageProblem, match="'ext4' is given twice"):
@@ -189,7 +201,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["galery-launch"], "gallery-launch"),
-        (["update"], "is a background one; foreground scenarios: camera-switch"),
+        (["update"], "is a background one; foreground scenarios: app-switch, camera-switch"),
         (["gallery-launch", "--phones", "s7"], "s6"),
         (["gallery-launch", "--policies", "fast"], "stock"),
         (["gallery-launch", "--backgrounds", "updat"], "update"),

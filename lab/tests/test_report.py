@@ -130,6 +130,27 @@ def test_each_file_system_and_lru_counts_from_its_own_baseline() -> None:
     ]
 
 
+def test_an_app_switch_counts_from_the_idle_app(tmp_path: Path) -> None:
+    def switch(policy: str, response: float, idle: bool = False) -> Record:
+        made = record("stock", "", 1)
+        editor = {"bytes_read": 0, "bytes_written": 0 if idle else 90_000_000, "longest_pause_s": 0.5, "ops": 5}
+        assert made.result is not None
+        result = made.result | {"response_s": response, "total_s": response, "background": {"editor": editor}}
+        return replace(made, cell=replace(made.cell, policy=policy, idle=idle), result=result)
+
+    asked = replace(REQUEST, backgrounds=((),), seeds=1, before_touch="editor")
+    records.write_request(tmp_path, asked)
+    for item in (switch("stock", 2.0), switch("fasttrack", 0.6), switch("stock", 0.5, idle=True)):
+        records.append(tmp_path, item)
+    frame = report.make(tmp_path)
+    assert frame["background"].to_list() == ["idle", "none", "none"]
+    assert frame["slowdown"].to_list() == pytest.approx([1.0, 4.0, 1.2])
+    rows = report.table_rows(frame)
+    assert [row[5] for row in rows] == ["-", "22.5", "34.6"]
+    page = (tmp_path / report.PAGE).read_text()
+    assert "editor, the app in front before the touch, idle" in page and page.count('<tr class="baseline">') == 1
+
+
 def test_throughput_counts_from_the_start_of_each_app() -> None:
     frame = report.runs([record("stock", "backup+update", 1)])
     assert frame["background_mb"][0] == pytest.approx(200.0)

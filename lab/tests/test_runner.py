@@ -47,6 +47,14 @@ def test_every_foreground_app_is_named_at_the_touch() -> None:
     assert setting["value"] == "10101 10105"
 
 
+def test_who_is_in_front_before_the_touch_is_the_last_setting() -> None:
+    knob = "/sys/kernel/fasttrack/foreground_uids"
+    job = full_job(replace(spec(), before_touch=(10107,)))
+    assert job["settings"] == [*full_job(spec())["settings"], {"path": knob, "value": "10107"}]
+    assert job["foreground"] == [{"path": knob, "value": "10101"}]
+    assert full_job(replace(spec("stock"), before_touch=(10107,)))["settings"] == full_job(spec("stock"))["settings"]
+
+
 def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
     made = spec()
     other = replace(made, labels=replace(made.labels, lru="mglru"))

@@ -123,6 +123,7 @@ def summary(shown: Result) -> str:
     """A run in a few lines for a person."""
     data = shown.to_json()
     behind = ", ".join(data["backgrounds"]) or "none"
+    behind += " (idle)" if data["idle"] else ""
     response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
     where = f"{data['scenario']} on {data['phone']} ({data['fs']}, {data['lru']}), policy {data['policy']}"
     lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]

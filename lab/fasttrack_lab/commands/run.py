@@ -21,6 +21,12 @@ from fasttrack_lab.specs import spec_of
 @common.seed_option
 @common.json_option
 @common.limit_option
+@click.option(
+    "--idle",
+    is_flag=True,
+    help="Of a scenario with before_touch: the app that is in front until the touch does nothing. "
+    "The scenario's slowdown counts from this.",
+)
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
 def command(
     name: str,
@@ -32,6 +38,7 @@ def command(
     seed: int,
     json_path: str | None,
     time_limit: float,
+    idle: bool,
     verify: bool,
 ) -> None:
     """Play SCENARIO once and measure its response time.
@@ -43,6 +50,6 @@ def command(
     common.check_json_path(json_path)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
     front = scenario.load(name)
-    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, verify=verify, lru_name=lru_name)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, verify=verify, lru_name=lru_name, idle=idle)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)
