@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from jobs import MIB, spec, step, thread
 
+from fasttrack_lab import phone, policy, scenario
 from fasttrack_lab.result import Result
-from fasttrack_lab.runner import Tools, run
+from fasttrack_lab.runner import Tools, run, run_many
+from fasttrack_lab.specs import spec_of
 
 pytestmark = pytest.mark.guest
 
@@ -58,3 +61,41 @@ def test_all_apps_of_a_split_screen_are_in_front(tools: Tools) -> None:
     assert both.response_s == shown["left"]["response_s"]
     foreground, background = bios(run(spec(split("background"), policy_name="fasttrack"), tools))
     assert 32 <= foreground < 48 and background >= 16
+
+
+@pytest.mark.parametrize("switches", [True, False])
+def test_after_a_switch_the_one_app_is_behind_and_the_other_in_front(tools: Tools, switches: bool) -> None:
+    work = thread("t", [overwrite(64), step("touch"), overwrite(32)])
+    left = app("left", 10107, "background", work)
+    # Long enough for the background to end, whatever its share.
+    came = app("came", 10106, "foreground", thread("t", [overwrite(16), step("think", s=5.0)], after_touch=True))
+    made = spec(job(came, left), policy_name="fasttrack")
+    result = run(replace(made, before_touch=(10107,) if switches else ()), tools)
+    foreground, background = bios(result)
+    before = 64 if switches else 0
+    assert result.to_json()["background"]["left"]["bytes_written"] == 32 * BLOCK
+    assert before + 16 <= foreground < before + 32
+    assert 96 - before <= background < 96 - before + 32
+
+
+def test_what_was_dirtied_in_front_is_written_back_as_background_after_the_switch(tools: Tools) -> None:
+    # Every file is a bio of its own.
+    write = step("write", file="g{i}", bytes=BLOCK, block=BLOCK, flags=["create"])
+    dirty = step("repeat", times=16, steps=[write])
+    left = app("left", 10107, "background", thread("t", [dirty, step("touch"), step("think", s=1000.0)]))
+    # Longer than the flusher lets a page be dirty.
+    came = app("came", 10106, "foreground", thread("t", [step("think", s=50.0)], after_touch=True))
+    made = spec(job(came, left), policy_name="fasttrack")
+    foreground, background = bios(run(replace(made, before_touch=(10107,)), tools))
+    assert foreground < 16 <= background
+
+
+@pytest.mark.slow
+def test_app_switch_is_slow_on_stock_and_runs_under_every_policy(tools: Tools) -> None:
+    front, s6 = scenario.load("app-switch"), phone.load("s6")
+    specs = [spec_of(front, [], s6, policy.load("stock"), 1, idle=True)]
+    specs += [spec_of(front, [], s6, policy.load(name), 1) for name in policy.names()]
+    idle, stock, *others = run_many(specs, tools)
+    assert all(result.ok for result in (idle, stock, *others)), [result.verdict.error for result in (stock, *others)]
+    assert idle.response_s is not None and stock.response_s is not None
+    assert stock.response_s > 2 * idle.response_s
