@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from fasttrack_lab import phone, policy, report, runner, scenario, specs, ui
+from fasttrack_lab import lru, phone, policy, report, runner, scenario, specs, ui
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
@@ -33,12 +33,15 @@ def split_list(value: str, what: str) -> tuple[str, ...]:
 
 
 def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
-    """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set."""
+    """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set.
+
+    A name that is there twice in a set is two apps.
+    """
     sets: list[tuple[str, ...]] = []
     for entry in split_list(value, "--backgrounds"):
         names = () if entry == NONE else tuple(sorted(entry.split("+")))
-        if not all(names) or len(set(names)) < len(names):
-            raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+', each once")
+        if not all(names):
+            raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+'")
         if names not in sets:
             sets.append(names)
     return tuple(sets)
@@ -47,9 +50,9 @@ def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
 def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [scenario.load_background(name) for name in cell.backgrounds]
-    return specs.spec_of(
-        scenario.load(cell.scenario), behind, phone.load(cell.phone), policy.load(cell.policy), cell.seed
-    )
+    device = phone.load(cell.phone).with_fs(cell.fs or None)
+    front, rule = scenario.load(cell.scenario), policy.load(cell.policy)
+    return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru, idle=cell.idle)
 
 
 def inputs_key(spec: runner.RunSpec) -> str:
@@ -94,13 +97,23 @@ def compare(directory: Path, request: Request, fresh: bool = False) -> list[Reco
     return current(read(directory), request)
 
 
+def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[str, ...]]:
+    """The file systems of each phone: those of the list, or each phone's own."""
+    if value is None:
+        return {name: (phone.load(name).fs,) for name in phones}
+    names = split_list(value, "--fs")
+    for name in phones:
+        for fs in names:
+            phone.load(name).with_fs(fs)
+    return dict.fromkeys(phones, names)
+
+
 def _check(request: Request) -> None:
     """Refuses unknown names before anything is built."""
     if scenario.load(request.scenario).role != "foreground":
         names = ", ".join(scenario.available("foreground"))
         raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
-    for name in request.phones:
-        phone.load(name)
+    lru.check(request.lrus)
     for name in request.policies:
         policy.load(name)
     for name in dict.fromkeys(name for names in request.backgrounds for name in names):
@@ -115,13 +128,22 @@ def _failures(records: Iterable[Record]) -> list[str]:
 @click.command("compare")
 @click.argument("name", metavar="SCENARIO")
 @click.option("--phones", default="s6", show_default=True, help="Phones, with commas.")
+@click.option("--fs", help="File systems, with commas: ext4, f2fs  [default: each phone's own]")
+@click.option(
+    "--lru",
+    "lrus",
+    default=lru.KERNEL_LRU,
+    help=f"LRUs, with commas: {', '.join(lru.CHOICES)}  [default: {lru.KERNEL_LRU}, the kernel's own]",
+)
 @click.option("--policies", default="stock,fasttrack", show_default=True, help="Policies, with commas.")
 @click.option(
     "--backgrounds",
     default="update,backup",
     show_default=True,
-    help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together. "
-    "'none' under stock is always run: slowdown counts from it.",
+    help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together, "
+    "'update+update' one with two apps that both update. "
+    "'none' under stock is always run: slowdown counts from it. Where an app is in front before the touch, it counts "
+    "from 'idle': that app does nothing.",
 )
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
 @click.option(
@@ -130,7 +152,17 @@ def _failures(records: Iterable[Record]) -> list[str]:
     help="Directory for records and report  [default: ./results/SCENARIO]",
 )
 @click.option("--fresh", is_flag=True, help="Run again what is there already.")
-def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int, out: Path | None, fresh: bool) -> None:
+def command(
+    name: str,
+    phones: str,
+    fs: str | None,
+    lrus: str,
+    policies: str,
+    backgrounds: str,
+    seeds: int,
+    out: Path | None,
+    fresh: bool,
+) -> None:
     """Compare policies: run SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
@@ -138,14 +170,18 @@ def command(name: str, phones: str, policies: str, backgrounds: str, seeds: int,
     that was interrupted goes on.
     """
     front = scenario.load(name)
+    phone_names = split_list(phones, "--phones")
     request = Request(
         command=shlex.join(["./fasttrack", *sys.argv[1:]]),
         scenario=name,
-        phones=split_list(phones, "--phones"),
+        phones=phone_names,
         policies=split_list(policies, "--policies"),
         backgrounds=split_backgrounds(backgrounds),
         seeds=seeds,
         description=front.description,
+        file_systems=file_systems(phone_names, fs),
+        lrus=split_list(lrus, "--lru"),
+        before_touch=front.before_touch,
     )
     _check(request)
     common.check_host()

@@ -80,7 +80,7 @@ def response(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str],
         axes = figure.subplots()
         _bars(axes, rows, policies, groups, "response_s")
         if baseline_s is not None:
-            axes.axhline(baseline_s, color=BASELINE_COLOUR, linestyle="--", linewidth=1.4, label="no background")
+            axes.axhline(baseline_s, color=BASELINE_COLOUR, linestyle="--", linewidth=1.4, label="baseline")
         axes.set_ylabel("response time (s)")
         axes.set_xlabel("background")
         axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -94,7 +94,7 @@ def slowdown_and_throughput(rows: pl.DataFrame, policies: Sequence[str], groups:
         left, right = figure.subplots(1, 2)
         _bars(left, rows, policies, groups, "slowdown")
         left.axhline(1.0, color=BASELINE_COLOUR, linestyle="--", linewidth=1.4)
-        left.set_ylabel("slowdown (no background = 1)")
+        left.set_ylabel("slowdown (baseline = 1)")
         _bars(right, rows, policies, groups, "background_mb_s")
         right.set_ylabel("background throughput (MB/s)")
         for axes in (left, right):

@@ -18,14 +18,14 @@ KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground"}
 
 @dataclass(frozen=True)
 class Setting:
-    """A value for a file of the guest's sysfs or procfs; {uid} stands for the UID of the app in front."""
+    """A value for a file of the guest's sysfs or procfs; {uid} stands for the UIDs in front, with blanks between."""
 
     path: str
     value: str
 
-    def as_json(self, uid: int | None = None) -> dict[str, str]:
+    def as_json(self, *uids: int) -> dict[str, str]:
         """As job.json has it."""
-        value = self.value if uid is None else self.value.replace("{uid}", str(uid))
+        value = self.value.replace("{uid}", " ".join(map(str, uids))) if uids else self.value
         return {"path": self.path, "value": value}
 
 
@@ -44,9 +44,9 @@ class Policy:
         """What is written before any app starts: the elevator first."""
         return [{"path": ELEVATOR, "value": self.elevator}, *(setting.as_json() for setting in self.settings)]
 
-    def foreground_json(self, uid: int) -> list[dict[str, str]]:
-        """What is written at the touch."""
-        return [setting.as_json(uid) for setting in self.foreground]
+    def foreground_json(self, *uids: int) -> list[dict[str, str]]:
+        """What is written when the apps with these UIDs come to the front; nothing where none does."""
+        return [setting.as_json(*uids) for setting in self.foreground] if uids else []
 
 
 def _settings(raw: Any, where: str) -> tuple[Setting, ...]:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack_lab.inputs import InputError
+from fasttrack_lab.lru import KERNEL_LRU
 
 REQUEST = "compare.json"
 RAW = "raw.jsonl"
 NONE = "none"
+IDLE = "idle"
 BASELINE_POLICY = "stock"
 
 
@@ -31,15 +33,22 @@ class Cell:
     policy: str
     backgrounds: tuple[str, ...]
     seed: int
+    fs: str = ""
+    """The file system; empty is the phone's own."""
+    lru: str = KERNEL_LRU
+    idle: bool = False
+    """The app that is in front until the touch does nothing."""
 
     @property
     def background(self) -> str:
-        """The backgrounds as one name: `update+backup`, or `none`."""
-        return "+".join(self.backgrounds) or NONE
+        """What is behind as one name: `update+backup`, `none`; `idle` where the app before the touch does nothing."""
+        return "+".join(self.backgrounds) or (IDLE if self.idle else NONE)
 
     def text(self) -> str:
         """For messages."""
-        return f"{self.scenario} on {self.phone}, {self.policy}, background {self.background}, seed {self.seed}"
+        own = [name for name in (self.fs, self.lru) if name not in ("", KERNEL_LRU)]
+        platform = ", ".join([self.phone, *own])
+        return f"{self.scenario} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,22 @@ class Request:
     seeds: int
     description: str = ""
     kernel: str = ""
+    file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By phone; a phone that is not named has its own."""
+    lrus: tuple[str, ...] = (KERNEL_LRU,)
+    before_touch: str = ""
+    """The scenario's app that is in front until the touch; slowdown counts from a run where it is idle."""
+
+    @property
+    def baseline(self) -> str:
+        """The background that slowdown counts from."""
+        return IDLE if self.before_touch else NONE
+
+    def platforms(self) -> list[tuple[str, str, str]]:
+        """Every phone with every file system and LRU that it is to have."""
+        return [
+            (name, fs, kind) for name in self.phones for fs in self.file_systems.get(name, ("",)) for kind in self.lrus
+        ]
 
 
 def write_request(directory: Path, request: Request) -> None:
@@ -99,6 +124,9 @@ def read_request(directory: Path) -> Request:
             seeds=int(raw["seeds"]),
             description=raw["description"],
             kernel=raw["kernel"],
+            file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
+            lrus=tuple(raw.get("lrus", (KERNEL_LRU,))),
+            before_touch=raw.get("before_touch", ""),
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -119,9 +147,8 @@ def append(directory: Path, record: Record) -> None:
 def _parse(line: str) -> Record:
     """One line of the raw records."""
     raw = json.loads(line)
-    cell = raw["cell"]
     return Record(
-        cell=Cell(cell["scenario"], cell["phone"], cell["policy"], tuple(cell["backgrounds"]), int(cell["seed"])),
+        cell=Cell(**raw["cell"] | {"backgrounds": tuple(raw["cell"]["backgrounds"])}),
         inputs=raw["inputs"],
         kernel=raw["kernel"],
         touch_s=float(raw["touch_s"]),
@@ -152,10 +179,15 @@ def read(directory: Path) -> list[Record]:
 def plan(request: Request) -> list[Cell]:
     """All runs of a comparison: first the baselines, which every slowdown needs, then the rest; nothing twice."""
     seeds = range(1, request.seeds + 1)
-    baseline = [Cell(request.scenario, name, BASELINE_POLICY, (), seed) for name in request.phones for seed in seeds]
+    platforms = request.platforms()
+    baseline = [
+        Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(request.before_touch))
+        for name, fs, kind in platforms
+        for seed in seeds
+    ]
     rest = [
-        Cell(request.scenario, name, rule, names, seed)
-        for name in request.phones
+        Cell(request.scenario, name, rule, names, seed, fs, kind)
+        for name, fs, kind in platforms
         for names in request.backgrounds
         for rule in request.policies
         for seed in seeds

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From raw records to numbers, tables and one page.
 
-Response time is that of a run; slowdown is the response time over that of the same scenario, phone and seed without
-background under the policy `stock`. Throughput of a background app is what it read and wrote, from the cache too,
-from its own start to the end of the response. All are derived here, from files, every time anew.
+Response time is that of a run; slowdown is the response time over that of the same scenario, phone, file system, LRU
+and seed without background under the policy `stock`, and with the app idle that was in front before the touch, if there
+was one. Throughput of a background app is what it read and wrote, from the cache too, from its own start to the end of
+the response. All are derived here, from files, every time anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from rich.console import Group
 from rich.table import Table
 
 from fasttrack_lab import plots
-from fasttrack_lab.records import BASELINE_POLICY, NONE, Record, Request, current, latest, plan, read, read_request
+from fasttrack_lab.lru import KERNEL_LRU
+from fasttrack_lab.records import (
+    BASELINE_POLICY,
+    IDLE,
+    NONE,
+    Record,
+    Request,
+    current,
+    latest,
+    plan,
+    read,
+    read_request,
+)
 
 RUNS_CSV = "runs.csv"
 SUMMARY_CSV = "summary.csv"
@@ -34,10 +47,13 @@ NOTES = (
     "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
 )
 MEASURES = ("response_s", "slowdown", "background_mb_s")
-_GROUP = ["scenario", "phone", "policy", "background"]
+_PLATFORM = ["phone", "fs", "lru"]
+_GROUP = ["scenario", *_PLATFORM, "policy", "background"]
 _RUN_SCHEMA: dict[str, Any] = {
     "scenario": pl.String,
     "phone": pl.String,
+    "fs": pl.String,
+    "lru": pl.String,
     "policy": pl.String,
     "background": pl.String,
     "seed": pl.Int64,
@@ -59,6 +75,8 @@ def _row(record: Record) -> dict[str, Any]:
     row |= {
         "scenario": cell.scenario,
         "phone": cell.phone,
+        "fs": cell.fs or str((record.result or {}).get("fs", "")),
+        "lru": cell.lru,
         "policy": cell.policy,
         "background": cell.background,
         "seed": cell.seed,
@@ -67,14 +85,14 @@ def _row(record: Record) -> dict[str, Any]:
     if record.result is None or record.error is not None:
         return row
     result = record.result
-    foreground = result["foreground"]
+    front = list(result.get("foregrounds", {}).values()) or [result["foreground"]]
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
     end_s = record.touch_s + float(result["total_s"])
     row |= {
         "response_s": float(result["response_s"]),
-        "foreground_read_mb": foreground["bytes_read"] / 1e6,
-        "foreground_written_mb": foreground["bytes_written"] / 1e6,
+        "foreground_read_mb": sum(app["bytes_read"] for app in front) / 1e6,
+        "foreground_written_mb": sum(app["bytes_written"] for app in front) / 1e6,
         "background_mb": sum(moved.values()),
         "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
@@ -83,18 +101,25 @@ def _row(record: Record) -> dict[str, Any]:
     return row
 
 
+def _alone() -> pl.Expr:
+    """Whether no background scenario ran."""
+    return pl.col("background").is_in([NONE, IDLE])
+
+
 def runs(records: Iterable[Record]) -> pl.DataFrame:
     """One row a run, the last record of each cell, with baseline and slowdown."""
     frame = pl.DataFrame([_row(record) for record in latest(records).values()], schema=_RUN_SCHEMA)
-    baseline = frame.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE)).select(
-        "scenario", "phone", "seed", pl.col("response_s").alias("baseline_s")
+    run = ["scenario", *_PLATFORM, "seed"]
+    alone = frame.filter((pl.col("policy") == BASELINE_POLICY) & _alone()).sort(pl.col("background") != IDLE)
+    baseline = alone.unique(run, keep="first", maintain_order=True).select(
+        *run, pl.col("response_s").alias("baseline_s")
     )
-    joined = frame.join(baseline, on=["scenario", "phone", "seed"], how="left", maintain_order="left")
+    joined = frame.join(baseline, on=run, how="left", maintain_order="left")
     return joined.with_columns((pl.col("response_s") / pl.col("baseline_s")).alias("slowdown"))
 
 
 def summary(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a scenario, phone, policy and background: mean, lowest and highest over the seeds."""
+    """One row a scenario, phone, file system, LRU, policy and background: mean, lowest and highest over the seeds."""
     measures = [
         expression
         for name in MEASURES
@@ -121,6 +146,16 @@ def _spread(row: dict[str, Any], name: str, digits: int) -> str:
     return text if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{text} ({low:.{digits}f}–{high:.{digits}f})"
 
 
+def _nothing_behind(row: dict[str, Any]) -> bool:
+    """Whether no app behind the foreground did anything, as it should be."""
+    return row["background"] in (NONE, IDLE) and not row["background_mb_s_max"]
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
+    """The baseline first, then what else had no background."""
+    return rows.sort(pl.col("background") != IDLE, ~_alone(), maintain_order=True)
+
+
 HEADINGS = (
     "phone",
     "background",
@@ -130,13 +165,15 @@ HEADINGS = (
     "background (MB/s)",
     "longest pause (s)",
     "runs",
+    "fs",
+    "LRU",
 )
 
 
 def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
     """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
     rows: list[tuple[str, ...]] = []
-    for row in summary(frame).sort(pl.col("background") != NONE, maintain_order=True).iter_rows(named=True):
+    for row in _sorted(summary(frame)).iter_rows(named=True):
         pause = row["longest_pause_s"]
         failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
@@ -146,16 +183,18 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 row["policy"],
                 _spread(row, "response_s", 3),
                 _spread(row, "slowdown", 2),
-                "-" if row["background"] == NONE else _spread(row, "background_mb_s", 1),
-                "-" if row["background"] == NONE or pause is None else f"{pause:.2f}",
+                "-" if _nothing_behind(row) else _spread(row, "background_mb_s", 1),
+                "-" if _nothing_behind(row) or pause is None else f"{pause:.2f}",
                 f"{row['runs']}{failed}",
+                row["fs"],
+                row["lru"],
             )
         )
     return rows
 
 
 _TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "pause", "runs")
-"""Columns of the terminal's table, which fits 80 characters; one table a phone."""
+"""Columns of the terminal's table, which fits 80 characters; one table a phone, file system and LRU."""
 
 
 _LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest that one of its calls took."
@@ -163,7 +202,7 @@ _LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     """One row: means, the range of the response time, what the background did."""
-    alone, failed = row["background"] == NONE, f" ({row['failed']} failed)" if row["failed"] else ""
+    alone, failed = _nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
     head = (row["background"], row["policy"])
     if row["response_s_mean"] is None:
         return (*head, "-", "-", "-", "-", "-", f"{row['runs']}{failed}")
@@ -179,16 +218,22 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each phone, file system and LRU, and what to call them."""
+    parts = rows.partition_by(_PLATFORM, maintain_order=True, as_dict=True)
+    return [(", ".join(name for name in names if name not in ("", KERNEL_LRU)), part) for names, part in parts.items()]
+
+
 def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
-    """The summary for the terminal: one table a phone."""
-    rows = summary(frame).sort(pl.col("background") != NONE, maintain_order=True)
+    """The summary for the terminal: one table a phone, file system and LRU."""
+    rows = _sorted(summary(frame))
     tables = []
-    for phone in rows["phone"].unique(maintain_order=True):
-        table = Table(title=f"{title}, phone {phone}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    for platform, part in _platforms(rows):
+        table = Table(title=f"{title}, phone {platform}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
         for index, heading in enumerate(_TERMINAL):
             table.add_column(heading, justify="left" if index < 2 else "right", no_wrap=index > 0, overflow="fold")
         previous = ""
-        for row in rows.filter(pl.col("phone") == phone).iter_rows(named=True):
+        for row in part.iter_rows(named=True):
             if previous and row["background"] != previous:
                 table.add_section()
             previous = row["background"]
@@ -198,19 +243,18 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
 
 
 def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
-    """The figures of every phone."""
-    groups = ["+".join(names) for names in request.backgrounds if names] or [NONE]
-    rows = summary(frame)
+    """The figures of every phone, file system and LRU."""
+    sets = [names for names in request.backgrounds if names or request.before_touch]
+    groups = ["+".join(names) or NONE for names in sets] or [NONE]
     figures = []
-    for phone in request.phones:
-        mine = rows.filter(pl.col("phone") == phone)
+    for platform, mine in _platforms(summary(frame)):
         if mine.filter(pl.col("response_s_mean").is_not_null()).is_empty():
             continue
-        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == NONE))
+        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == request.baseline))
         baseline = None if alone.is_empty() else alone["response_s_mean"][0]
         figures.append(
             {
-                "phone": phone,
+                "phone": platform,
                 "response": plots.response(mine, request.policies, groups, baseline),
                 "slowdown": plots.slowdown_and_throughput(mine, request.policies, groups),
             }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fasttrack_lab.boot.base import Outcome
+from fasttrack_lab.lru import KERNEL_LRU
 
 BAD_LINES = tuple(
     (re.compile(pattern), meaning)
@@ -26,7 +27,12 @@ BAD_LINES = tuple(
             r"EXT4-fs (error|warning|\(.*\): (error|warning))|JBD2: .*[Ee]rror|Remounting filesystem read-only",
             "ext4 error",
         ),
-        (r"F2FS-fs .*(error|corrupt|inconsistent|[Ff]ail|should run fsck)", "f2fs error"),
+        # Of f2fs, all but what it says of a good mount, and of what it finds after a power cut.
+        (
+            r"F2FS-fs (?!\([^)]*\): (Mounted with |Found nat_bits in |checkpoint: version = |recover_inode: "
+            r"|recover_(data|dentry): .*err = 0$))",
+            "f2fs error",
+        ),
         (
             r"possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|held lock freed",
             "lock order",
@@ -157,6 +163,8 @@ class Labels:
     policy: str
     backgrounds: tuple[str, ...]
     seed: int
+    lru: str = KERNEL_LRU
+    idle: bool = False
 
 
 NS_PER_S = 1e9
@@ -177,6 +185,14 @@ def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
         "error": app.get("error"),
         **({"replay": app["replay"]} if "replay" in app else {}),
     }
+
+
+def _app_response_s(app: dict[str, Any], touch_ns: int) -> float | None:
+    """The part of the response that is one foreground app's, in s; see Result.response_s."""
+    if "replay" in app:
+        return float(app["io_ns"] / NS_PER_S)
+    finished = app.get("finished_ns")
+    return None if finished is None else float((finished - touch_ns) / NS_PER_S)
 
 
 @dataclass(frozen=True)
@@ -223,6 +239,7 @@ class Result:
         guest = self.verdict.guest or {}
         apps = guest.get("apps", [])
         front = [a for a in apps if a["role"] == "foreground"]
+        touch_ns = guest.get("touch_ns") or 0
         answer: dict[str, Any] = {
             "scenario": self.labels.scenario,
             "phone": self.labels.phone,
@@ -230,11 +247,17 @@ class Result:
             "backgrounds": list(self.labels.backgrounds),
             "seed": self.labels.seed,
             "fs": self.fs,
+            "lru": self.labels.lru,
+            "idle": self.labels.idle,
             "ok": self.ok,
             "error": self.verdict.error,
             "response_s": self.response_s,
             "total_s": self.total_s,
             "foreground": _app_figures(front[0]) if front else {},
+            "foregrounds": {
+                a["name"]: _app_figures(a) | {"response_s": _app_response_s(a, touch_ns) if self.ok else None}
+                for a in front
+            },
             "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
             "kernel": guest.get("kernel", self.kernel),
             "log_problems": [str(problem) for problem in self.verdict.problems],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab import guest, image, side_by_side
+from fasttrack_lab import guest, image, lru, side_by_side
 from fasttrack_lab.boot.base import Backend, BootSpec, Outcome
 from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
 from fasttrack_lab.errors import Interrupted, LabError
@@ -64,11 +64,13 @@ class RunSpec:
     files_from: Path | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     limit_s: float | None = LIMIT_S
+    before_touch: tuple[int, ...] = ()
+    """UIDs in front from the start to the touch."""
 
 
 def full_job(spec: RunSpec) -> dict[str, Any]:
     """job.json of a run."""
-    front = next((app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"), None)
+    front = [app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"]
     job = {
         "version": 1,
         "mode": "play",
@@ -77,8 +79,12 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "fs": spec.phone.fs,
         "format": None,
         "mount_options": spec.phone.mount_options,
-        "settings": spec.policy.settings_json(),
-        "foreground": spec.policy.foreground_json(front) if front is not None else [],
+        "settings": [
+            *spec.policy.settings_json(),
+            *lru.settings(spec.labels.lru),
+            *spec.policy.foreground_json(*spec.before_touch),
+        ],
+        "foreground": spec.policy.foreground_json(*front),
         "touch_s": 0.0,
         "verify": False,
         **spec.job,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scenarios: what apps do, in TOML, and the part of a job that comes of it.
 
-A scenario file has `description`, optionally `touch` (time from the start of the apps to the user's touch) and
-`limit` (virtual time from the touch on), and one `[[app]]` or more. An app has `name`, `uid`, `role` and, for its
+A scenario file has `description`, optionally `touch` (time from the start of the apps to the user's touch), `limit`
+(virtual time from the touch on) and `before_touch` (the app that the touch sends to the background), and one `[[app]]`
+or more. An app has `name`, `uid`, `role` and, for its
 work, `[[app.thread]]` tables, or `trace`, or `command`; `[[app.file]]` tables are prepared before the run. The
 grammar is described with examples in `lab/scenarios/README.md`, the operations in `contract/README.md`.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,12 @@ ROLES = ("foreground", "background", "service")
 FILE_KINDS = ("data", "sqlite")
 APP_UIDS = range(10000, 20000)
 """Android gives installed apps the UIDs from 10000 to 19999; system services have lower ones."""
+SERVICE_UIDS = range(1000, APP_UIDS.start)
 _APP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 DEFAULT_TOUCH = Spread(2.0, 2.0)
 DEFAULT_LIMIT_S = 120.0
+IDLE_S = 3600.0
+"""How long an idle app sleeps at a time: longer than any scenario."""
 FILE_BLOCK = 4096
 """Sizes of prepared files are drawn in whole blocks of content (`contract/README.md`)."""
 
@@ -113,6 +117,12 @@ class App:
         """Name of the normalised trace in the run's directory."""
         return f"{self.name}.trace"
 
+    def idle(self) -> App:
+        """The same app, which only sleeps."""
+        sleep = Step("think", line=0, think=Spread(IDLE_S, IDLE_S))
+        thread = Thread("idle", line=0, after_touch=False, repeat=True, steps=(sleep,))
+        return replace(self, threads=(thread,), trace=None, command=())
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -124,6 +134,8 @@ class Scenario:
     apps: tuple[App, ...]
     touch: Spread = DEFAULT_TOUCH
     limit_s: float = DEFAULT_LIMIT_S
+    before_touch: str = ""
+    """Name of the background app that is in front until the touch, if there is one."""
 
     @property
     def app(self) -> App:
@@ -134,6 +146,17 @@ class Scenario:
     def role(self) -> str:
         """foreground or background."""
         return "foreground" if any(app.role == "foreground" for app in self.apps) else "background"
+
+    @property
+    def uids_before_touch(self) -> tuple[int, ...]:
+        """UIDs in front until the touch."""
+        return tuple(app.uid for app in self.apps if app.name == self.before_touch)
+
+    def idled(self) -> Scenario:
+        """The same scenario with the app that is in front until the touch idle: what its slowdown counts from."""
+        if not self.before_touch:
+            raise InputError(f"scenario '{self.name}' has no before_touch, and so no app to leave idle", self.path)
+        return replace(self, apps=tuple(app.idle() if app.name == self.before_touch else app for app in self.apps))
 
     @property
     def prepared_bytes(self) -> int:
@@ -176,11 +199,13 @@ def load_file(path: Path) -> Scenario:
         description=table.take("description", text),
         touch=table.take("touch", parse_time_spread, DEFAULT_TOUCH),
         limit_s=table.take("limit", parse_time, DEFAULT_LIMIT_S),
+        before_touch=table.take("before_touch", text, ""),
         apps=tuple(_app(item, path.stem) for item in table.tables("app")),
     )
     table.finish()
     if not scenario.apps:
         raise table.error("a scenario has at least one [[app]]")
+    _check_before_touch(table, scenario)
     for index, app in enumerate(scenario.apps):
         for other in scenario.apps[:index]:
             for what, mine, its in (("name", app.name, other.name), ("uid", app.uid, other.uid)):
@@ -190,11 +215,20 @@ def load_file(path: Path) -> Scenario:
     return scenario
 
 
+def _check_before_touch(table: Table, scenario: Scenario) -> None:
+    """The app that is in front until the touch is one of the background, and another comes to the front."""
+    name, names = scenario.before_touch, [app.name for app in scenario.apps if app.role == "background"]
+    if name and name not in names:
+        raise table.error(f"before_touch: {unknown('background app', name, names)}", "before_touch")
+    if name and scenario.role != "foreground":
+        raise table.error("before_touch needs a foreground app, which comes to the front at the touch", "before_touch")
+
+
 def _app(table: Table, scenario: str) -> App:
     """One [[app]]."""
     name = table.take("name", _app_name)
     role = table.take("role", choice("role", ROLES))
-    uid = table.take("uid", count(1000))
+    uid = table.take("uid", count(SERVICE_UIDS.start))
     if (uid in APP_UIDS) == (role == "service"):
         wanted = f"{APP_UIDS.start} to {APP_UIDS.stop - 1}" if role != "service" else f"below {APP_UIDS.start}"
         raise table.error(f"uid {uid} does not fit the role {role}; valid: {wanted}", "uid")

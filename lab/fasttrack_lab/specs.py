@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fasttrack_lab import scenario
+from fasttrack_lab.instances import instances
+from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.phone import Phone
 from fasttrack_lab.policy import Policy
 from fasttrack_lab.result import Labels
@@ -22,8 +24,17 @@ def spec_of(
     *,
     limit_s: float = LIMIT_S,
     verify: bool = False,
+    lru_name: str = KERNEL_LRU,
+    idle: bool = False,
 ) -> RunSpec:
-    """The run of a foreground scenario with background scenarios behind it; LIMIT_S is real time."""
+    """The run of a foreground scenario with background scenarios behind it, some more than once.
+
+    LIMIT_S is real time. IDLE leaves the app that is in front until the touch idle.
+    """
+    before = front.uids_before_touch
+    front = front.idled() if idle else front
+    behind = instances(front, behind)
     job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
-    labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed)
-    return RunSpec(labels, phone, policy, job, scenario.trace_texts([front, *behind]), limit_s=limit_s)
+    labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed, lru_name, idle)
+    texts = scenario.trace_texts([front, *behind])
+    return RunSpec(labels, phone, policy, job, texts, limit_s=limit_s, before_touch=before)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,9 +35,10 @@ def test_backgrounds_apart_and_together() -> None:
     assert compare.split_backgrounds("update+backup") == (("backup", "update"),)
     assert compare.split_backgrounds("none,sync") == ((), ("sync",))
     assert compare.split_backgrounds("a+b,b+a") == (("a", "b"),)
+    assert compare.split_backgrounds("b+a+b,a") == (("a", "b", "b"), ("a",))
 
 
-@pytest.mark.parametrize("text", ["", "update,", "update++sync", "update+update", "update,update"])
+@pytest.mark.parametrize("text", ["", "update,", "update++sync", "update,update"])
 def test_bad_lists(text: str) -> None:
     with pytest.raises(UsageProblem, match="--backgrounds"):
         compare.split_backgrounds(text)
@@ -48,6 +50,45 @@ def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
     assert len(cells) == 2 + 2 * 2 * 2
     assert len(set(cells)) == len(cells)
     assert len(records.plan(request("none", policies="stock"))) == 2
+
+
+def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path: Path) -> None:
+    asked = replace(request(seeds=1), file_systems=compare.file_systems(["s6"], "ext4,f2fs"))
+    cells = records.plan(asked)
+    assert [cell.fs for cell in cells[:2]] == ["ext4", "f2fs"] and cells[0].backgrounds == cells[1].backgrounds == ()
+    assert len(cells) == 2 * (1 + 2 * 2)
+    assert {compare.spec_of(cell).phone.fs for cell in cells if cell.fs == "f2fs"} == {"f2fs"}
+    both = replace(asked, lrus=("classic", "mglru"))
+    assert [(cell.fs, cell.lru) for cell in records.plan(both)[:4]] == [
+        ("ext4", "classic"),
+        ("ext4", "mglru"),
+        ("f2fs", "classic"),
+        ("f2fs", "mglru"),
+    ]
+    assert {compare.spec_of(cell).labels.lru for cell in records.plan(both) if cell.lru == "mglru"} == {"mglru"}
+    asked = both
+    records.write_request(tmp_path, asked)
+    assert records.read_request(tmp_path) == asked
+
+
+def test_an_app_switch_counts_from_the_idle_app() -> None:
+    asked = replace(request("none,update", seeds=1), scenario="app-switch", before_touch="editor")
+    idle, *rest = records.plan(asked)
+    assert idle.idle and idle.background == "idle" and idle.policy == "stock"
+    assert [cell.background for cell in rest] == ["none", "none", "update", "update"]
+    assert not any(cell.idle for cell in rest)
+    editors = [compare.spec_of(cell).job["apps"][1] for cell in (idle, rest[0])]
+    threads = [[thread["name"] for thread in editor["threads"]] for editor in editors]
+    assert threads[0] == ["idle"] and "export-0" in threads[1]
+    assert compare.spec_of(idle).labels.idle
+
+
+def test_phones_have_their_own_file_system_by_default() -> None:
+    assert compare.file_systems(["s6", "ufs31"], None) == {"s6": ("ext4",), "ufs31": ("f2fs",)}
+    with pytest.raises(UsageProblem, match="'ext4' is given twice"):
+        compare.file_systems(["s6"], "ext4,ext4")
+    with pytest.raises(UsageProblem, match="file systems: ext4, f2fs"):
+        compare.file_systems(["s6"], "btrfs")
 
 
 class Lab:
@@ -160,7 +201,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["galery-launch"], "gallery-launch"),
-        (["update"], "is a background one; foreground scenarios: camera-switch"),
+        (["update"], "is a background one; foreground scenarios: app-switch, camera-switch"),
         (["gallery-launch", "--phones", "s7"], "s6"),
         (["gallery-launch", "--policies", "fast"], "stock"),
         (["gallery-launch", "--backgrounds", "updat"], "update"),

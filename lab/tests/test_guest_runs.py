@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from guest_script import look
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab import phone
+from fasttrack_lab import lru, phone, policy, scenario
 from fasttrack_lab.boot.base import BootSpec
 from fasttrack_lab.image import ROOM_MIB, storage_params
-from fasttrack_lab.paths import CHECKOUT
+from fasttrack_lab.paths import CHECKOUT, digest
 from fasttrack_lab.result import judge_boot
 from fasttrack_lab.rundir import run_dir
 from fasttrack_lab.runner import Tools, run, run_many
 from fasttrack_lab.script import init_script
+from fasttrack_lab.specs import spec_of
 
 pytestmark = pytest.mark.guest
 
@@ -34,6 +37,69 @@ def test_one_seed_is_one_result_alone_and_side_by_side(tools: Tools, policy_name
     host = [shown.pop("host") for shown in (alone, *beside)]
     assert all(entry["log"] is None for entry in host)
     assert beside == [alone, alone]
+
+
+@pytest.mark.parametrize("policy_name", ["stock", "fasttrack"])
+def test_f2fs_is_as_exact_as_ext4(tools: Tools, policy_name: str) -> None:
+    front, update = scenario.load("gallery-launch"), scenario.load("update")
+    job = spec_of(front, [update], phone.load("s6").with_fs("f2fs"), policy.load(policy_name), 1)
+    first, again = (result.to_json() for result in run_many([job, job], tools))
+    assert first["ok"], first["error"]
+    assert first["fs"] == "f2fs" and first["response_s"] > 0
+    assert first | {"host": None} == again | {"host": None}
+
+
+def test_the_lru_is_what_the_record_says(tools: Tools) -> None:
+    shown = look(
+        tools,
+        f"""
+path = "{lru.KNOB}"
+SHOWN["own"] = read(path)
+SHOWN["said"] = [write(path, "y"), read(path), write(path, "0"), read(path)]
+""",
+    )
+    assert shown["own"] == "0x0000", f"{lru.KERNEL_LRU} is not the kernel's own"
+    # y is all that this machine can do: at least the lists themselves, bit 0.
+    said = shown["said"]
+    assert said[0] == said[2] == "ok" and int(said[1], 16) & 1 and said[3] == "0x0000"
+    made = spec(reader_and_writer())
+    jobs = [replace(made, labels=replace(made.labels, lru=name)) for name in ("mglru", "mglru", "classic")]
+    first, again, classic = (result.to_json() | {"host": None} for result in run_many(jobs, tools))
+    assert first["ok"], first["error"]
+    assert first == again and first["lru"] == "mglru" and classic["lru"] == "classic"
+
+
+def stored(path: Path) -> str:
+    """Hash of what a sparse file holds, and where."""
+    parts: list[bytes | str] = []
+    with path.open("rb") as handle:
+        size, position = os.fstat(handle.fileno()).st_size, 0
+        while position < size:
+            try:
+                begin = os.lseek(handle.fileno(), position, os.SEEK_DATA)
+            except OSError:
+                break
+            position = os.lseek(handle.fileno(), begin, os.SEEK_HOLE)
+            parts += [f"{begin}", os.pread(handle.fileno(), position - begin, begin)]
+    return digest(parts)
+
+
+@pytest.mark.parametrize("fs", phone.FILE_SYSTEMS)
+def test_a_format_does_not_depend_on_the_random_generator(tools: Tools, fs: str) -> None:
+    one = phone.load("s6").with_fs(fs)
+    script = init_script(
+        "#!/bin/sh\nmount -t proc none /proc && mount -t sysfs none /sys && mount -t tmpfs none /run\n"
+        f"{' '.join(one.format)} || echo fasttrack-guest: error: mkfs\n"
+        "sync\necho o > /proc/sysrq-trigger\nsleep 10\n"
+    )
+    images = []
+    for seed in (1, 2):
+        with run_dir(512 + ROOM_MIB) as where:
+            params = storage_params(tools.backend, one)
+            outcome = tools.backend.boot(BootSpec(tools.kernel.image, script, 512, where, 120.0, seed, params))
+            assert judge_boot(outcome) is None
+            images.append(stored(where / "phone.img"))
+    assert images[0] == images[1]
 
 
 def test_seeds_differ(tools: Tools) -> None:

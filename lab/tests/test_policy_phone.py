@@ -31,6 +31,12 @@ def test_fasttrack_tells_who_is_in_front() -> None:
     assert found.foreground_json(10101) == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
 
 
+def test_all_apps_in_front_are_named() -> None:
+    (setting,) = policy.load("fasttrack").foreground_json(10104, 10105)
+    assert setting == {"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10104 10105"}
+    assert policy.load("fasttrack").foreground_json() == []
+
+
 def test_unknown_names_name_the_known_ones() -> None:
     with pytest.raises(UsageProblem, match=r"no policy 'fast'; policies: stock, .*fasttrack"):
         policy.load("fast")
@@ -66,6 +72,21 @@ def test_phones_have_what_their_figures_need() -> None:
         assert one.guest_mib <= one.ram_mib
         assert one.format[0] == f"mkfs.{one.fs}" and one.format[-1] == "/dev/sda"
         assert {work.unit for work in one.calibration} == {"MB/s", "IOPS"}
+
+
+def test_a_phone_has_its_own_file_system_or_another() -> None:
+    s6 = phone.load("s6")
+    assert s6.with_fs(None) == s6 and s6.fs == "ext4"
+    other = s6.with_fs("f2fs")
+    assert (other.name, other.format[0], other.mount_options) == ("s6", "mkfs.f2fs", "noatime,discard")
+    with pytest.raises(UsageProblem, match="no file system 'xfs'; file systems: ext4, f2fs"):
+        s6.with_fs("xfs")
+
+
+@pytest.mark.parametrize("fs", phone.FILE_SYSTEMS)
+def test_nothing_random_is_in_a_format(fs: str) -> None:
+    argv = phone.FORMATS[fs]
+    assert argv[argv.index("-U") + 1] == phone.FS_UUID
 
 
 def test_wrong_phone_files(tmp_path: Path) -> None:

@@ -106,11 +106,65 @@ def test_slowdown_counts_from_the_same_seed_under_stock() -> None:
     assert rows["baseline_s"].to_list() == pytest.approx([0.8, 0.88, 0.96])
 
 
+def test_each_file_system_and_lru_counts_from_its_own_baseline() -> None:
+    def on(fs: str, lru: str, policy: str, background: str, factor: float) -> Record:
+        made = record(policy, background, 1)
+        assert made.result is not None
+        result = made.result | {"response_s": made.result["response_s"] * factor}
+        return replace(made, cell=replace(made.cell, fs=fs, lru=lru), result=result)
+
+    made = [
+        on(fs, lru, policy, background, factor)
+        for fs, lru, factor in (("ext4", "classic", 1.0), ("f2fs", "classic", 3.0), ("f2fs", "mglru", 5.0))
+        for policy, background in (("stock", ""), ("stock", "update"))
+    ]
+    frame = report.runs(made)
+    assert frame["fs"].to_list() == ["ext4"] * 2 + ["f2fs"] * 4
+    assert frame["slowdown"].to_list() == pytest.approx([1.0, 3.0] * 3)
+    text = shown(report.terminal_tables(frame, "title"))
+    assert "title, phone s6, ext4" in text and "title, phone s6, f2fs, mglru" in text
+    assert [row[-2:] for row in report.table_rows(frame)[:3]] == [
+        ("ext4", "classic"),
+        ("f2fs", "classic"),
+        ("f2fs", "mglru"),
+    ]
+
+
+def test_an_app_switch_counts_from_the_idle_app(tmp_path: Path) -> None:
+    def switch(policy: str, response: float, idle: bool = False) -> Record:
+        made = record("stock", "", 1)
+        editor = {"bytes_read": 0, "bytes_written": 0 if idle else 90_000_000, "longest_pause_s": 0.5, "ops": 5}
+        assert made.result is not None
+        result = made.result | {"response_s": response, "total_s": response, "background": {"editor": editor}}
+        return replace(made, cell=replace(made.cell, policy=policy, idle=idle), result=result)
+
+    asked = replace(REQUEST, backgrounds=((),), seeds=1, before_touch="editor")
+    records.write_request(tmp_path, asked)
+    for item in (switch("stock", 2.0), switch("fasttrack", 0.6), switch("stock", 0.5, idle=True)):
+        records.append(tmp_path, item)
+    frame = report.make(tmp_path)
+    assert frame["background"].to_list() == ["idle", "none", "none"]
+    assert frame["slowdown"].to_list() == pytest.approx([1.0, 4.0, 1.2])
+    rows = report.table_rows(frame)
+    assert [row[5] for row in rows] == ["-", "22.5", "34.6"]
+    page = (tmp_path / report.PAGE).read_text()
+    assert "editor, the app in front before the touch, idle" in page and page.count('<tr class="baseline">') == 1
+
+
 def test_throughput_counts_from_the_start_of_each_app() -> None:
     frame = report.runs([record("stock", "backup+update", 1)])
     assert frame["background_mb"][0] == pytest.approx(200.0)
     assert frame["background_mb_s"][0] == pytest.approx(200.0 / (2.0 + 4.0 - 0.5))
     assert frame["slowdown"][0] is None
+
+
+def test_what_all_apps_in_front_moved_counts() -> None:
+    made = record("stock", "", 1)
+    assert made.result is not None
+    one = made.result["foreground"]
+    frame = report.runs([replace(made, result=made.result | {"foregrounds": {"left": one, "right": one}})])
+    assert frame["foreground_read_mb"][0] == pytest.approx(140.0)
+    assert report.runs([made])["foreground_read_mb"][0] == pytest.approx(70.0)
 
 
 def test_the_last_record_of_a_cell_counts() -> None:

@@ -126,6 +126,8 @@ def test_result_without_a_good_verdict(text: str | None, message: str) -> None:
         "EXT4-fs error (device sda): ext4_lookup:1813: inode #2: comm ls: deleted inode referenced: 12",
         "EXT4-fs (sda): Remounting filesystem read-only",
         "F2FS-fs (sda): inconsistent node block, nid:4",
+        "F2FS-fs (sda): access invalid blkaddr:4294967295",
+        "F2FS-fs (dm-0): recover_data: ino = 5 (i_size: keep) recovered = 0, err = -5",
         "WARNING: possible circular locking dependency detected",
         "BUG: KASAN: slab-use-after-free in fti_dispatch+0x1/0x2",
         "BUG: sleeping function called from invalid context at mm/page_alloc.c:5",
@@ -137,6 +139,20 @@ def test_each_kind_of_bad_line_is_seen(line: str) -> None:
     found = log_problems(f"good line\n{line}\n")
     assert [problem.line for problem in found] == [2]
     assert found[0].text == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F2FS-fs (sda): Found nat_bits in checkpoint",
+        "[    0.310000] F2FS-fs (dm-0): Mounted with checkpoint version = 34b1c0ff",
+        "F2FS-fs (sda): checkpoint: version = 7",
+        "F2FS-fs (sda): recover_data: ino = 5 (i_size: keep) recovered = 3, err = 0",
+        "F2FS-fs (sda): recover_inode: ino = 5, name = fail, inline = 1",
+    ],
+)
+def test_what_f2fs_says_of_a_good_mount_is_no_problem(line: str) -> None:
+    assert log_problems(line) == []
 
 
 def test_boot_and_power_cut_have_judges_of_their_own() -> None:
@@ -157,6 +173,23 @@ def test_result_has_the_keys_that_outside_scripts_rely_on() -> None:
     assert shown["background"]["update"]["longest_pause_s"] == 1.5
     assert shown["kernel"] == "6.12.117-fasttrack" and shown["log_problems"] == []
     assert shown["host"]["wall_s"] == 1.25
+
+
+def test_every_app_in_front_has_its_own_response() -> None:
+    gallery, update = GOOD["apps"]
+    left = gallery | {"finished_ns": 2_200_000_000}
+    right = gallery | {"name": "notes", "uid": 10105, "finished_ns": 2_345_678_901}
+    guest = GOOD | {"apps": [left, right, update]}
+    labels = Labels("split-screen", "s6", "stock", ("update",), 3)
+    shown = Result(labels, Verdict(True, None, (), guest), "ext4", "6.12", 1.25).to_json()
+    assert shown["foreground"]["uid"] == 10101 and list(shown["background"]) == ["update"]
+    assert {name: app["response_s"] for name, app in shown["foregrounds"].items()} == {
+        "gallery": 0.2,
+        "notes": 0.345678901,
+    }
+    assert shown["response_s"] == max(app["response_s"] for app in shown["foregrounds"].values())
+    failed = Result(labels, Verdict(False, "panic", (), guest), "ext4", "6.12", 1.25).to_json()
+    assert {app["response_s"] for app in failed["foregrounds"].values()} == {None}
 
 
 def test_failed_run_has_no_response_time() -> None:

@@ -40,6 +40,30 @@ def test_job_has_what_the_contract_asks() -> None:
     assert job["touch_s"] == 2.0 and job["limit_s"] == 60.0
 
 
+def test_every_foreground_app_is_named_at_the_touch() -> None:
+    made = spec()
+    apps = [*JOB["apps"], {"name": "beside", "uid": 10105, "role": "foreground", "start_s": 0, "threads": []}]
+    (setting,) = full_job(replace(made, job=JOB | {"apps": apps}))["foreground"]
+    assert setting["value"] == "10101 10105"
+
+
+def test_who_is_in_front_before_the_touch_is_the_last_setting() -> None:
+    knob = "/sys/kernel/fasttrack/foreground_uids"
+    job = full_job(replace(spec(), before_touch=(10107,)))
+    assert job["settings"] == [*full_job(spec())["settings"], {"path": knob, "value": "10107"}]
+    assert job["foreground"] == [{"path": knob, "value": "10101"}]
+    assert full_job(replace(spec("stock"), before_touch=(10107,)))["settings"] == full_job(spec("stock"))["settings"]
+
+
+def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
+    made = spec()
+    other = replace(made, labels=replace(made.labels, lru="mglru"))
+    assert full_job(other)["settings"] == [
+        *full_job(made)["settings"],
+        {"path": "/sys/kernel/mm/lru_gen/enabled", "value": "y"},
+    ]
+
+
 def test_exec_gives_every_command_a_uid_of_its_own() -> None:
     job = exec_job("true", ("a", "b"), 3.0, 10.0)
     assert [(a["uid"], a["role"], a["argv"][-1]) for a in job["apps"]] == [
@@ -55,9 +79,10 @@ def test_images_are_shared_by_what_is_in_them() -> None:
     other_times = image.Contents.of_job(phone.load("s6"), JOB | {"touch_s": 9.0})
     other_file = image.Contents.of_job(phone.load("s6"), JOB | {"files": []})
     other_phone = replace(contents, phone=phone.load("ufs31"))
+    other_fs = replace(contents, phone=phone.load("s6").with_fs("f2fs"))
     assert contents.key("kernel", "guest") == other_times.key("kernel", "guest")
-    keys = {one.key("kernel", "guest") for one in (contents, other_file, other_phone)}
-    assert len(keys | {contents.key("kernel", "other guest"), contents.key("other kernel", "guest")}) == 5
+    keys = {one.key("kernel", "guest") for one in (contents, other_file, other_phone, other_fs)}
+    assert len(keys | {contents.key("kernel", "other guest"), contents.key("other kernel", "guest")}) == 6
     prepare = contents.job()
     assert prepare["mode"] == "prepare" and prepare["format"][0] == "mkfs.ext4"
     assert [app["uid"] for app in prepare["apps"]] == [10101, 10201]

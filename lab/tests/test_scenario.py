@@ -17,6 +17,8 @@ NAMES = {
     "gallery-launch": "foreground",
     "camera-switch": "foreground",
     "game-load": "foreground",
+    "split-screen": "foreground",
+    "app-switch": "foreground",
     "update": "background",
     "backup": "background",
     "download": "background",
@@ -70,7 +72,7 @@ def all_steps(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [inner for step in steps for inner in (step, *all_steps(step.get("steps", [])))]
 
 
-def test_the_nine_scenarios_are_there() -> None:
+def test_the_scenarios_are_there() -> None:
     assert {name: scenario.load(name).role for name in scenario.available()} == NAMES
     assert set(scenario.available("background")) == {name for name, role in NAMES.items() if role == "background"}
 
@@ -192,6 +194,52 @@ def test_errors_name_file_line_and_what_is_valid(tmp_path: Path, old: str, new: 
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
+
+
+BEHIND = """
+[[app]]
+name = "left"
+uid = 10151
+role = "background"
+[[app.file]]
+path = "clip"
+bytes = "1 MiB"
+[[app.thread]]
+name = "go on"
+repeat = true
+steps = [{ op = "read", file = "clip", think = "1 ms" }]
+"""
+SWITCH = GOOD.replace("touch =", 'before_touch = "left"\ntouch =') + BEHIND
+
+
+def test_the_app_before_the_touch_is_named_and_can_be_idle(tmp_path: Path) -> None:
+    loaded = scenario.load_file(write(tmp_path, SWITCH))
+    assert loaded.role == "foreground" and loaded.app.name == "front"
+    assert loaded.uids_before_touch == loaded.idled().uids_before_touch == (10151,)
+    busy, idle = (scenario.build_job(one, [], 3, None) for one in (loaded, loaded.idled()))
+    (thread,) = idle["apps"][1]["threads"]
+    assert thread["repeat"] and [step["op"] for step in thread["steps"]] == ["think"]
+    assert thread["steps"][0]["s"] > idle["limit_s"]
+    assert busy["apps"][1]["threads"][0]["name"] == "go on"
+    assert busy["apps"][0] == idle["apps"][0] and busy["files"] == idle["files"]
+    with pytest.raises(InputError, match="'gallery-launch' has no before_touch"):
+        scenario.load("gallery-launch").idled()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SWITCH.replace('"left"\ntouch', '"lift"\ntouch'), "unknown background app 'lift'.*did you mean 'left'"),
+        (SWITCH.replace('"left"\ntouch', '"front"\ntouch'), "unknown background app 'front'.*valid: left"),
+        (SWITCH.replace('"left"\ntouch', '""\ntouch'), "before_touch: text is wanted"),
+        ('description = "x"\nbefore_touch = "left"\n' + BEHIND, "needs a foreground app"),
+    ],
+)
+def test_wrong_before_touch(tmp_path: Path, text: str, says: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=says) as caught:
+        scenario.load_file(path)
+    assert str(caught.value).startswith(f"{path}:2: ")
 
 
 def test_duplicate_app(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fasttrack_lab import phone, policy, preflight, result, ui
+from fasttrack_lab import lru, phone, policy, preflight, result, ui
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import cache_root
 from fasttrack_lab.result import Result
@@ -20,6 +20,19 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 phone_option: Decorator = click.option(
     "--phone", "phone_name", default="s6", show_default=True, metavar="PHONE", help="n5, n6, s6, p1, ufs31 or ufs40."
+)
+fs_option: Decorator = click.option(
+    "--fs",
+    type=click.Choice(phone.FILE_SYSTEMS),
+    help="File system of the phone's storage  [default: the phone's own: f2fs on ufs31 and ufs40, else ext4]",
+)
+lru_option: Decorator = click.option(
+    "--lru",
+    "lru_name",
+    type=click.Choice(lru.CHOICES),
+    default=lru.KERNEL_LRU,
+    help="How the kernel chooses the memory that it reclaims  "
+    f"[default: {lru.KERNEL_LRU}, the kernel's own; mglru is Android's]",
 )
 policy_option: Decorator = click.option(
     "--policy",
@@ -35,7 +48,8 @@ background_option: Decorator = click.option(
     default="none",
     show_default=True,
     metavar="LIST",
-    help="none, or background scenarios with commas.",
+    help="none, or background scenarios with commas. One that is named again is another app, NAME-2 and so on, with "
+    "its own UID, files and random numbers.",
 )
 seed_option: Decorator = click.option(
     "--seed",
@@ -76,9 +90,9 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def load_phone_and_policy(phone_name: str, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
-    """Both, or the error that names the valid ones."""
-    return phone.load(phone_name), policy.load(policy_name)
+def load_phone_and_policy(phone_name: str, fs: str | None, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
+    """Both, or the error that names the valid ones. FS is None for the phone's own file system."""
+    return phone.load(phone_name).with_fs(fs), policy.load(policy_name)
 
 
 def check_json_path(json_path: str | None) -> None:
@@ -109,14 +123,15 @@ def summary(shown: Result) -> str:
     """A run in a few lines for a person."""
     data = shown.to_json()
     behind = ", ".join(data["backgrounds"]) or "none"
+    behind += " (idle)" if data["idle"] else ""
     response = f"{shown.response_s:.6f} s" if shown.response_s is not None else "failed"
-    front = data["foreground"]
-    where = f"{data['scenario']} on {data['phone']}, policy {data['policy']}"
+    where = f"{data['scenario']} on {data['phone']} ({data['fs']}, {data['lru']}), policy {data['policy']}"
     lines = [f"{where}, background {behind}, seed {data['seed']}: {response}"]
-    if front:
-        lines.append(
-            f"  foreground (uid {front['uid']}): read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
-        )
+    several = len(data["foregrounds"]) > 1
+    for name, front in data["foregrounds"].items():
+        own = f" {name}: {front['response_s']:.6f} s," if several else ":"
+        moved = f"read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
+        lines.append(f"  foreground (uid {front['uid']}){own} {moved}")
     for name, app in data["background"].items():
         lines.append(
             f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest pause {app['longest_pause_s']:.3f} s"

@@ -35,6 +35,7 @@ def exec_job(foreground: str, backgrounds: tuple[str, ...], warmup_s: float, lim
 
 @click.command("exec")
 @common.phone_option
+@common.fs_option
 @common.policy_option
 @click.option(
     "--files",
@@ -68,6 +69,7 @@ def exec_job(foreground: str, backgrounds: tuple[str, ...], warmup_s: float, lim
 @common.limit_option
 def command(
     phone_name: str,
+    fs: str | None,
     policy_name: str,
     files: Path | None,
     warmup: float,
@@ -83,7 +85,7 @@ def command(
     Each command runs under a UID of its own in its own directory on the phone's /data. response_s is the foreground
     command's virtual time from start to exit, exit_code its status. The backgrounds start first and are ended after it.
     """
-    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     if not foreground.strip():
         raise UsageProblem("--foreground: the command is empty")

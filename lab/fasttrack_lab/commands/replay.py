@@ -17,6 +17,7 @@ from fasttrack_lab.traces import FORMATS
 @click.command("replay")
 @click.argument("recording", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @common.phone_option
+@common.fs_option
 @common.policy_option
 @common.background_option
 @common.seed_option
@@ -38,6 +39,7 @@ from fasttrack_lab.traces import FORMATS
 def command(
     recording: Path,
     phone_name: str,
+    fs: str | None,
     policy_name: str,
     background: str,
     seed: int,
@@ -52,7 +54,7 @@ def command(
     System calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text) are known. The response time is the time that
     its threads spend in their I/O calls; total_s is the whole, with the recorded think times.
     """
-    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
     front = scenario.from_trace(recording, form, start, length)

@@ -14,20 +14,31 @@ from fasttrack_lab.specs import spec_of
 @click.command("run")
 @click.argument("name", metavar="SCENARIO")
 @common.phone_option
+@common.fs_option
+@common.lru_option
 @common.policy_option
 @common.background_option
 @common.seed_option
 @common.json_option
 @common.limit_option
+@click.option(
+    "--idle",
+    is_flag=True,
+    help="Of a scenario with before_touch: the app that is in front until the touch does nothing. "
+    "The scenario's slowdown counts from this.",
+)
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
 def command(
     name: str,
     phone_name: str,
+    fs: str | None,
+    lru_name: str,
     policy_name: str,
     background: str,
     seed: int,
     json_path: str | None,
     time_limit: float,
+    idle: bool,
     verify: bool,
 ) -> None:
     """Play SCENARIO once and measure its response time.
@@ -35,9 +46,10 @@ def command(
     SCENARIO is a name of lab/scenarios or a path to a scenario file. The response time is virtual, from the touch to
     the last operation, and the same for the same seed on every machine.
     """
-    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
-    spec = spec_of(scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify)
+    front = scenario.load(name)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, verify=verify, lru_name=lru_name, idle=idle)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)

@@ -16,14 +16,15 @@ from fasttrack_lab.runner import RunSpec, Tools, boot_spec, fill_run_dir, need_m
 
 @click.command("shell")
 @common.phone_option
+@common.fs_option
 @common.policy_option
 @common.seed_option
-def command(phone_name: str, policy_name: str, seed: int) -> None:
+def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> None:
     """Boot the phone and open a shell on it, with /data mounted and the policy set. Leaving the shell ends the guest.
 
     Time is virtual: it stands still while you type, and jumps while all wait.
     """
-    phone, policy = common.load_phone_and_policy(phone_name, policy_name)
+    phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_host()
     if not sys.stdin.isatty():
         raise UsageProblem("a shell needs a terminal; ./fasttrack exec runs a command without one")

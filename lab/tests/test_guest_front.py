@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who is in front: what the kernel counts of the apps of a run, by class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from jobs import MIB, spec, step, thread
+
+from fasttrack_lab import phone, policy, scenario
+from fasttrack_lab.result import Result
+from fasttrack_lab.runner import Tools, run, run_many
+from fasttrack_lab.specs import spec_of
+
+pytestmark = pytest.mark.guest
+
+BLOCK = 4096
+
+
+def app(name: str, uid: int, role: str, *threads: dict[str, Any]) -> dict[str, Any]:
+    """An app with a prepared file `f`."""
+    return {"name": name, "uid": uid, "role": role, "start_s": 0.0, "threads": list(threads)}
+
+
+def overwrite(blocks: int, think_s: float = 0.001) -> dict[str, Any]:
+    """Writes that are one bio each: past the page cache, one at a time, where blocks are allocated already."""
+    return step("write", file="f", bytes=blocks * BLOCK, block=BLOCK, flags=["direct"], think_s=think_s)
+
+
+def job(*apps: dict[str, Any]) -> dict[str, Any]:
+    """A job of these apps."""
+    return {
+        "mode": "play",
+        "apps": list(apps),
+        "files": [{"app": one["name"], "path": "f", "bytes": MIB, "kind": "data"} for one in apps],
+        "touch_s": 0.5,
+        "limit_s": 60.0,
+    }
+
+
+def bios(result: Result) -> tuple[int, int]:
+    """Foreground and background bios of a good run."""
+    shown = result.to_json()
+    assert shown["ok"], shown["error"]
+    return shown["counters"]["bios_foreground"], shown["counters"]["bios_background"]
+
+
+def test_all_apps_of_a_split_screen_are_in_front(tools: Tools) -> None:
+    def split(role: str) -> dict[str, Any]:
+        left = app("left", 10104, "foreground", thread("t", [overwrite(32)], after_touch=True))
+        right = app("right", 10105, role, thread("t", [overwrite(16)], after_touch=True))
+        return job(left, right)
+
+    both = run(spec(split("foreground"), policy_name="fasttrack"), tools)
+    foreground, background = bios(both)
+    assert foreground >= 48 and background == 0
+    shown = both.to_json()["foregrounds"]
+    assert shown["left"]["response_s"] > shown["right"]["response_s"] > 0
+    assert both.response_s == shown["left"]["response_s"]
+    foreground, background = bios(run(spec(split("background"), policy_name="fasttrack"), tools))
+    assert 32 <= foreground < 48 and background >= 16
+
+
+@pytest.mark.parametrize("switches", [True, False])
+def test_after_a_switch_the_one_app_is_behind_and_the_other_in_front(tools: Tools, switches: bool) -> None:
+    work = thread("t", [overwrite(64), step("touch"), overwrite(32)])
+    left = app("left", 10107, "background", work)
+    # Long enough for the background to end, whatever its share.
+    came = app("came", 10106, "foreground", thread("t", [overwrite(16), step("think", s=5.0)], after_touch=True))
+    made = spec(job(came, left), policy_name="fasttrack")
+    result = run(replace(made, before_touch=(10107,) if switches else ()), tools)
+    foreground, background = bios(result)
+    before = 64 if switches else 0
+    assert result.to_json()["background"]["left"]["bytes_written"] == 32 * BLOCK
+    assert before + 16 <= foreground < before + 32
+    assert 96 - before <= background < 96 - before + 32
+
+
+def test_what_was_dirtied_in_front_is_written_back_as_background_after_the_switch(tools: Tools) -> None:
+    # Every file is a bio of its own.
+    write = step("write", file="g{i}", bytes=BLOCK, block=BLOCK, flags=["create"])
+    dirty = step("repeat", times=16, steps=[write])
+    left = app("left", 10107, "background", thread("t", [dirty, step("touch"), step("think", s=1000.0)]))
+    # Longer than the flusher lets a page be dirty.
+    came = app("came", 10106, "foreground", thread("t", [step("think", s=50.0)], after_touch=True))
+    made = spec(job(came, left), policy_name="fasttrack")
+    foreground, background = bios(run(replace(made, before_touch=(10107,)), tools))
+    assert foreground < 16 <= background
+
+
+@pytest.mark.slow
+def test_app_switch_is_slow_on_stock_and_runs_under_every_policy(tools: Tools) -> None:
+    front, s6 = scenario.load("app-switch"), phone.load("s6")
+    specs = [spec_of(front, [], s6, policy.load("stock"), 1, idle=True)]
+    specs += [spec_of(front, [], s6, policy.load(name), 1) for name in policy.names()]
+    idle, stock, *others = run_many(specs, tools)
+    assert all(result.ok for result in (idle, stock, *others)), [result.verdict.error for result in (stock, *others)]
+    assert idle.response_s is not None and stock.response_s is not None
+    assert stock.response_s > 2 * idle.response_s
