@@ -327,6 +327,8 @@ void fasttrack_scope_leave(struct fasttrack_scope outer);
 struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause);
 struct task_struct *fasttrack_wait_begin(struct task_struct *worker);
 void fasttrack_wait_end(struct task_struct *worker);
+void fasttrack_others_begin(void);
+void fasttrack_others_end(void);
 
 #else /* !CONFIG_FASTTRACK */
 
@@ -458,6 +460,14 @@ fasttrack_wait_begin(struct task_struct *worker)
 }
 
 static inline void fasttrack_wait_end(struct task_struct *worker)
+{
+}
+
+static inline void fasttrack_others_begin(void)
+{
+}
+
+static inline void fasttrack_others_end(void)
 {
 }
 

@@ -316,7 +316,7 @@ enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner
 /* The scope's class, or foreground while a foreground task waits for @task. */
 enum fasttrack_class ft_scope_class(const struct task_struct *task)
 {
-	return atomic_read(&task->fasttrack_waiters) ?
+	return READ_ONCE(task->fasttrack_waiters) ?
 		FASTTRACK_FOREGROUND : task->fasttrack_scope.class;
 }
 

@@ -2,18 +2,18 @@
 /*
  * Promotion on wait: who the foreground waits for works for the foreground.
  *
- * Three cures, from the most exact to the most general:
- *
  *  1. It waits for a folio that a request in an I/O scheduler's queue will
  *     unlock: that request is made foreground (promoted).
  *  2. It waits for a worker, the journal's thread for one: the worker's scopes
  *     are foreground meanwhile, and what the worker itself waits for is promoted.
- *  3. It waits for somebody that cannot be named: a task that keeps a
- *     transaction open, a write that has not reached the queue. It depends on
- *     others then. As long as none of its own requests is under way the I/O
- *     scheduler holds nobody back: whoever it is, is among them.
+ *  3. It, or such a worker, waits for somebody that cannot be named: tasks that
+ *     keep a transaction open, write-back that has not reached the queue. The
+ *     foreground depends on others then. As long as none of its own requests is
+ *     under way the I/O scheduler holds nobody back: whoever it is, is among
+ *     them.
  *
- * Lock order: none. I/O schedulers' locks are taken under the RCU read lock.
+ * Lock order: I/O schedulers' locks are taken under the RCU read lock, and
+ * ft_wait_lock inside none of them.
  */
 #include <linux/atomic.h>
 #include <linux/mm.h>
@@ -35,8 +35,14 @@
 static LIST_HEAD(ft_queues);
 static DEFINE_SPINLOCK(ft_queues_lock);
 
-/* Foreground tasks that depend on others. */
-static atomic_t ft_depending;
+/*
+ * Guards ft_depending's changes, and of every worker how many foreground tasks
+ * wait for it and whether it waits for others.
+ */
+static DEFINE_SPINLOCK(ft_wait_lock);
+
+/* Tasks of the foreground, and workers for it, that wait for others. */
+static unsigned int ft_depending;
 
 /**
  * fasttrack_queue_add - an I/O scheduler takes promotions from now on
@@ -89,22 +95,27 @@ static bool ft_promote(const struct folio *folio)
 	return found;
 }
 
-static void ft_depend_begin(void)
+/* One more, or one less, waits for others. */
+static void ft_depend(int change)
+{
+	lockdep_assert_held(&ft_wait_lock);
+
+	WRITE_ONCE(ft_depending, ft_depending + change);
+	if (change > 0)
+		fasttrack_count(FASTTRACK_DEPENDED);
+}
+
+/* Whom the schedulers held back may be who is waited for. */
+static void ft_kick(void)
 {
 	struct fasttrack_queue *queue;
 
-	if (atomic_inc_return(&ft_depending) > 1)
+	if (!fasttrack_foreground_depends())
 		return;
-	fasttrack_count(FASTTRACK_DEPENDED);
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
 		queue->kick(queue);
 	rcu_read_unlock();
-}
-
-static void ft_depend_end(void)
-{
-	atomic_dec(&ft_depending);
 }
 
 /**
@@ -114,9 +125,41 @@ static void ft_depend_end(void)
  */
 bool fasttrack_foreground_depends(void)
 {
-	return READ_ONCE(ft_knobs.promotion) && atomic_read(&ft_depending);
+	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending);
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
+
+/**
+ * fasttrack_others_begin - current, in a scope, is about to wait for others
+ *
+ * For a worker's waits that have no folio and no request: for handles of a
+ * transaction to be closed, for a lock that many hold. Does not nest.
+ *
+ * Context: process context; does not sleep.
+ */
+void fasttrack_others_begin(void)
+{
+	spin_lock(&ft_wait_lock);
+	current->fasttrack_others = true;
+	if (current->fasttrack_waiters)
+		ft_depend(1);
+	spin_unlock(&ft_wait_lock);
+	ft_kick();
+}
+EXPORT_SYMBOL_GPL(fasttrack_others_begin);
+
+/**
+ * fasttrack_others_end - current does not wait for others any longer
+ */
+void fasttrack_others_end(void)
+{
+	spin_lock(&ft_wait_lock);
+	current->fasttrack_others = false;
+	if (current->fasttrack_waiters)
+		ft_depend(-1);
+	spin_unlock(&ft_wait_lock);
+}
+EXPORT_SYMBOL_GPL(fasttrack_others_end);
 
 /* Is @folio, under write-back, a background app's? */
 static bool ft_folio_of_background(struct folio *folio)
@@ -153,13 +196,14 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 
 	ft_activity_sleep();
 	done |= FT_WAIT_FOREGROUND;
-	rcu_read_lock();
-	if (!ft_promote(folio) && writeback && ft_folio_of_background(folio)) {
-		ft_depend_begin();
-		done |= FT_WAIT_DEPENDS;
-	}
-	rcu_read_unlock();
-	return done;
+	if (ft_promote(folio) || !writeback || !ft_folio_of_background(folio))
+		return done;
+
+	spin_lock(&ft_wait_lock);
+	ft_depend(1);
+	spin_unlock(&ft_wait_lock);
+	ft_kick();
+	return done | FT_WAIT_DEPENDS;
 }
 
 /**
@@ -170,8 +214,11 @@ void __fasttrack_folio_wait_end(unsigned int done)
 {
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
-	if (done & FT_WAIT_DEPENDS)
-		ft_depend_end();
+	if (done & FT_WAIT_DEPENDS) {
+		spin_lock(&ft_wait_lock);
+		ft_depend(-1);
+		spin_unlock(&ft_wait_lock);
+	}
 	if (done & FT_WAIT_FOREGROUND)
 		ft_activity_wake();
 }
@@ -194,14 +241,20 @@ struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
 	if (!worker || fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return NULL;
 	get_task_struct(worker);
-	atomic_inc(&worker->fasttrack_waiters);
+	ft_activity_sleep();
+
+	spin_lock(&ft_wait_lock);
+	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters + 1);
+	if (worker->fasttrack_waiters == 1 && worker->fasttrack_others)
+		ft_depend(1);
+	spin_unlock(&ft_wait_lock);
+	ft_kick();
+
 	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
-	smp_mb__after_atomic();
+	smp_mb();
 	folio = READ_ONCE(worker->fasttrack_folio);
 	if (folio)
 		ft_promote(folio);
-	ft_activity_sleep();
-	ft_depend_begin();
 	return worker;
 }
 EXPORT_SYMBOL_GPL(fasttrack_wait_begin);
@@ -214,9 +267,13 @@ void fasttrack_wait_end(struct task_struct *worker)
 {
 	if (!worker)
 		return;
-	ft_depend_end();
+	spin_lock(&ft_wait_lock);
+	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters - 1);
+	if (!worker->fasttrack_waiters && worker->fasttrack_others)
+		ft_depend(-1);
+	spin_unlock(&ft_wait_lock);
+
 	ft_activity_wake();
-	atomic_dec(&worker->fasttrack_waiters);
 	put_task_struct(worker);
 }
 EXPORT_SYMBOL_GPL(fasttrack_wait_end);

@@ -9,7 +9,8 @@
  *
  * Order of write-out is the policy's: under foreground, foreground pages come
  * first, also when the foreground's flush has to wait for everybody's pages.
- * Those others then count as foreground writes on the dies.
+ * Those others then count as foreground writes on the dies. So that they are
+ * few, background has a small part of the cache while the foreground works.
  */
 #include <linux/hash.h>
 #include <linux/kernel.h>
@@ -54,6 +55,36 @@ int mflash_cache_init(struct mflash_model *m)
 	return 0;
 }
 
+/* its part of the cache while the foreground works: what a flush may have to write */
+#define BACKGROUND_PART	8
+
+/*
+ * A device that takes one command at a time would keep the foreground waiting
+ * behind a write that waits for room.
+ */
+static bool foreground_works(const struct mflash_model *m)
+{
+	return m->sched.policy == MFLASH_FOREGROUND && m->phone->queue_depth > 1 &&
+	       m->fg_seen && (m->fg_in_flight || m->now < m->fg_last + m->idle_ns);
+}
+
+/**
+ * mflash_cache_room - how much a class may write into the cache now
+ * @m: the model
+ * @class: whose data
+ *
+ * Return: pages.
+ */
+u32 mflash_cache_room(const struct mflash_model *m, u8 class)
+{
+	const struct mflash_cache *c = &m->cache;
+	u32 part = max(c->nr / BACKGROUND_PART, mflash_unit_slots(m, false));
+
+	if (class != FASTTRACK_BACKGROUND || !foreground_works(m))
+		return c->nr_free;
+	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
+}
+
 static struct hlist_head *bucket(struct mflash_cache *c, u32 lpn)
 {
 	return &c->hash[hash_32(lpn, MFLASH_HASH_BITS)];
@@ -81,6 +112,7 @@ static void entry_free(struct mflash_cache *c, struct mflash_entry *e)
 	hlist_del(&e->hash);
 	list_move_tail(&e->order, &c->free);
 	c->nr_free++;
+	c->nr_background -= e->class == FASTTRACK_BACKGROUND;
 }
 
 static void waiter_done(struct mflash_model *m, struct mflash_entry *e)
@@ -102,6 +134,7 @@ static void entry_merge(struct mflash_model *m, struct mflash_entry *e, struct m
 	mflash_count(m, cache_merged, 1);
 	if (mflash_rank(MFLASH_FOREGROUND, cmd->class, true) <
 	    mflash_rank(MFLASH_FOREGROUND, e->class, true)) {
+		c->nr_background -= e->class == FASTTRACK_BACKGROUND;
 		e->class = cmd->class;
 		list_move_tail(&e->dirty, &c->dirty[e->class]);
 	}
@@ -124,6 +157,7 @@ static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class)
 	e->seq = ++m->seq;
 	e->since = m->now;
 	c->nr_dirty++;
+	c->nr_background += class == FASTTRACK_BACKGROUND;
 	return e;
 }
 

@@ -307,6 +307,7 @@ struct mflash_entry {
  * @hash: entries in use by logical page, newest first
  * @nr_free: free entries that are not promised to a transfer
  * @nr_dirty: entries in @dirty
+ * @nr_background: entries in use by the background
  * @nr: all entries
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers
@@ -318,7 +319,7 @@ struct mflash_cache {
 	struct list_head free, arrival;
 	struct list_head dirty[FASTTRACK_NR_CLASSES];
 	struct hlist_head hash[1 << MFLASH_HASH_BITS];
-	u32 nr_free, nr_dirty, nr;
+	u32 nr_free, nr_dirty, nr_background, nr;
 	struct list_head flushes;
 	u64 fg_flush_seq, flush_seq;
 	u32 flush_dirty, fua_dirty;
@@ -585,6 +586,9 @@ struct mflash_link {
  * @gc: copy job
  * @map: cache of map pages
  * @in_flight: commands in the device
+ * @fg_in_flight: those of the foreground
+ * @fg_last: end of the last of them
+ * @fg_seen: there has been one
  * @active: commands in the device, by tag
  * @done: completed commands, for the caller to take
  * @desc: room for the content of one command's write, by tag
@@ -616,7 +620,9 @@ struct mflash_model {
 	struct mflash_ftl ftl;
 	struct mflash_gc gc;
 	struct mflash_map_cache map;
-	u32 in_flight;
+	u32 in_flight, fg_in_flight;
+	u64 fg_last;
+	bool fg_seen;
 	struct mflash_cmd *active[MFLASH_TAGS_MAX];
 	struct list_head done;
 	struct mflash_desc *desc;
@@ -680,6 +686,7 @@ void mflash_channel_event(struct mflash_model *m, u32 channel);
 /* cache.c */
 u32 mflash_cache_pages(const struct mflash_model *m);
 int mflash_cache_init(struct mflash_model *m);
+u32 mflash_cache_room(const struct mflash_model *m, u8 class);
 struct mflash_entry *mflash_cache_find(struct mflash_model *m, u32 lpn);
 void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages);
 void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd);

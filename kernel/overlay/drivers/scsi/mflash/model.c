@@ -161,6 +161,10 @@ void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd)
 	trace_mflash_complete(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages,
 			      m->now - cmd->submitted);
 	m->active[cmd->tag] = NULL;
+	if (cmd->class == FASTTRACK_FOREGROUND) {
+		m->fg_in_flight--;
+		m->fg_last = m->now;
+	}
 	list_add_tail(&cmd->done, &m->done);
 	if (!--m->in_flight && !m->dead)
 		m->next[MFLASH_EV_IDLE] = m->now + m->idle_ns;
@@ -203,6 +207,10 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now)
 	INIT_LIST_HEAD(&cmd->done);
 	m->active[cmd->tag] = cmd;
 	m->in_flight++;
+	if (cmd->class == FASTTRACK_FOREGROUND) {
+		m->fg_in_flight++;
+		m->fg_seen = true;
+	}
 	m->next[MFLASH_EV_IDLE] = U64_MAX;
 	m->idle = false;
 	account(m, cmd);
@@ -241,7 +249,7 @@ static void firmware_kick(struct mflash_model *m)
 
 	if (m->fw_cmd || !m->fw_queue.count)
 		return;
-	n = mflash_queue_pick(&m->fw_queue, &m->sched, m->now, false);
+	n = mflash_queue_pick(&m->fw_queue, &m->sched, m->now, 0);
 	mflash_queue_del(&m->fw_queue, n);
 	m->fw_cmd = container_of(n, struct mflash_cmd, q);
 	m->next[MFLASH_EV_FW] = m->now + firmware_ns(m->phone, m->fw_cmd);
@@ -351,12 +359,16 @@ static void link_kick(struct mflash_model *m, u32 i)
 	struct mflash_link *link = &m->link[i];
 	const struct mflash_phone *p = m->phone;
 	struct mflash_candidate dummy;
+	unsigned long blocked = 0;
 	struct mflash_qnode *n;
 	u64 ns;
 
 	if (link->busy || !link->queue.count)
 		return;
-	n = mflash_queue_pick(&link->queue, &m->sched, m->now, !m->cache.nr_free);
+	for (u8 class = 0; class < FASTTRACK_NR_CLASSES; class++)
+		if (!mflash_cache_room(m, class))
+			blocked |= BIT(MFLASH_HEAD(class, 1));
+	n = mflash_queue_pick(&link->queue, &m->sched, m->now, blocked);
 	if (!m->cache.nr_free && mflash_cache_candidates(m, &dummy))
 		mflash_kick_all_dies(m);
 	if (!n) {
@@ -368,7 +380,8 @@ static void link_kick(struct mflash_model *m, u32 i)
 	if (n->cmd) {
 		struct mflash_cmd *cmd = container_of(n, struct mflash_cmd, q);
 
-		link->chunk = min3(cmd->pages - cmd->sent, m->cache.nr_free, (u32)LINK_CHUNK);
+		link->chunk = min3(cmd->pages - cmd->sent, mflash_cache_room(m, cmd->class),
+				   (u32)LINK_CHUNK);
 		m->cache.nr_free -= link->chunk;
 		ns = mflash_transfer_ns(link->chunk, p->link_write_mbps) +
 		     (cmd->sent ? 0 : p->link_cmd_ns);

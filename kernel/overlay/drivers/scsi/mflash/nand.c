@@ -212,7 +212,7 @@ static void die_next(struct mflash_model *m, u32 d)
 	int n = 0, host = -1, copy = -1, best;
 	u64 forced = die->queue.forced;
 
-	node = mflash_queue_pick(&die->queue, &m->sched, m->now, false);
+	node = mflash_queue_pick(&die->queue, &m->sched, m->now, 0);
 	if (node && die->queue.forced != forced) { /* overdue */
 		op_begin(m, container_of(node, struct mflash_op, q));
 		return;
@@ -347,7 +347,7 @@ void mflash_channel_kick(struct mflash_model *m, u32 channel)
 
 	if (ch->op)
 		return;
-	n = mflash_queue_pick(&ch->queue, &m->sched, m->now, false);
+	n = mflash_queue_pick(&ch->queue, &m->sched, m->now, 0);
 	if (!n)
 		return;
 	mflash_queue_del(&ch->queue, n);

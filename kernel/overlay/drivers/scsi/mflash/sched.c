@@ -148,7 +148,7 @@ void mflash_queue_init(struct mflash_queue *q)
 
 static int head_index(const struct mflash_qnode *n)
 {
-	return 2 * n->c.class + n->c.write;
+	return MFLASH_HEAD(n->c.class, n->c.write);
 }
 
 /**
@@ -199,22 +199,20 @@ void mflash_queue_del(struct mflash_queue *q, struct mflash_qnode *n)
  * @q: the queue
  * @sched: the knobs
  * @now: time, ns
- * @no_writes: pass over writes
+ * @blocked: heads to pass over, as bits
  *
  * Return: the node, or NULL.
  */
 struct mflash_qnode *mflash_queue_pick(struct mflash_queue *q, const struct mflash_sched *sched,
-				       u64 now, bool no_writes)
+				       u64 now, unsigned long blocked)
 {
 	struct mflash_candidate c[MFLASH_HEADS];
 	struct mflash_qnode *node[MFLASH_HEADS];
-	unsigned long used = q->used;
+	unsigned long used = q->used & ~blocked;
 	unsigned int i;
 	int n = 0;
 
 	for_each_set_bit(i, &used, MFLASH_HEADS) {
-		if (no_writes && (i & 1))
-			continue;
 		node[n] = list_first_entry(&q->heads[i], struct mflash_qnode, link);
 		c[n] = node[n]->c;
 		n++;

@@ -3,6 +3,7 @@
 #ifndef _MFLASH_SCHED_H
 #define _MFLASH_SCHED_H
 
+#include <linux/bits.h>
 #include <linux/fasttrack_class.h>
 #include <linux/list.h>
 #include <linux/types.h>
@@ -62,10 +63,16 @@ struct mflash_qnode {
 };
 
 #define MFLASH_HEADS	(2 * FASTTRACK_NR_CLASSES)
+#define MFLASH_HEAD(class, write)	(2 * (class) + (write))
+
+/* heads of all writes, as bits */
+#define MFLASH_WRITES	(BIT(MFLASH_HEAD(FASTTRACK_NEUTRAL, 1)) |	\
+			 BIT(MFLASH_HEAD(FASTTRACK_BACKGROUND, 1)) |	\
+			 BIT(MFLASH_HEAD(FASTTRACK_FOREGROUND, 1)))
 
 /**
  * struct mflash_queue - first-in first-out by class and direction
- * @heads: index is 2 * class + write
+ * @heads: index is MFLASH_HEAD()
  * @forced: when something overdue was last served out of order
  * @used: bit i: heads[i] is not empty
  * @count: nodes queued
@@ -88,6 +95,6 @@ void mflash_queue_add(struct mflash_queue *q, struct mflash_qnode *n);
 void mflash_queue_return(struct mflash_queue *q, struct mflash_qnode *n);
 void mflash_queue_del(struct mflash_queue *q, struct mflash_qnode *n);
 struct mflash_qnode *mflash_queue_pick(struct mflash_queue *q, const struct mflash_sched *sched,
-				       u64 now, bool no_writes);
+				       u64 now, unsigned long blocked);
 
 #endif /* _MFLASH_SCHED_H */

@@ -111,10 +111,10 @@ static void ft_test_scope(struct kunit *test)
 	fasttrack_scope_leave(inner);
 
 	/* A foreground task waits for what this one does. */
-	atomic_inc(&current->fasttrack_waiters);
+	current->fasttrack_waiters++;
 	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
 			FASTTRACK_FOREGROUND);
-	atomic_dec(&current->fasttrack_waiters);
+	current->fasttrack_waiters--;
 	fasttrack_scope_leave(outer);
 	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
 			FASTTRACK_NEUTRAL);

@@ -105,6 +105,38 @@ static void cache_order_test(struct kunit *test)
 	cache_order(test, MFLASH_FOREGROUND, 1, false);
 }
 
+/* most of the cache that one large background write holds, right after a foreground command */
+static u32 cache_background_most(struct kunit *test, enum mflash_policy policy)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct mflash_cmd *write;
+	struct kunit_dev *d;
+	u32 most = 0;
+
+	phone.cache_kib = 256;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = policy;
+	kunit_do(test, d, MFLASH_READ, FASTTRACK_FOREGROUND, 500, 1, 0);
+	write = kunit_submit(d, 1, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0, 64, 1);
+	while (!kunit_is_done(d, write)) {
+		most = max(most, d->m.cache.nr_background);
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	}
+	kunit_wait(test, d, write);
+	kunit_flush(test, d);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_background, 0);
+	return most;
+}
+
+static void cache_background_part_test(struct kunit *test)
+{
+	u32 most = cache_background_most(test, MFLASH_FOREGROUND);
+
+	KUNIT_EXPECT_GT(test, most, 0);
+	KUNIT_EXPECT_LE(test, most, 64 / BACKGROUND_PART);
+	KUNIT_EXPECT_GT(test, cache_background_most(test, MFLASH_READ_FIRST), most);
+}
+
 /* a version whose program ends after a newer one's is never read again */
 static void cache_overtaken_test(struct kunit *test)
 {
@@ -144,6 +176,7 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_idle_test),
 	KUNIT_CASE(cache_pressure_test),
 	KUNIT_CASE(cache_order_test),
+	KUNIT_CASE(cache_background_part_test),
 	KUNIT_CASE(cache_overtaken_test),
 	KUNIT_CASE(cache_trim_test),
 	{}

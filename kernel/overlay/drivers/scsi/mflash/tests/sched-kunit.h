@@ -98,20 +98,20 @@ static void sched_queue_test(struct kunit *test)
 	int i;
 
 	mflash_queue_init(&q);
-	KUNIT_EXPECT_NULL(test, mflash_queue_pick(&q, &sched, 0, false));
+	KUNIT_EXPECT_NULL(test, mflash_queue_pick(&q, &sched, 0, 0));
 	for (i = 0; i < 4; i++) {
 		n[i].c = candidate(FASTTRACK_NEUTRAL, i % 2 == 0, i);
 		mflash_queue_add(&q, &n[i]);
 	}
-	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, false), &n[1]);
+	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, 0), &n[1]);
 	mflash_queue_del(&q, &n[1]);
-	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, false), &n[3]);
+	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, 0), &n[3]);
 	mflash_queue_del(&q, &n[3]);
-	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, false), &n[0]);
-	KUNIT_EXPECT_NULL(test, mflash_queue_pick(&q, &sched, 0, true));
+	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, 0), &n[0]);
+	KUNIT_EXPECT_NULL(test, mflash_queue_pick(&q, &sched, 0, MFLASH_WRITES));
 	mflash_queue_del(&q, &n[0]);
 	mflash_queue_return(&q, &n[0]);
-	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, false), &n[0]);
+	KUNIT_EXPECT_PTR_EQ(test, mflash_queue_pick(&q, &sched, 0, 0), &n[0]);
 	KUNIT_EXPECT_EQ(test, q.count, 2);
 }
 
