@@ -52,8 +52,10 @@ static const u64 fti_idle_window = 20 * NSEC_PER_MSEC;
 static const u64 fti_background_expire = 500 * NSEC_PER_MSEC;
 /* One request keeps background moving and costs the foreground at most one. */
 static const u64 fti_background_depth = 1;
-/* Of the device's time while the foreground works, in per cent. */
-static const u64 fti_background_share = 10;
+/* Of the device's time while the foreground works, in per cent: what the
+ * foreground can lose on a device that does one thing at a time.
+ */
+static const u64 fti_background_share = 5;
 /* An eighth of a queue of 32, the depth of UFS and SATA. */
 static const u64 fti_foreground_reserve = 4;
 /* Scheduler tags that background, and that neutral, may take; per cent. */
@@ -305,7 +307,8 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	if (choice.class == FASTTRACK_FOREGROUND &&
 	    fti_overtakes(state, rq->fifo_time))
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
-	if (choice.class == FASTTRACK_BACKGROUND)
+	/* A task waits for a read; write-back goes on as long as any is sent. */
+	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ)
 		fasttrack_max(FASTTRACK_DISPATCH_WAIT_MAX, now - rq->fifo_time);
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired);
@@ -448,6 +451,17 @@ static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
 	return NULL;
 }
 
+/* Make the queued @rq one of @class. */
+static void fti_move(struct fti_data *fti, struct request *rq,
+		     enum fasttrack_class class)
+{
+	fti_unlink(fti, rq);
+	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
+	rq->cmd_flags |= fasttrack_class_opf(class);
+	fti_set_class(rq, class);
+	fti_link(fti, rq);
+}
+
 static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
@@ -458,17 +472,40 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn)
 	if (rq) {
 		trace_fasttrack_promote(rq, fti_rq_class(rq),
 					ktime_get_ns() - rq->fifo_time);
-		fti_unlink(fti, rq);
-		rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
-		rq->cmd_flags |= REQ_FASTTRACK_FOREGROUND;
-		fti_set_class(rq, FASTTRACK_FOREGROUND);
-		fti_link(fti, rq);
+		fti_move(fti, rq, FASTTRACK_FOREGROUND);
 	}
 	spin_unlock(&fti->fti_lock);
 
 	if (rq)
 		blk_mq_run_hw_queues(fti->q, true);
 	return rq;
+}
+
+/* Requests of the app @uid that are of another class than @class. */
+static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
+			      u32 uid, enum fasttrack_class class)
+{
+	struct request *rq, *next;
+
+	for (int direction = READ; direction <= WRITE; direction++)
+		list_for_each_entry_safe(rq, next,
+					 &fti->class[from].fifo[direction],
+					 queuelist)
+			if (rq->bio && rq->bio->bi_origin.uid == uid)
+				fti_move(fti, rq, class);
+}
+
+static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
+			enum fasttrack_class class)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	spin_lock(&fti->fti_lock);
+	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
+		if (from != class)
+			fti_relabel_class(fti, from, uid, class);
+	spin_unlock(&fti->fti_lock);
+	blk_mq_run_hw_queues(fti->q, true);
 }
 
 static void fti_kick(struct fasttrack_queue *queue)
@@ -654,6 +691,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 	};
 	fti->q = q;
 	fti->promoter.promote = fti_promote;
+	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
 	fasttrack_queue_add(&fti->promoter);
 

@@ -50,8 +50,8 @@ struct zone;
  *	foreground task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
  * @FASTTRACK_PAUSE_MAX: longest pause of a background task
- * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background request waited
- *	in the dispatcher
+ * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
+ *	the dispatcher
  * @FASTTRACK_NR_STATS: number of statistics
  */
 enum fasttrack_stat {
@@ -138,11 +138,15 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  * @promote: make the queued request foreground that moves the page with this
  *	frame number; false if there is none. Under the RCU read lock, from
  *	process context.
+ * @relabel: queued requests of the app with this UID are of a new class, because
+ *	it came to the front or left it; likewise
  * @kick: the foreground has begun to depend on others; likewise
  */
 struct fasttrack_queue {
 	struct list_head node;
 	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn);
+	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
+			enum fasttrack_class class);
 	void (*kick)(struct fasttrack_queue *queue);
 };
 
@@ -327,8 +331,27 @@ void fasttrack_scope_leave(struct fasttrack_scope outer);
 struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause);
 struct task_struct *fasttrack_wait_begin(struct task_struct *worker);
 void fasttrack_wait_end(struct task_struct *worker);
-void fasttrack_others_begin(void);
-void fasttrack_others_end(void);
+bool __fasttrack_others_begin(void);
+void __fasttrack_others_end(void);
+
+/**
+ * fasttrack_others_begin - current is about to wait for whoever holds something
+ *
+ * While the foreground does, the I/O scheduler holds nobody back.
+ *
+ * Return: what to give to fasttrack_others_end().
+ */
+static inline bool fasttrack_others_begin(void)
+{
+	return fasttrack_enabled() && __fasttrack_others_begin();
+}
+
+/* It has it. */
+static inline void fasttrack_others_end(bool begun)
+{
+	if (begun)
+		__fasttrack_others_end();
+}
 
 #else /* !CONFIG_FASTTRACK */
 
@@ -463,11 +486,12 @@ static inline void fasttrack_wait_end(struct task_struct *worker)
 {
 }
 
-static inline void fasttrack_others_begin(void)
+static inline bool fasttrack_others_begin(void)
 {
+	return false;
 }
 
-static inline void fasttrack_others_end(void)
+static inline void fasttrack_others_end(bool begun)
 {
 }
 

@@ -119,6 +119,7 @@ void ft_owner_of(struct task_struct *task, const struct ft_config *config,
 void ft_owner_note(struct fasttrack_owner *kept);
 struct fasttrack_owner ft_owner_read(const struct fasttrack_owner *kept);
 
+void ft_relabel(u32 uid, enum fasttrack_class class);
 void ft_activity_note(void);
 void ft_activity_sleep(void);
 void ft_activity_wake(void);

@@ -6,8 +6,8 @@
  *     unlock: that request is made foreground (promoted).
  *  2. It waits for a worker, the journal's thread for one: the worker's scopes
  *     are foreground meanwhile, and what the worker itself waits for is promoted.
- *  3. It, or such a worker, waits for somebody that cannot be named: tasks that
- *     keep a transaction open, write-back that has not reached the queue. The
+ *  3. It, or such a worker, waits for somebody that cannot be named: who holds
+ *     a lock or a transaction open, write-back that has not reached the queue. The
  *     foreground depends on others then. As long as none of its own requests is
  *     under way the I/O scheduler holds nobody back: whoever it is, is among
  *     them.
@@ -95,6 +95,17 @@ static bool ft_promote(const struct folio *folio)
 	return found;
 }
 
+/* Queued requests of the app @uid are of @class from now on. */
+void ft_relabel(u32 uid, enum fasttrack_class class)
+{
+	struct fasttrack_queue *queue;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->relabel(queue, uid, class);
+	rcu_read_unlock();
+}
+
 /* One more, or one less, waits for others. */
 static void ft_depend(int change)
 {
@@ -130,36 +141,50 @@ bool fasttrack_foreground_depends(void)
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
 /**
- * fasttrack_others_begin - current, in a scope, is about to wait for others
+ * __fasttrack_others_begin - current may be about to wait for others
  *
- * For a worker's waits that have no folio and no request: for handles of a
- * transaction to be closed, for a lock that many hold. Does not nest.
+ * For waits that have no folio and no request: for a lock, for handles of a
+ * transaction to be closed. Matters for foreground tasks, and for workers in
+ * their scopes. Does not nest.
  *
  * Context: process context; does not sleep.
+ * Return: what to give to __fasttrack_others_end().
  */
-void fasttrack_others_begin(void)
+bool __fasttrack_others_begin(void)
 {
+	if (!current->fasttrack_scope.override) {
+		if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+			return false;
+		ft_activity_sleep();
+	}
+
 	spin_lock(&ft_wait_lock);
-	current->fasttrack_others = true;
-	if (current->fasttrack_waiters)
+	current->fasttrack_others = current->fasttrack_scope.override;
+	if (!current->fasttrack_others || current->fasttrack_waiters)
 		ft_depend(1);
 	spin_unlock(&ft_wait_lock);
 	ft_kick();
+	return true;
 }
-EXPORT_SYMBOL_GPL(fasttrack_others_begin);
+EXPORT_SYMBOL_GPL(__fasttrack_others_begin);
 
 /**
- * fasttrack_others_end - current does not wait for others any longer
+ * __fasttrack_others_end - current has what it waited for
+ *
+ * Only after __fasttrack_others_begin() has returned true.
  */
-void fasttrack_others_end(void)
+void __fasttrack_others_end(void)
 {
 	spin_lock(&ft_wait_lock);
-	current->fasttrack_others = false;
-	if (current->fasttrack_waiters)
+	if (!current->fasttrack_others || current->fasttrack_waiters)
 		ft_depend(-1);
+	current->fasttrack_others = false;
 	spin_unlock(&ft_wait_lock);
+
+	if (!current->fasttrack_scope.override)
+		ft_activity_wake();
 }
-EXPORT_SYMBOL_GPL(fasttrack_others_end);
+EXPORT_SYMBOL_GPL(__fasttrack_others_end);
 
 /* Is @folio, under write-back, a background app's? */
 static bool ft_folio_of_background(struct folio *folio)
