@@ -123,3 +123,43 @@ SHOWN["behind"] = issued({BEHIND})
     )
     assert shown["front"] and all(" rt,0,0 " in line for line in shown["front"])
     assert shown["behind"] and not any(" rt," in line for line in shown["behind"])
+
+
+def test_requests_merged_on_insertion_are_counted_once(tools: Tools) -> None:
+    """A batch in which a block follows another, but not at once, merges when the batch is inserted."""
+    shown = look(
+        tools,
+        f"""
+import mmap, struct
+mount("debugfs", "/sys/kernel/debug")
+os.chmod("/dev/sda", 0o666)
+write(QUEUE + "scheduler", "fasttrack")
+write(FT + "enabled", "1")
+SETUP, GETEVENTS, SUBMIT = 206, 208, 209
+
+def batch(blocks):
+    # One io_submit of direct writes of 4 KiB, and all its events.
+    handle = os.open("/dev/sda", os.O_WRONLY | os.O_DIRECT)
+    area = mmap.mmap(-1, 4096)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    context = ctypes.c_ulong(0)
+    assert LIBC.syscall(SETUP, len(blocks), ctypes.byref(context)) == 0
+    calls = [ctypes.create_string_buffer(struct.pack("<QIiHhIQQqQII", 0, 0, 0, 1, 0, handle, address, 4096, block * 4096,
+                                                     0, 0, 0)) for block in blocks]
+    array = (ctypes.c_void_p * len(calls))(*map(ctypes.addressof, calls))
+    assert LIBC.syscall(SUBMIT, context, ctypes.c_long(len(calls)), array) == len(calls)
+    events = ctypes.create_string_buffer(32 * len(calls))
+    count = ctypes.c_long(len(calls))
+    assert LIBC.syscall(GETEVENTS, context, count, count, events, None) == len(calls)
+
+merged = lambda: int(read("/sys/block/sda/stat").split()[5])
+before = merged()
+as_uid({BEHIND}, lambda: batch([10, 50, 11, 70, 12, 90, 13]))
+SHOWN["merged"] = merged() - before
+SHOWN["state"] = read("/sys/kernel/debug/block/sda/sched/state").splitlines()
+# The scheduler checks its own books when it leaves; the log must stay clean.
+write(QUEUE + "scheduler", "none")
+""",
+    )
+    assert shown["merged"] >= 3
+    assert [line.split()[2] for line in shown["state"][:3]] == ["0", "0", "0"]

@@ -123,12 +123,14 @@ static void fti_unlink(struct fti_data *fti, struct request *rq)
 	lockdep_assert_held(&fti->fti_lock);
 
 	list_del_init(&rq->queuelist);
-	if (!RB_EMPTY_NODE(&rq->rb_node))
+	/* A request that was merged while it was being inserted is in no list. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(&class->sort_list[rq_data_dir(rq)], rq);
+		class->queued--;
+	}
 	elv_rqhash_del(q, rq);
 	if (q->last_merge == rq)
 		q->last_merge = NULL;
-	class->queued--;
 }
 
 /* The next request of @class at or after where the last one ended. */

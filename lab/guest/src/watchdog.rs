@@ -8,6 +8,7 @@ use crate::init::{power_off_now, say};
 use crate::outcome::Outcome;
 use crate::sys;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What PID 1 gets beyond `limit_s` to end the apps and unmount, ns of virtual time.
@@ -71,6 +72,25 @@ pub fn dump_process(pid: libc::pid_t) {
     }
 }
 
+/// What the block layer and the device tell of the requests that they have.
+const DISK: [&str; 6] = [
+    "block/sda/state",
+    "block/sda/hctx0/state",
+    "block/sda/hctx0/dispatch",
+    "block/sda/hctx0/busy",
+    "block/sda/sched/state",
+    "mflash/stats",
+];
+
+/// Prints which requests are where.
+fn dump_disk() {
+    for name in DISK {
+        let text = fs::read_to_string(Path::new("/sys/kernel/debug").join(name));
+        say(&format!("{name}:"));
+        text.unwrap_or_default().lines().for_each(say);
+    }
+}
+
 /// Prints where every task is, and has the kernel print the blocked ones.
 ///
 /// Not by sysrq-t: it faults in User-Mode Linux.
@@ -83,6 +103,7 @@ pub fn dump_all() {
         .collect();
     pids.sort_unstable();
     pids.into_iter().for_each(dump_process);
+    dump_disk();
     if let Err(error) = fs::write("/proc/sysrq-trigger", "w") {
         say(&format!("sysrq w: {error}"));
     }
