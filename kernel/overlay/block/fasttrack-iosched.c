@@ -464,17 +464,51 @@ static void fti_move(struct fti_data *fti, struct request *rq,
 	fti_link(fti, rq);
 }
 
+static void fti_promote_request(struct fti_data *fti, struct request *rq)
+{
+	trace_fasttrack_promote(rq, fti_rq_class(rq),
+				ktime_get_ns() - rq->fifo_time);
+	fasttrack_count(FASTTRACK_PROMOTED);
+	fti_move(fti, rq, FASTTRACK_FOREGROUND);
+}
+
+/* The file whose pages @rq moves, by its first one; NULL without data. */
+static struct address_space *fti_mapping(const struct request *rq)
+{
+	if (!bio_has_data(rq->bio))
+		return NULL;
+	return READ_ONCE(page_folio(bio_first_page_all(rq->bio))->mapping);
+}
+
+/*
+ * A file system may end the write-back of a page with that of its neighbours,
+ * as ext4 does when it converts their extent: promote the file's other writes.
+ */
+static void fti_promote_file(struct fti_data *fti,
+			     const struct address_space *mapping)
+{
+	struct request *rq, *next;
+
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		list_for_each_entry_safe(rq, next, &fti->class[i].fifo[WRITE],
+					 queuelist)
+			if (fti_mapping(rq) == mapping)
+				fti_promote_request(fti, rq);
+}
+
 static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	const struct address_space *mapping;
 	struct request *rq;
 
 	spin_lock(&fti->fti_lock);
 	rq = fti_find_page(fti, pfn);
 	if (rq) {
-		trace_fasttrack_promote(rq, fti_rq_class(rq),
-					ktime_get_ns() - rq->fifo_time);
-		fti_move(fti, rq, FASTTRACK_FOREGROUND);
+		mapping = op_is_write(req_op(rq)) ? fti_mapping(rq) : NULL;
+		fti_promote_request(fti, rq);
+		if (mapping)
+			fti_promote_file(fti, mapping);
 	}
 	spin_unlock(&fti->fti_lock);
 

@@ -10,7 +10,7 @@
  * for at the time of reclaim.
  *
  * One question for the classic LRU and for MGLRU, in shrink_folio_list(): a
- * protected folio goes back as active, as a referenced one does. Protection ends
+ * protected folio goes back to where it came from. Protection ends
  * where nothing else is left, so no allocation fails for it, and at a share of
  * what is scanned (foreground_cache_percent), so that an app that reads more
  * than fits leaves cache to the others.
@@ -21,6 +21,7 @@
 #include <linux/atomic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/vmstat.h>
 
 #include <trace/events/fasttrack.h>
 
@@ -28,19 +29,25 @@
 #include "policy.h"
 
 /*
- * Pages of files that reclaim has scanned lately, all and the foreground's.
- * Both are halved when the first gets large. Updates may get lost: it is a
- * ratio.
+ * Pages of files that reclaim has scanned lately, all and the foreground's:
+ * about twice as many as there are, so that the ratio is the foreground's part
+ * of the page cache, wherever in the LRU its pages stand together. Updates may
+ * get lost: it is an estimate.
  */
-#define FT_SCANNED_MAX	(1UL << 14)
-static unsigned long ft_scanned_all = FT_SCANNED_MAX / 2;
+static unsigned long ft_scanned_all;
 static unsigned long ft_scanned_foreground;
+
+static unsigned long ft_file_pages(void)
+{
+	return global_node_page_state(NR_ACTIVE_FILE) +
+	       global_node_page_state(NR_INACTIVE_FILE);
+}
 
 static void ft_scanned(unsigned long all, unsigned long foreground)
 {
 	all += READ_ONCE(ft_scanned_all);
 	foreground += READ_ONCE(ft_scanned_foreground);
-	if (all > FT_SCANNED_MAX) {
+	if (all > 2 * ft_file_pages()) {
 		all /= 2;
 		foreground /= 2;
 	}
@@ -48,10 +55,10 @@ static void ft_scanned(unsigned long all, unsigned long foreground)
 	WRITE_ONCE(ft_scanned_foreground, foreground);
 }
 
-/* Another app is in front: its share is not known yet. */
+/* Another app is in front: it has no part yet. */
 void ft_reclaim_forget(void)
 {
-	WRITE_ONCE(ft_scanned_all, FT_SCANNED_MAX / 2);
+	WRITE_ONCE(ft_scanned_all, ft_file_pages());
 	WRITE_ONCE(ft_scanned_foreground, 0);
 }
 

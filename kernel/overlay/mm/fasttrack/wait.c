@@ -3,7 +3,8 @@
  * Promotion on wait: who the foreground waits for works for the foreground.
  *
  *  1. It waits for a folio that a request in an I/O scheduler's queue will
- *     unlock: that request is made foreground (promoted).
+ *     unlock: that request is made foreground (promoted), and with a write the
+ *     others of its file.
  *  2. It waits for a worker, the journal's thread for one: the worker's scopes
  *     are foreground meanwhile, and what the worker itself waits for is promoted.
  *  3. It, or such a worker, waits for somebody that cannot be named: who holds
@@ -90,8 +91,6 @@ static bool ft_promote(const struct folio *folio)
 			break;
 	}
 	rcu_read_unlock();
-	if (found)
-		fasttrack_count(FASTTRACK_PROMOTED);
 	return found;
 }
 
