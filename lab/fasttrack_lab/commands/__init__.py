@@ -8,6 +8,7 @@ COMMANDS = {
     "compare": "fasttrack_lab.compare:command",
     "demo": "fasttrack_lab.commands.demo:command",
     "exec": "fasttrack_lab.commands.exec_:command",
+    "figures": "fasttrack_lab.commands.figures:command",
     "lint-kernel": "fasttrack_lab.commands.lint_kernel:command",
     "kunit": "fasttrack_lab.commands.kunit:command",
     "replay": "fasttrack_lab.commands.replay:command",
