@@ -13,6 +13,7 @@ COMMANDS = {
     "kunit": "fasttrack_lab.commands.kunit:command",
     "replay": "fasttrack_lab.commands.replay:command",
     "report": "fasttrack_lab.compare:report_command",
+    "results": "fasttrack_lab.commands.results:command",
     "run": "fasttrack_lab.commands.run:command",
     "shell": "fasttrack_lab.commands.shell:command",
     "smoke": "fasttrack_lab.commands.smoke:command",
