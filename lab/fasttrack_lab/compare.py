@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import click
@@ -47,11 +48,16 @@ def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
     return tuple(sets)
 
 
+_front, _background = cache(scenario.load), cache(scenario.load_background)
+_phone, _policy = cache(phone.load), cache(policy.load)
+# A comparison has hundreds of runs of a few files: each is read once.
+
+
 def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
-    behind = [scenario.load_background(name) for name in cell.backgrounds]
-    device = phone.load(cell.phone).with_fs(cell.fs or None)
-    front, rule = scenario.load(cell.scenario), policy.load(cell.policy)
+    behind = [_background(name) for name in cell.backgrounds]
+    device = _phone(cell.phone).with_fs(cell.fs or None)
+    front, rule = _front(cell.scenario), _policy(cell.policy)
     return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru, idle=cell.idle)
 
 
@@ -63,8 +69,11 @@ def inputs_key(spec: runner.RunSpec) -> str:
     return digest([job, described, *texts])[:16]
 
 
-def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fresh: bool) -> None:
-    """Runs the cells that the directory has no good record of, and adds each as it ends."""
+def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fresh: bool, title: str) -> list[Record]:
+    """Runs the cells that the directory has no good record of, and adds each as it ends. TITLE is the bar's.
+
+    Returns the records of all cells, in their order.
+    """
     kernel = tools.kernel.key
     planned = {cell: spec_of(cell) for cell in cells}
     keys = {cell: inputs_key(spec) + tools.guest_key[:8] for cell, spec in planned.items()}
@@ -83,7 +92,9 @@ def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fre
         append(directory, Record(cell, keys[cell], kernel, touch_s, result.to_json(), error, starts))
 
     if missing:
-        runner.run_many([planned[cell] for cell in missing], tools, title=cells[0].scenario, on_result=keep)
+        runner.run_many([planned[cell] for cell in missing], tools, title=title, on_result=keep)
+    found = {record.key: record for record in read(directory)}
+    return [found[cell, keys[cell], kernel] for cell in cells]
 
 
 def compare(directory: Path, request: Request, fresh: bool = False) -> list[Record]:
@@ -92,7 +103,7 @@ def compare(directory: Path, request: Request, fresh: bool = False) -> list[Reco
     tools = runner.Tools.of_checkout()
     request = replace(request, kernel=tools.kernel.key)
     write_request(directory, request)
-    run_missing(directory, plan(request), tools, fresh)
+    run_missing(directory, plan(request), tools, fresh, request.scenario)
     report.make(directory)
     return current(read(directory), request)
 

@@ -72,6 +72,11 @@ class Phone:
     calibration: tuple[Calibration, ...]
 
     @property
+    def storage(self) -> str:
+        """eMMC, which takes one command at a time, or UFS."""
+        return "eMMC" if self.queue_depth == 1 else "UFS"
+
+    @property
     def format(self) -> list[str]:
         """argv of mkfs for its file system."""
         return FORMATS[self.fs]

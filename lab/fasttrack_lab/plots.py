@@ -1,20 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures of a comparison, as SVG text that needs no network and no font file."""
+"""The plots of a comparison, as SVG text that needs no network and no font file."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fasttrack_lab.records import FOREGROUND_ONLY
+
 BASELINE_COLOUR = "#6b7280"
-COLOURS = ("#c2410c", "#1d4ed8", "#047857", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f")
-"""One a policy, in the order of the command line; told apart by lightness too."""
+COLOURS = {
+    FOREGROUND_ONLY: BASELINE_COLOUR,
+    "stock": "#c2410c",
+    "fasttrack": "#1d4ed8",
+    "fasttrack-minus": "#60a5fa",
+    "bfq": "#047857",
+    "kyber": "#7e22ce",
+    "none": "#ca8a04",
+    "pa": "#14b8a6",
+    "pr": "#a855f7",
+    "id": "#ec4899",
+}
+"""A policy has one colour in every plot."""
+OTHER_COLOURS = ("#4d7c0f", "#be185d", "#0e7490", "#78350f")
+"""For policies that users add: told by the name."""
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fasttrack",
@@ -25,11 +41,27 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "figure.constrained_layout.w_pad": 0.12,
 }
+MARK_PT, NOTE_PT = 6, 8
+"""Height of a mark and of the text of a value, points."""
+PAPER_MARK: Any = {"marker": "D", "markersize": MARK_PT, "markerfacecolor": "white", "markeredgecolor": "#111827"}
+LABEL_CHARACTERS = 20
+"""In a line below a group."""
 BAR_SHARE = 0.8
 """Of the space of a group, the part that its bars take."""
 
 
-def _svg(figure: Figure) -> str:
+Spread = tuple[float, float, float]
+"""Mean, lowest and highest over the seeds."""
+Lookup = Callable[[str, int], "Spread | None"]
+"""The value of a policy in the group at a place, or None where nothing was measured."""
+
+
+def colour(policy: str) -> str:
+    """The colour of a policy."""
+    return COLOURS.get(policy) or OTHER_COLOURS[crc32(policy.encode()) % len(OTHER_COLOURS)]
+
+
+def svg(figure: Figure) -> str:
     """The figure as an element to put into a page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
@@ -37,40 +69,95 @@ def _svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def _value(rows: pl.DataFrame, policy: str, background: str, column: str) -> tuple[float, float, float] | None:
-    """Mean, lowest and highest over the seeds of one bar, or None where nothing was measured."""
+def _value(rows: pl.DataFrame, policy: str, background: str, column: str) -> Spread | None:
+    """The value of one bar of a summary."""
     row = rows.filter((pl.col("policy") == policy) & (pl.col("background") == background))
     if row.is_empty() or row[f"{column}_mean"][0] is None:
         return None
     return row[f"{column}_mean"][0], row[f"{column}_min"][0], row[f"{column}_max"][0]
 
 
-def _bars(axes: Axes, rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], column: str) -> None:
-    """Bars of every policy in every group of backgrounds, the spread over the seeds as a whisker, the mean as text."""
+def place_of(group: int, index: int, count: int) -> float:
+    """Where the bar INDEX of COUNT stands in a group."""
+    return group + (index - (count - 1) / 2) * BAR_SHARE / count
+
+
+def paper_mark(axes: Axes, x: float, value: float) -> None:
+    """The paper's number."""
+    axes.plot([x], [value], linestyle="none", label="paper", zorder=5, **PAPER_MARK)
+
+
+def note(axes: Axes, x: float, value: Spread, mark: float | None = None) -> None:
+    """The mean as text above the whisker, or above a mark that stands just there. The axes have their limits."""
+    mean, _, high = value
+    if mark is not None and -MARK_PT < _height_pt(axes, mark) - _height_pt(axes, high) < NOTE_PT + MARK_PT:
+        high = max(high, mark)
+    axes.annotate(
+        f"{mean:.2f}" if mean < 100 else f"{mean:.0f}",
+        (x, high),
+        textcoords="offset points",
+        xytext=(0, 4 if mark is None else MARK_PT),
+        ha="center",
+        fontsize=NOTE_PT,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
+    )
+
+
+def _height_pt(axes: Axes, y: float) -> float:
+    """Where a value stands on the figure, in points."""
+    return float(axes.transData.transform((0, y))[1]) * 72 / axes.figure.dpi
+
+
+def wrapped(name: str) -> str:
+    """A set of many apps over several lines."""
+    lines = [""]
+    for app in name.replace("+", "+\0").split("\0"):
+        if lines[-1] and len(lines[-1] + app) > LABEL_CHARACTERS:
+            lines.append("")
+        lines[-1] += app
+    return "\n".join(lines)
+
+
+def bars(
+    axes: Axes,
+    policies: Sequence[str],
+    groups: Sequence[str],
+    lookup: Lookup,
+    marks: Mapping[tuple[int, str], float] | None = None,
+) -> None:
+    """Bars of every policy in every group, the spread over the seeds as a whisker, the mean as text.
+
+    MARKS are numbers of others, by a group's place and a policy.
+    """
     width = BAR_SHARE / len(policies)
+    shown: list[tuple[float, Spread, float | None]] = []
     for index, policy in enumerate(policies):
         label: str | None = policy
-        for place, group in enumerate(groups):
-            value = _value(rows, policy, group, column)
+        for place in range(len(groups)):
+            value = lookup(policy, place)
             if value is None:
                 continue
             mean, low, high = value
-            x = place + (index - (len(policies) - 1) / 2) * width
-            axes.bar(x, mean, width * 0.92, color=COLOURS[index % len(COLOURS)], label=label)
+            x = place_of(place, index, len(policies))
+            axes.bar(x, mean, width * 0.92, color=colour(policy), label=label)
             label = None
             axes.errorbar(x, mean, yerr=[[mean - low], [high - mean]], color="#111827", capsize=3, linewidth=1)
-            axes.annotate(
-                f"{mean:.2f}" if mean < 100 else f"{mean:.0f}",
-                (x, high),
-                textcoords="offset points",
-                xytext=(0, 4),
-                ha="center",
-                fontsize=8,
-            )
+            mark = (marks or {}).get((place, policy))
+            if mark is not None:
+                paper_mark(axes, x, mark)
+            shown.append((x, value, mark))
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(axis="y", color="#e5e7eb")
     axes.margins(y=0.15)
+    for x, value, mark in shown:
+        note(axes, x, value, mark)
+
+
+def _bars(axes: Axes, rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], column: str) -> None:
+    """Bars of a summary's column beside every set of backgrounds."""
+    labels = [wrapped(name) for name in groups]
+    bars(axes, policies, labels, lambda policy, place: _value(rows, policy, groups[place], column))
 
 
 def response(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], baseline_s: float | None) -> str:
@@ -84,7 +171,7 @@ def response(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str],
         axes.set_ylabel("response time (s)")
         axes.set_xlabel("background")
         axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return _svg(figure)
+        return svg(figure)
 
 
 def slowdown_and_throughput(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str]) -> str:
@@ -101,4 +188,4 @@ def slowdown_and_throughput(rows: pl.DataFrame, policies: Sequence[str], groups:
             axes.set_xlabel("background")
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside upper center", ncols=len(policies))
-        return _svg(figure)
+        return svg(figure)

@@ -22,6 +22,8 @@ RAW = "raw.jsonl"
 NONE = "none"
 IDLE = "idle"
 BASELINE_POLICY = "stock"
+FOREGROUND_ONLY = "fg-only"
+"""In place of a policy: the same run without background."""
 
 
 @dataclass(frozen=True)

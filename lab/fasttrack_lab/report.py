@@ -118,11 +118,11 @@ def runs(records: Iterable[Record]) -> pl.DataFrame:
     return joined.with_columns((pl.col("response_s") / pl.col("baseline_s")).alias("slowdown"))
 
 
-def summary(frame: pl.DataFrame) -> pl.DataFrame:
+def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataFrame:
     """One row a scenario, phone, file system, LRU, policy and background: mean, lowest and highest over the seeds."""
-    measures = [
+    spreads = [
         expression
-        for name in MEASURES
+        for name in measures
         for expression in (
             pl.col(name).mean().alias(f"{name}_mean"),
             pl.col(name).min().alias(f"{name}_min"),
@@ -132,12 +132,12 @@ def summary(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.group_by(_GROUP, maintain_order=True).agg(
         pl.col("response_s").count().alias("runs"),
         pl.col("error").count().alias("failed"),
-        *measures,
+        *spreads,
         pl.col("longest_pause_s").max().alias("longest_pause_s"),
     )
 
 
-def _spread(row: dict[str, Any], name: str, digits: int) -> str:
+def spread(row: dict[str, Any], name: str, digits: int) -> str:
     """Mean and range of a measure, or a dash."""
     mean, low, high = (row[f"{name}_{part}"] for part in ("mean", "min", "max"))
     if mean is None:
@@ -181,9 +181,9 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 row["phone"],
                 row["background"],
                 row["policy"],
-                _spread(row, "response_s", 3),
-                _spread(row, "slowdown", 2),
-                "-" if _nothing_behind(row) else _spread(row, "background_mb_s", 1),
+                spread(row, "response_s", 3),
+                spread(row, "slowdown", 2),
+                "-" if _nothing_behind(row) else spread(row, "background_mb_s", 1),
                 "-" if _nothing_behind(row) or pause is None else f"{pause:.2f}",
                 f"{row['runs']}{failed}",
                 row["fs"],
@@ -262,14 +262,20 @@ def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
     return figures
 
 
+def render(template: str, **values: Any) -> str:
+    """A page from a template."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(template).render(**values)
+
+
 def page(records: Sequence[Record], request: Request) -> str:
     """The page: self-contained HTML."""
     frame = runs(records)
     failed = [record for record in latest(records).values() if record.error is not None]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("compare.html.j2").render(
+    return render(
+        "compare.html.j2",
         request=request,
         kernels=sorted(set(frame["kernel"].drop_nulls().to_list())),
         headings=HEADINGS,

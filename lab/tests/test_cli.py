@@ -37,6 +37,7 @@ def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["run", "gallery-launch", "--json", "/nonexistent/x.json"], "no directory /nonexistent"),
         (["run"], "--phone"),
         (["exec", "--foreground", " "], "the command is empty"),
+        (["figures", "fig9"], "valid: fig6, fig10, fig11, fig12, fig13"),
         (["build", "--target", "arm"], "um"),
         (["launch"], "run"),
     ],

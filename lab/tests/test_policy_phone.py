@@ -37,6 +37,29 @@ def test_all_apps_in_front_are_named() -> None:
     assert policy.load("fasttrack").foreground_json() == []
 
 
+KNOBS = ("page_allocator", "page_reclaimer", "promotion")
+
+
+@pytest.mark.parametrize(
+    ("name", "elevator", "device", "knobs"),
+    [
+        ("pa", "mq-deadline", "read-first", ("1", "0", "0")),
+        ("pr", "mq-deadline", "read-first", ("0", "1", "0")),
+        ("id", "fasttrack", "read-first", ("0", "0", "1")),
+        ("fasttrack-minus", "fasttrack", "read-first", (None, None, None)),
+        ("fasttrack", "fasttrack", "foreground", (None, None, None)),
+    ],
+)
+def test_ablation_policies(name: str, elevator: str, device: str, knobs: tuple[str | None, ...]) -> None:
+    """What is not set keeps the kernel's default: on."""
+    found = policy.load(name)
+    written = {setting.path.removeprefix("/sys/kernel/fasttrack/"): setting.value for setting in found.settings}
+    assert (found.elevator, found.device_scheduler) == (elevator, device)
+    assert tuple(written.get(knob) for knob in KNOBS) == knobs
+    assert list(written)[-1] == "enabled" and written["enabled"] == "1"
+    assert [setting.path for setting in found.foreground] == ["/sys/kernel/fasttrack/foreground_uids"]
+
+
 def test_unknown_names_name_the_known_ones() -> None:
     with pytest.raises(UsageProblem, match=r"no policy 'fast'; policies: stock, .*fasttrack"):
         policy.load("fast")

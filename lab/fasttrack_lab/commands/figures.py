@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack figures: the paper's figures, made again."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from fasttrack_lab import phone, ui
+from fasttrack_lab.commands import common
+from fasttrack_lab.compare import split_list
+from fasttrack_lab.figures import page
+from fasttrack_lab.figures.grid import Grid, cells, measure
+from fasttrack_lab.figures.paper import FIGURES, PHONES, chosen
+from fasttrack_lab.records import Record
+
+OUT = Path("results") / "figures"
+
+LIST = "\n".join(f"  {figure.name:<6} {figure.title.split(': ', 1)[1]}" for figure in FIGURES)
+
+seeds_option: common.Decorator = click.option(
+    "--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N."
+)
+out_option: common.Decorator = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=OUT,
+    show_default=True,
+    help="Directory for records, page and numbers.",
+)
+fresh_option: common.Decorator = click.option("--fresh", is_flag=True, help="Run again what is there already.")
+
+
+def measured_for(grids: Iterable[Grid], seeds: int, out: Path, fresh: bool, what: str) -> tuple[list[Record], str]:
+    """Says what will be run and makes what is lacking: the records, and the kernel's key."""
+    planned = cells(grids, seeds)
+    common.check_host()
+    used = {cell.phone for cell in planned}
+    phones = ", ".join(name for name in PHONES if name in used)
+    ui.say(f"{len(planned)} runs for {what}: phones {phones}, {'seed 1' if seeds == 1 else f'seeds 1 to {seeds}'}")
+    return measure(out, planned, fresh, what)
+
+
+def end(failed: list[str]) -> None:
+    """Say which runs failed; the command fails with them."""
+    for line in failed:
+        ui.say(line)
+    if failed:
+        sys.exit(1)
+
+
+@click.command("figures", epilog=f"\b\nFigures:\n{LIST}")
+@click.argument("names", metavar="[FIGURE]...", nargs=-1)
+@seeds_option
+@click.option(
+    "--phones", default=",".join(PHONES), show_default=True, help="Only these phones; each figure has its own of them."
+)
+@out_option
+@fresh_option
+def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: bool) -> None:
+    """Make the figures of the FastTrack paper again: all, or those named.
+
+    Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
+    runs.csv. Runs are kept in raw.jsonl by kernel and inputs: what is there is not run again, and figures share runs.
+    All figures with three seeds on four phones are 504 runs, some 30 to 40 minutes on two cores.
+    """
+    wanted = split_list(phones, "--phones")
+    for name in wanted:
+        phone.load(name)
+    figures = chosen(names, wanted)
+    grids = [grid for figure in figures for grid in figure.grids]
+    records, _ = measured_for(grids, seeds, out, fresh, ", ".join(figure.name for figure in figures))
+    found = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
+    Console().print(page.terminal_table(found))
+    ui.say(f"page: {out / page.PAGE}")
+    end(page.failures(records))

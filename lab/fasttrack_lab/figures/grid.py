@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The runs that a figure or a table needs, told as comparisons, and made where they are lacking."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fasttrack_lab import compare, runner
+from fasttrack_lab.records import Cell, Record, Request, plan
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every scenario on every phone, under every policy, beside every set of backgrounds; and alone under stock."""
+
+    scenarios: tuple[str, ...]
+    phones: tuple[str, ...]
+    policies: tuple[str, ...]
+    backgrounds: tuple[str, ...]
+    """Sets: names joined by `+`, in the order of the alphabet."""
+
+    def narrowed(self, phones: Iterable[str]) -> Grid:
+        """The part of it on some phones, in the grid's own order."""
+        wanted = set(phones)
+        return replace(self, phones=tuple(name for name in self.phones if name in wanted))
+
+    def requests(self, seeds: int) -> list[Request]:
+        """The comparisons that make its runs, one a scenario."""
+        return [
+            Request(
+                command=self._command(scenario, seeds),
+                scenario=scenario,
+                phones=self.phones,
+                policies=self.policies,
+                backgrounds=tuple(tuple(names.split("+")) for names in self.backgrounds),
+                seeds=seeds,
+            )
+            for scenario in self.scenarios
+        ]
+
+    def _command(self, scenario: str, seeds: int) -> str:
+        lists = (("phones", self.phones), ("policies", self.policies), ("backgrounds", self.backgrounds))
+        options = [part for name, values in lists for part in (f"--{name}", ",".join(values))]
+        return shlex.join(["./fasttrack", "compare", scenario, *options, "--seeds", str(seeds)])
+
+
+def cells(grids: Iterable[Grid], seeds: int) -> list[Cell]:
+    """All runs, each once."""
+    return list(dict.fromkeys(cell for grid in grids for request in grid.requests(seeds) for cell in plan(request)))
+
+
+def measure(directory: Path, planned: Sequence[Cell], fresh: bool, title: str) -> tuple[list[Record], str]:
+    """Makes the runs that the directory lacks. Returns the records of all planned ones, and the kernel's key."""
+    directory.mkdir(parents=True, exist_ok=True)
+    tools = runner.Tools.of_checkout()
+    return compare.run_missing(directory, planned, tools, fresh, title), tools.kernel.key

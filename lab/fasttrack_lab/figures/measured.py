@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Numbers by scenario, phone, policy and background, with two more than a comparison has.
+
+`fg-only` stands beside the policies: the same seeds without background, under stock. `to_stock` is the response time
+over that of the same phone, background and seed under stock, as the paper's Figure 10 shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from fasttrack_lab import report
+from fasttrack_lab.plots import Spread
+from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, Record
+
+RESPONSE_S, TO_ALONE, TO_STOCK = "response_s", "slowdown", "to_stock"
+MEASURES = (*report.MEASURES, TO_STOCK)
+_RUN = ["scenario", "phone", "background", "seed"]
+_OF_THE_RUN = (
+    "foreground_read_mb",
+    "foreground_written_mb",
+    "background_mb",
+    "background_mb_s",
+    "longest_pause_s",
+    "error",
+)
+"""What `fg-only` does not take from the run that it stands beside."""
+
+
+class NotMeasured(Exception):
+    """A number was asked for whose runs are not there, or failed."""
+
+
+def runs(records: Iterable[Record]) -> pl.DataFrame:
+    """One row a run as `report.runs` has it, the rows of `fg-only`, and `to_stock`."""
+    frame = report.runs(records)
+    beside = frame.filter(pl.col("background") != NONE)
+    alone = beside.unique(_RUN, keep="first", maintain_order=True).with_columns(
+        pl.lit(FOREGROUND_ONLY).alias("policy"),
+        pl.col("baseline_s").alias("response_s"),
+        (pl.col("baseline_s") / pl.col("baseline_s")).alias(TO_ALONE),
+        *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in _OF_THE_RUN),
+    )
+    every = pl.concat([frame, alone])
+    stock = beside.filter(pl.col("policy") == BASELINE_POLICY).select(*_RUN, pl.col("response_s").alias("stock_s"))
+    joined = every.join(stock, on=_RUN, how="left", maintain_order="left")
+    return joined.with_columns((pl.col("response_s") / pl.col("stock_s")).alias(TO_STOCK)).drop("stock_s")
+
+
+class Measured:
+    """The numbers of some runs: mean, lowest and highest over the seeds."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        """From the records of runs."""
+        self.runs = runs(records)
+        self.rows = report.summary(self.runs, MEASURES)
+        self._by_name: dict[tuple[str, str, str, str], dict[str, Any]] = {
+            (row["scenario"], row["phone"], row["policy"], row["background"]): row
+            for row in self.rows.iter_rows(named=True)
+        }
+
+    def found(self, scenario: str, phone: str, policy: str, background: str) -> dict[str, Any]:
+        """The summary of a cell's seeds; NotMeasured where no run of it counts."""
+        row = self._by_name.get((scenario, phone, policy, background))
+        if row is None or row[f"{RESPONSE_S}_mean"] is None:
+            raise NotMeasured(f"{scenario} on {phone}, {policy}, background {background}")
+        return row
+
+    def mean(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> float:
+        """The mean over the seeds; NotMeasured where there is none."""
+        value = self.found(scenario, phone, policy, background)[f"{measure}_mean"]
+        if value is None:
+            raise NotMeasured(f"{scenario} on {phone} without background or under stock")
+        return float(value)
+
+    def spread(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> Spread | None:
+        """Mean, lowest and highest, or None where nothing was measured."""
+        try:
+            mean = self.mean(scenario, phone, policy, background, measure)
+        except NotMeasured:
+            return None
+        row = self.found(scenario, phone, policy, background)
+        return mean, row[f"{measure}_min"], row[f"{measure}_max"]

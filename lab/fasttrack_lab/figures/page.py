@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A directory of figures: one self-contained page, the numbers as CSV, and a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.table import Table
+
+from fasttrack_lab import report
+from fasttrack_lab.figures.claims import RULE, Claim, Finding
+from fasttrack_lab.figures.drawing import draw
+from fasttrack_lab.figures.measured import Measured
+from fasttrack_lab.figures.paper import PHONES, Figure
+from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record
+
+PAGE = "figures.html"
+FIGURES_CSV = "figures.csv"
+CLAIMS_CSV = "claims.csv"
+FAILED_SHOWN = 3
+"""Failed runs named for each reason; a knob that the kernel lacks fails hundreds alike."""
+
+Found = tuple[Figure, Claim, Finding]
+
+
+def findings(figures: Iterable[Figure], measured: Measured) -> list[Found]:
+    """Every statement about the figures and what came of it."""
+    return [(figure, claim, claim.find(measured, figure.phones)) for figure in figures for claim in figure.claims]
+
+
+def failures(records: Iterable[Record]) -> list[str]:
+    """Failed runs by reason: one line a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for record in records:
+        if record.error is not None:
+            by_reason.setdefault(record.error, []).append(record.cell.text())
+    return [
+        f"{len(cells)} failed: {'; '.join(cells[:FAILED_SHOWN])}{'; ...' if len(cells) > FAILED_SHOWN else ''}: {why}"
+        for why, cells in by_reason.items()
+    ]
+
+
+def _numbers(figure: Figure, measured: Measured) -> pl.DataFrame:
+    """The summary of a figure's runs, with its name."""
+    parts = [
+        measured.rows.filter(
+            pl.col("scenario").is_in(grid.scenarios)
+            & pl.col("phone").is_in(grid.phones)
+            & pl.col("background").is_in(grid.backgrounds)
+            & pl.col("policy").is_in([FOREGROUND_ONLY, *grid.policies])
+        )
+        for grid in figure.grids
+    ]
+    return pl.concat(parts).select(pl.lit(figure.name).alias("figure"), pl.all())
+
+
+def _claim_row(found: Found) -> dict[str, str]:
+    figure, claim, finding = found
+    return {
+        "figure": figure.name,
+        "id": claim.id,
+        "source": claim.source,
+        "statement": claim.statement,
+        "paper": claim.paper,
+        "here": finding.here,
+        "verdict": finding.verdict,
+        "why": finding.why,
+    }
+
+
+def _figure(figure: Figure, measured: Measured, seeds: int, rows: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """What the template shows of a figure."""
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "note": figure.note,
+        "wide": figure.plot.wide,
+        "svg": draw(figure.plot, measured, figure.phones),
+        "claims": [row for row in rows if row["figure"] == figure.name],
+        "commands": [request.command for grid in figure.grids for request in grid.requests(seeds)],
+    }
+
+
+def make(
+    directory: Path, figures: Sequence[Figure], records: Sequence[Record], seeds: int, command: str
+) -> list[Found]:
+    """Writes the page and the CSV files; returns the findings."""
+    measured = Measured(records)
+    found = findings(figures, measured)
+    rows = [_claim_row(one) for one in found]
+    measured.runs.write_csv(directory / report.RUNS_CSV)
+    pl.concat([_numbers(figure, measured) for figure in figures]).write_csv(directory / FIGURES_CSV)
+    pl.DataFrame(rows).write_csv(directory / CLAIMS_CSV)
+    text = report.render(
+        "figures.html.j2",
+        command=command,
+        total=len(records),
+        seeds=seeds,
+        phones=[phone for phone in PHONES if any(phone in figure.phones for figure in figures)],
+        kernels=sorted(set(measured.runs["kernel"].drop_nulls().to_list())),
+        figures=[_figure(figure, measured, seeds, rows) for figure in figures],
+        failed=failures(records),
+        rule=RULE,
+        notes=report.NOTES,
+        data_files=(FIGURES_CSV, CLAIMS_CSV, report.RUNS_CSV, RAW),
+    )
+    (directory / PAGE).write_text(text, encoding="utf-8")
+    return found
+
+
+def terminal_table(found: Sequence[Found]) -> Table:
+    """Every statement in a line or two of 80 characters."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("figure", "id", "paper", "here", "verdict"):
+        table.add_column(heading, no_wrap=heading in ("figure", "id", "verdict"))
+    for figure, claim, finding in found:
+        table.add_row(figure.name, claim.id, claim.paper, finding.here, finding.verdict)
+    return table

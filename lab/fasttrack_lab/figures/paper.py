@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figures of the FastTrack paper: the runs of each, its plot, and the statements about it.
+
+What the paper leaves open is our choice, and each figure's note says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from fasttrack_lab.errors import UsageProblem
+from fasttrack_lab.figures import statements as said
+from fasttrack_lab.figures.claims import Claim
+from fasttrack_lab.figures.drawing import Bars, Group, Lines
+from fasttrack_lab.figures.grid import Grid
+from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK
+from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MANY, MINUS, SWITCH, UPDATE, UPLOAD
+from fasttrack_lab.inputs import unknown
+from fasttrack_lab.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.records import FOREGROUND_ONLY
+
+PHONES = ("n5", "n6", "s6", "p1")
+SCENARIOS = (LAUNCH, SWITCH, LOAD)
+BACKGROUNDS = (UPDATE, BACKUP)
+PARTS = (said.PA, said.PR, said.ID)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its runs, its plot, the statements about it, and what about it is our choice."""
+
+    name: str
+    title: str
+    grids: tuple[Grid, ...]
+    plot: Bars | Lines
+    claims: tuple[Claim, ...]
+    note: str
+
+    @property
+    def phones(self) -> tuple[str, ...]:
+        """All phones of its runs."""
+        return tuple(dict.fromkeys(phone for grid in self.grids for phone in grid.phones))
+
+    def narrowed(self, phones: Iterable[str]) -> Figure:
+        """The figure on some of its phones."""
+        grids = [grid.narrowed(phones) for grid in self.grids]
+        return replace(self, grids=tuple(grid for grid in grids if grid.phones))
+
+
+def _group(scenario: str, background: str) -> Group:
+    return Group(f"{scenario}\n+ {background}", scenario, background)
+
+
+FIGURES = (
+    Figure(
+        name="fig6",
+        title="Figure 6: foreground writes against background reads",
+        grids=(Grid((SWITCH,), ("s6",), (STOCK,), (BACKUP,)),),
+        plot=Bars(
+            groups=(_group(SWITCH, BACKUP),),
+            policies=(FOREGROUND_ONLY, STOCK),
+            measure=RESPONSE_S,
+            label="response time (s)",
+            paper={(0, policy): value for policy, value in said.READS_AGAINST_WRITES_S.items()},
+        ),
+        claims=(said.F9,),
+        note="The background that reads is backup.",
+    ),
+    Figure(
+        name="fig10",
+        title="Figure 10: FastTrack's parts, alone and together",
+        grids=(Grid(SCENARIOS, PHONES, (STOCK, *PARTS, MINUS, FASTTRACK), BACKGROUNDS),),
+        plot=Bars(
+            groups=tuple(_group(scenario, background) for scenario, background in said.COMBINATIONS),
+            policies=(FOREGROUND_ONLY, *PARTS, MINUS, FASTTRACK),
+            measure=TO_STOCK,
+            label="response time\n(stock = 1)",
+            reference=STOCK,
+        ),
+        claims=(said.F10, said.F11, said.F12, said.F13),
+        note="Averages are over the six combinations and all phones shown. pa and pr run with mq-deadline; promotion "
+        "on wait counts as part of the dispatcher (id). Below each combination: the seconds it takes under stock.",
+    ),
+    Figure(
+        name="fig11",
+        title="Figure 11, from slides 30 and 31: launch beside update, switch beside photo upload",
+        grids=(
+            Grid((LAUNCH,), ("s6",), (STOCK, MINUS), (UPDATE,)),
+            Grid((SWITCH,), ("s6",), (STOCK, MINUS), (UPLOAD,)),
+        ),
+        plot=Bars(
+            groups=(_group(LAUNCH, UPDATE), _group(SWITCH, UPLOAD)),
+            policies=(FOREGROUND_ONLY, MINUS),
+            measure=TO_STOCK,
+            label="response time\n(stock = 1)",
+            reference=STOCK,
+            paper={(0, MINUS): 1 + said.SLIDES_CHANGE[LAUNCH], (1, MINUS): 1 + said.SLIDES_CHANGE[SWITCH]},
+        ),
+        claims=(said.F14,),
+        note="Our notes do not describe the Figure 11 of the paper itself. This is what the authors' "
+        "slides (NVRAMOS 2018) compare; they do not name the phone, s6 is our choice.",
+    ),
+    Figure(
+        name="fig12",
+        title="Figure 12: with and without the device's scheduler",
+        grids=(Grid((SWITCH,), ("n6",), (STOCK, MINUS, FASTTRACK), BACKGROUNDS),),
+        plot=Bars(
+            groups=tuple(_group(SWITCH, background) for background in BACKGROUNDS),
+            policies=(MINUS, FASTTRACK, FOREGROUND_ONLY),
+            measure=RESPONSE_S,
+            label="response time (s)",
+            paper={(0, policy): value for policy, value in said.CAMERA_UPDATE_S.items()},
+        ),
+        claims=(said.F15, said.F16),
+        note="The paper's Camera is camera-switch here.",
+    ),
+    Figure(
+        name="fig13",
+        title="Figure 13: two to six background apps",
+        grids=(Grid((SWITCH,), ("s6",), (STOCK, FASTTRACK), tuple(MANY.values())),),
+        plot=Lines(
+            points=tuple((count, Group(str(count), SWITCH, names)) for count, names in MANY.items()),
+            policies=(STOCK, FASTTRACK),
+            measure=TO_ALONE,
+            across="background apps",
+            label="response time (foreground-only = 1)",
+            paper={(STOCK, 6): said.SIX_STOCK_TO_ALONE}
+            | {(FASTTRACK, count): value for count, value in said.MANY_TO_ALONE.items()},
+        ),
+        claims=(said.F17, said.F18),
+        note=f"The foreground is camera-switch. The paper does not name the background apps; ours come in this order: "
+        f"{', '.join(said.MANY_ORDER)}.",
+    ),
+)
+
+
+def chosen(names: Sequence[str], phones: Sequence[str]) -> list[Figure]:
+    """The figures of these names, or all; on these phones. One that is named and has none of the phones is refused."""
+    known = {figure.name: figure for figure in FIGURES}
+    for name in names:
+        if name not in known:
+            raise UsageProblem(unknown("figure", name, known))
+    wanted = [known[name] for name in dict.fromkeys(names or known)]
+    narrowed = [figure.narrowed(phones) for figure in wanted]
+    for figure, left in zip(wanted, narrowed, strict=True):
+        if names and not left.grids:
+            raise UsageProblem(f"{figure.name} is of {', '.join(figure.phones)}: --phones has none of them")
+    if not any(figure.grids for figure in narrowed):
+        raise UsageProblem(f"--phones: no figure is of {', '.join(phones)}; valid: {', '.join(PHONES)}")
+    return [figure for figure in narrowed if figure.grids]

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the paper says of its figures, number by number, and how each statement is checked.
+
+F9 to F18 are from Hahn et al., FastTrack (USENIX ATC 2018), and from the authors' slides (NVRAMOS 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from fasttrack_lab import phone as phones_of_lab
+from fasttrack_lab.figures.claims import (
+    CHANGE,
+    NORMALISED,
+    SECONDS,
+    SLOWDOWN,
+    Claim,
+    Finding,
+    Value,
+    mean,
+    numbers,
+)
+from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK, Measured
+from fasttrack_lab.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.records import FOREGROUND_ONLY
+
+LAUNCH, SWITCH, LOAD = "gallery-launch", "camera-switch", "game-load"
+UPDATE, BACKUP, UPLOAD = "update", "backup", "photo-upload"
+COMBINATIONS = tuple(product((LAUNCH, SWITCH, LOAD), (UPDATE, BACKUP)))
+PA, PR, ID, MINUS, FASTTRACK = "pa", "pr", "id", "fasttrack-minus", "fasttrack"
+
+MANY_ORDER = (UPDATE, BACKUP, "download", UPLOAD, "scan", "sync")
+"""In which order background apps come in: first the two of the other figures, then a writer and a reader by turns."""
+MANY = {count: "+".join(sorted(MANY_ORDER[:count])) for count in range(2, len(MANY_ORDER) + 1)}
+"""Number of background apps -> the set."""
+
+READS_AGAINST_WRITES_S = {FOREGROUND_ONLY: 0.45, STOCK: 3.55}
+SLIDES_CHANGE = {LAUNCH: -0.87, SWITCH: -0.61}
+CAMERA_UPDATE_S = {MINUS: 2.53, FASTTRACK: 0.75, FOREGROUND_ONLY: 0.6}
+MANY_TO_ALONE = {2: 1.1, 6: 1.27}
+"""With FastTrack."""
+SIX_STOCK_TO_ALONE = 24.2
+SIX_CHANGE = -0.94
+
+
+def _change(measured: Measured, scenario: str, phone: str, policy: str, background: str) -> float:
+    """Response time against stock: -0.74 is 74 % less."""
+    return measured.mean(scenario, phone, policy, background, TO_STOCK) - 1
+
+
+def _mean_change(
+    measured: Measured, phones: Iterable[str], policy: str, combinations: Iterable[tuple[str, str]] = COMBINATIONS
+) -> float:
+    """The mean change over phones and combinations."""
+    pairs = product(combinations, phones)
+    return mean(_change(measured, scenario, phone, policy, background) for (scenario, background), phone in pairs)
+
+
+def _times(measured: Measured, phone: str, background: str, paper: dict[str, float]) -> Finding:
+    """Times of the switch by policy."""
+    return numbers(
+        Value(policy, there, measured.mean(SWITCH, phone, policy, background, RESPONSE_S), SECONDS)
+        for policy, there in paper.items()
+    )
+
+
+def _f9(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return _times(measured, phones[0], BACKUP, READS_AGAINST_WRITES_S)
+
+
+def _f10(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return numbers([Value(MINUS, -0.74, _mean_change(measured, phones, MINUS), CHANGE)])
+
+
+def _f11(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return numbers([Value(ID, -0.11, _mean_change(measured, phones, ID), CHANGE)])
+
+
+def _f12(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    texts, right = [], True
+    for background, expected in ((UPDATE, PA), (BACKUP, PR)):
+        pairs = [pair for pair in COMBINATIONS if pair[1] == background]
+        changes = {part: _mean_change(measured, phones, part, pairs) for part in (PA, PR, ID)}
+        ranked = sorted(changes, key=changes.__getitem__)
+        right &= changes[expected] < min(0.0, *(change for part, change in changes.items() if part != expected))
+        texts.append(f"{background}: " + ", ".join(f"{part} {CHANGE.show(changes[part])}" for part in ranked))
+    here = "; ".join(texts)
+    return Finding(
+        right,
+        here,
+        f"here, the most helpful first, {here}; in the paper {PA} leads under {UPDATE}, {PR} under {BACKUP}",
+    )
+
+
+def _f13(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    slowdowns: dict[str, list[float]] = {"eMMC": [], "UFS": []}
+    for (scenario, background), phone in product(COMBINATIONS, phones):
+        value = measured.mean(scenario, phone, MINUS, background, TO_ALONE)
+        slowdowns[phones_of_lab.load(phone).storage].append(value)
+    every = [value for values in slowdowns.values() for value in values]
+    slower = sum(value > 1 for value in every)
+    emmc, ufs = mean(slowdowns["eMMC"]), mean(slowdowns["UFS"])
+    here = f"slower in {slower} of {len(every)}; eMMC {emmc:.2f}x, UFS {ufs:.2f}x"
+    why = (
+        f"slower than foreground-only in {slower} of {len(every)} combinations here, in all in the paper; on average "
+        f"{emmc:.2f}x on eMMC and {ufs:.2f}x on UFS here, UFS the lower in the paper"
+    )
+    return Finding(slower == len(every) and ufs < emmc, here, why)
+
+
+def _f14(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return numbers(
+        Value(scenario, SLIDES_CHANGE[scenario], _change(measured, scenario, phones[0], MINUS, background), CHANGE)
+        for scenario, background in ((LAUNCH, UPDATE), (SWITCH, UPLOAD))
+    )
+
+
+def _f15(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return _times(measured, phones[0], UPDATE, CAMERA_UPDATE_S)
+
+
+def _f16(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    ratio = measured.mean(SWITCH, phones[0], FASTTRACK, BACKUP, TO_ALONE)
+    return numbers([Value(FASTTRACK, 1.0, ratio, NORMALISED)])
+
+
+def _f17(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    return numbers(
+        Value(f"{count} apps", there, measured.mean(SWITCH, phones[0], FASTTRACK, MANY[count], TO_ALONE), NORMALISED)
+        for count, there in MANY_TO_ALONE.items()
+    )
+
+
+def _f18(measured: Measured, phones: tuple[str, ...]) -> Finding:
+    change = _change(measured, SWITCH, phones[0], FASTTRACK, MANY[6])
+    stock = measured.mean(SWITCH, phones[0], STOCK, MANY[6], TO_ALONE)
+    return numbers([Value(FASTTRACK, SIX_CHANGE, change, CHANGE), Value(STOCK, SIX_STOCK_TO_ALONE, stock, SLOWDOWN)])
+
+
+F9 = Claim(
+    "F9",
+    "Figure 6",
+    "On the S6 with stock, leaving the camera takes 0.45 s alone and 3.55 s while the background reads.",
+    "0.45 s -> 3.55 s",
+    _f9,
+)
+F10 = Claim(
+    "F10",
+    "Figure 10",
+    "FastTrack without the device's scheduler (fasttrack-minus) takes 74 % less time than stock, on average.",
+    "-74 %",
+    _f10,
+)
+F11 = Claim("F11", "Figure 10", "The I/O dispatcher alone (id) takes 11 % less time on average.", "-11 %", _f11)
+F12 = Claim(
+    "F12",
+    "Figure 10",
+    "Of the three parts alone, the page allocator (pa) helps most under update, the page reclaimer (pr) under backup.",
+    "pa first; pr first",
+    _f12,
+)
+F13 = Claim(
+    "F13",
+    "Figure 10",
+    "fasttrack-minus is still slower than foreground-only everywhere; it is nearer to it on UFS than on eMMC.",
+    "slower in all; UFS below eMMC",
+    _f13,
+)
+F14 = Claim(
+    "F14",
+    "slides 30, 31",
+    "fasttrack-minus takes 87 % less time than stock for a launch beside an update, 61 % less for a switch beside a "
+    "photo upload.",
+    "-87 %; -61 %",
+    _f14,
+)
+F15 = Claim(
+    "F15",
+    "Figure 12",
+    "On the N6, the switch beside an update takes 2.53 s without the device's scheduler, 0.75 s with it, 0.6 s alone.",
+    "2.53, 0.75, 0.60 s",
+    _f15,
+)
+F16 = Claim("F16", "Figure 12", "Beside a backup, FastTrack equals foreground-only.", "1.00x", _f16)
+F17 = Claim(
+    "F17",
+    "Figure 13",
+    "With FastTrack, the switch takes 1.1 times foreground-only beside two background apps, 1.27 times beside six.",
+    "1.10x -> 1.27x",
+    _f17,
+)
+F18 = Claim(
+    "F18",
+    "Figure 13",
+    "Beside six background apps, FastTrack takes 94 % less time than stock, which takes up to 24.2 times "
+    "foreground-only.",
+    "-94 %; stock 24.2x",
+    _f18,
+)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""docs/RESULTS.md: tables of slowdowns and pauses, and what became of the paper's statements, from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from fasttrack_lab import report
+from fasttrack_lab.figures.claims import RULE
+from fasttrack_lab.figures.grid import Grid
+from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
+from fasttrack_lab.figures.page import Found, failures, findings
+from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
+from fasttrack_lab.figures.statements import FASTTRACK, LAUNCH, MANY_ORDER, SWITCH
+from fasttrack_lab.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.records import FOREGROUND_ONLY, Record
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: what was run, and how its backgrounds are called."""
+
+    title: str
+    text: str
+    grid: Grid
+    called: dict[str, str]
+
+
+def _apps(instances: int) -> str:
+    """All background apps, each so many times."""
+    return "+".join(sorted(MANY_ORDER * instances))
+
+
+SECTIONS = (
+    Section(
+        "One background app",
+        "`stock` is mq-deadline; the device serves reads first under every policy but `fasttrack`.",
+        Grid(SCENARIOS, PHONES, (STOCK, "none", "kyber", "bfq", FASTTRACK), BACKGROUNDS),
+        {name: name for name in BACKGROUNDS},
+    ),
+    Section(
+        "Six and twelve background apps",
+        f"Six are {', '.join(MANY_ORDER[:-1])} and {MANY_ORDER[-1]}; twelve are two of each.",
+        Grid((LAUNCH, SWITCH), ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (_apps(1), _apps(2))),
+        {_apps(1): "six apps", _apps(2): "twelve apps"},
+    ),
+)
+
+
+def _table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines] + [""]
+
+
+Column = tuple[str, Callable[[dict[str, Any]], str]]
+"""A policy, and what is shown of its summary."""
+
+
+def _text(measured: Measured, name: tuple[str, str, str, str], shown: Callable[[dict[str, Any]], str]) -> str:
+    """One number; says where runs failed."""
+    try:
+        row = measured.found(*name)
+    except NotMeasured:
+        return "failed"
+    return f"{shown(row)}, {row['failed']} failed" if row["failed"] else shown(row)
+
+
+def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> Iterator[list[str]]:
+    """One row a scenario, background and phone."""
+    grid = section.grid
+    for scenario, background, phone in product(grid.scenarios, grid.backgrounds, grid.phones):
+        texts = [_text(measured, (scenario, phone, policy, background), shown) for policy, shown in columns]
+        yield [scenario, section.called[background], phone, *texts]
+
+
+def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
+    """Slowdowns, pauses, and the commands that make them."""
+    names, policies = ["foreground", "background", "phone"], list(section.grid.policies)
+    alone: Column = (FOREGROUND_ONLY, lambda row: report.spread(row, RESPONSE_S, 2))
+    slowdown: list[Column] = [(policy, lambda row: report.spread(row, TO_ALONE, 2)) for policy in policies]
+    pause: list[Column] = [(policy, lambda row: f"{row['longest_pause_s']:.2f}") for policy in policies]
+    slowdowns = _rows(section, measured, [alone, *slowdown])
+    pauses = _rows(section, measured, pause)
+    return [
+        f"## {section.title}",
+        "",
+        section.text,
+        "",
+        "Slowdown:",
+        "",
+        *_table([*names, "alone (s)", *policies], slowdowns),
+        "Longest pause of the background, seconds:",
+        "",
+        *_table([*names, *policies], pauses),
+        "```",
+        *(request.command for request in section.grid.requests(seeds)),
+        "```",
+        "",
+    ]
+
+
+def _statements(found: Sequence[Found], seeds: int) -> list[str]:
+    """The paper's statements."""
+    rows = ([claim.id, claim.source, claim.statement, finding.here, finding.verdict] for _, claim, finding in found)
+    return [
+        "## The paper's statements",
+        "",
+        RULE,
+        "",
+        *_table(["id", "where", "paper", "here", ""], rows),
+        "```",
+        f"./fasttrack figures --seeds {seeds}",
+        "```",
+        "",
+    ]
+
+
+def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
+    """The whole page."""
+    measured = Measured(records)
+    found = findings(FIGURES, measured)
+    kernels = ", ".join(sorted(set(measured.runs["kernel"].drop_nulls().to_list())))
+    lines = [
+        "# Results",
+        "",
+        f"Written by `./fasttrack results --seeds {seeds}` from the records of its runs; not edited by hand. "
+        f"Kernel {kernels}, built from sources of key `{kernel_key}`.",
+        "",
+        "Slowdown is the response time over that of the same phone and seed without background under `stock`. A "
+        f"longest pause is the longest time that one I/O call of a background app took. Means of seeds 1 to {seeds}, "
+        "with lowest and highest; of pauses the highest.",
+        "",
+        *(f"- {note}" for note in report.NOTES),
+        "",
+    ]
+    for section in SECTIONS:
+        lines += _section(section, measured, seeds)
+    lines += _statements(found, seeds)
+    failed = failures(records)
+    if failed:
+        lines += ["## Failed runs", "", "They are in no number above.", "", *(f"- {line}" for line in failed)]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""docs/RESULTS.md: what it has, and what it says of runs that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+from test_compare import Lab, lab  # noqa: F401
+from test_figures import Respond, record, useless
+
+from fasttrack_lab import report
+from fasttrack_lab.commands import results
+from fasttrack_lab.figures import tables
+from fasttrack_lab.figures.grid import cells
+from fasttrack_lab.figures.paper import FIGURES
+
+
+def results_text(respond: Respond, broken: str = "") -> str:
+    """docs/RESULTS.md of some world, two seeds. Runs of a broken policy and seed fail."""
+    grids = [section.grid for section in tables.SECTIONS] + [grid for figure in FIGURES for grid in figure.grids]
+    planned = cells(grids, 2)
+    made = [record(one, respond(one), "it hung" if f"{one.policy}/{one.seed}" == broken else None) for one in planned]
+    return tables.markdown(made, 2, "abcd")
+
+
+def test_results_have_every_cell_and_its_command() -> None:
+    text = results_text(useless)
+    lines = text.splitlines()
+    assert "| camera-switch | update | n5 | 1.05 (1.00–1.10) | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 |" in lines
+    assert "| camera-switch | update | n5 | 0.50 | 0.50 | 0.50 | 0.50 | 0.50 |" in lines
+    assert "| gallery-launch | twelve apps | s6 | 1.05 (1.00–1.10) | 13.00 | 13.00 | 13.00 |" in lines
+    assert sum(line.startswith("| gallery-launch | ") for line in lines) == 2 * (2 * 4 + 2 * 2)
+    assert (
+        "./fasttrack compare game-load --phones n5,n6,s6,p1 --policies stock,none,kyber,bfq,fasttrack "
+        "--backgrounds update,backup --seeds 2" in lines
+    )
+    assert sum(line.startswith("| F1") and line.endswith("| differs |") for line in lines) == 9
+    assert all(note in text for note in report.NOTES)
+    assert "ailed" not in text
+
+
+def test_failed_runs_are_said_where_they_are_missed() -> None:
+    text = results_text(useless, "kyber/2")
+    assert "| camera-switch | update | n5 | 1.05 (1.00–1.10) | 2.00 | 2.00 | 2.00, 1 failed | 2.00 | 2.00 |" in text
+    assert "## Failed runs" in text
+    assert "- 24 failed: gallery-launch on n5, kyber, background update, seed 2; " in text
+    assert text.endswith("; ...: it hung\n")
+
+
+def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    target = tmp_path / "docs" / "RESULTS.md"
+    arguments = ["--seeds", "1", "--out", str(tmp_path / "out"), "--file", str(target)]
+    lab.broken = {"kyber/update/1"}
+    failed = CliRunner().invoke(results.command, arguments)
+    assert failed.exit_code == 1
+    assert "| failed |" in target.read_text()
+    lab.broken, lab.ran = set(), []
+    done = CliRunner().invoke(results.command, arguments)
+    assert done.exit_code == 0, done.output
+    assert set(lab.ran) == {"kyber/update/1"}
+    assert target.read_text().startswith("# Results\n")
+    assert "failed" not in target.read_text()
