@@ -19,6 +19,7 @@ from fasttrack_lab.specs import spec_of
 @common.seed_option
 @common.json_option
 @common.limit_option
+@common.why_options
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
 def command(
     name: str,
@@ -28,6 +29,8 @@ def command(
     seed: int,
     json_path: str | None,
     time_limit: float,
+    why: bool,
+    why_interval: float | None,
     verify: bool,
 ) -> None:
     """Play SCENARIO once and measure its response time.
@@ -37,7 +40,10 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, policy_name)
     common.check_json_path(json_path)
+    why_ns = common.why_ns(why, why_interval)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
-    spec = spec_of(scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify)
+    spec = spec_of(
+        scenario.load(name), behind, phone, policy, seed, limit_s=time_limit, verify=verify, why_interval_ns=why_ns
+    )
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)
