@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from fasttrack_lab import why
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.lru import KERNEL_LRU
 
@@ -195,6 +196,11 @@ def _app_response_s(app: dict[str, Any], touch_ns: int) -> float | None:
     return None if finished is None else float((finished - touch_ns) / NS_PER_S)
 
 
+def _replayed(guest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Foreground apps that are recordings."""
+    return [app for app in guest.get("apps", []) if app["role"] == "foreground" and "replay" in app]
+
+
 @dataclass(frozen=True)
 class Result:
     """One run's result, ready to be written as JSON."""
@@ -231,8 +237,8 @@ class Result:
             return None
         if guest.get("exec"):
             return float(guest["exec"]["response_ns"] / NS_PER_S)
-        replayed = [app["io_ns"] for app in guest.get("apps", []) if app["role"] == "foreground" and "replay" in app]
-        return sum(replayed) / NS_PER_S if replayed else self.total_s
+        replayed = _replayed(guest)
+        return sum(app["io_ns"] for app in replayed) / NS_PER_S if replayed else self.total_s
 
     def to_json(self) -> dict[str, Any]:
         """The object that --json writes. Only "host" differs between two equal runs."""
@@ -265,6 +271,8 @@ class Result:
             "counters": guest.get("counters", {}),
             "device": guest.get("device", {}),
         }
+        if guest.get("why"):
+            answer["why"] = why.digest(guest["why"], recording=bool(_replayed(guest)))
         if guest.get("exec"):
             answer["exit_code"] = guest["exec"]["exit_code"]
         answer["host"] = {"wall_s": round(self.wall_s, 3), "log": self.kept_log}

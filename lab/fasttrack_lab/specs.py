@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fasttrack_lab import scenario
+from fasttrack_lab.inputs import InputError
 from fasttrack_lab.instances import instances
 from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.phone import Phone
@@ -13,6 +14,12 @@ from fasttrack_lab.policy import Policy
 from fasttrack_lab.result import Labels
 from fasttrack_lab.runner import LIMIT_S, RunSpec
 from fasttrack_lab.scenario import Scenario
+
+
+def _check_why(front: Scenario) -> None:
+    """Refuse a scenario whose foreground is commands alone: they are not sampled."""
+    if all(app.command for app in front.apps if app.role == "foreground"):
+        raise InputError("--why sees apps with threads or a trace; the foreground here is a command", front.path)
 
 
 def spec_of(
@@ -26,15 +33,20 @@ def spec_of(
     verify: bool = False,
     lru_name: str = KERNEL_LRU,
     idle: bool = False,
+    why_interval_ns: int = 0,
 ) -> RunSpec:
     """The run of a foreground scenario with background scenarios behind it, some more than once.
 
-    LIMIT_S is real time. IDLE leaves the app that is in front until the touch idle.
+    LIMIT_S is real time. IDLE leaves the app that is in front until the touch idle. WHY_INTERVAL_NS is the virtual time
+    between two samples of where the foreground waits; 0 takes none.
     """
     before = front.uids_before_touch
     front = front.idled() if idle else front
     behind = instances(front, behind)
     job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
+    if why_interval_ns:
+        _check_why(front)
+        job["why_interval_ns"] = why_interval_ns
     labels = Labels(front.name, phone.name, policy.name, tuple(one.name for one in behind), seed, lru_name, idle)
     texts = scenario.trace_texts([front, *behind])
     return RunSpec(labels, phone, policy, job, texts, limit_s=limit_s, before_touch=before)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
-from fasttrack_lab import lru, phone, policy, preflight, result, ui
+from fasttrack_lab import lru, phone, policy, preflight, result, ui, why
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import cache_root
 from fasttrack_lab.result import Result
@@ -71,6 +72,31 @@ limit_option: Decorator = click.option(
     show_default=True,
     help="Real seconds after which a guest counts as hung and is killed.",
 )
+PLAIN_WIDTH = 140
+"""Columns of a table that does not go to a terminal."""
+
+WHY_MS = 1.0
+"""Time between two samples of --why: short beside the waits that matter, tens of milliseconds and more."""
+
+
+def why_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--why and --why-interval; `why_ns` reads both."""
+    flag = click.option("--why", is_flag=True, help="Also show where the response time went: by layer and wait site.")
+    interval = click.option(
+        "--why-interval",
+        type=click.FloatRange(0.01, 1000),
+        show_default=f"{WHY_MS:g} with --why",
+        metavar="MS",
+        help="Virtual milliseconds between two samples, 0.01 to 1000; implies --why.",
+    )
+    return flag(interval(command))
+
+
+def why_ns(asked: bool, why_interval: float | None) -> int:
+    """Nanoseconds between two samples; 0 for none."""
+    if why_interval is None:
+        why_interval = WHY_MS if asked else 0.0
+    return round(why_interval * 1e6)
 
 
 def check_host() -> None:
@@ -151,3 +177,7 @@ def finish(shown: Result, json_path: str | None) -> None:
         raise LabError(f"the run failed: {shown.verdict.error}{where}")
     if json_path != "-":
         click.echo(summary(shown))
+        found = shown.to_json().get("why")
+        if found:
+            width = None if sys.stdout.isatty() else PLAIN_WIDTH
+            Console(width=width).print(why.tables(found, shown.response_s))

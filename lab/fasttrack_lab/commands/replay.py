@@ -23,6 +23,7 @@ from fasttrack_lab.traces import FORMATS
 @common.seed_option
 @common.json_option
 @common.limit_option
+@common.why_options
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), help="The recording's format; by default told by its content."
 )
@@ -45,6 +46,8 @@ def command(
     seed: int,
     json_path: str | None,
     time_limit: float,
+    why: bool,
+    why_interval: float | None,
     form: str | None,
     start: float,
     length: float | None,
@@ -56,9 +59,10 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
+    why_ns = common.why_ns(why, why_interval)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
     front = scenario.from_trace(recording, form, start, length)
-    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, why_interval_ns=why_ns)
     if front.app.trace is not None:
         ui.say(front.app.trace.load().stats.text())
     common.check_host()

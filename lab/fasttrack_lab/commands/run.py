@@ -27,6 +27,7 @@ from fasttrack_lab.specs import spec_of
     help="Of a scenario with before_touch: the app that is in front until the touch does nothing. "
     "The scenario's slowdown counts from this.",
 )
+@common.why_options
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
 def command(
     name: str,
@@ -39,6 +40,8 @@ def command(
     json_path: str | None,
     time_limit: float,
     idle: bool,
+    why: bool,
+    why_interval: float | None,
     verify: bool,
 ) -> None:
     """Play SCENARIO once and measure its response time.
@@ -48,8 +51,20 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
+    why_ns = common.why_ns(why, why_interval)
     behind = [scenario.load_background(other) for other in common.names_of(background)]
     front = scenario.load(name)
-    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, verify=verify, lru_name=lru_name, idle=idle)
+    spec = spec_of(
+        front,
+        behind,
+        phone,
+        policy,
+        seed,
+        limit_s=time_limit,
+        verify=verify,
+        lru_name=lru_name,
+        idle=idle,
+        why_interval_ns=why_ns,
+    )
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)

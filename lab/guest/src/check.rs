@@ -4,6 +4,7 @@
 
 use crate::job::{App, FileKind, FileSpec, Flag, Job, Mode, Role, Sqlite, Step, Thread, Transfer};
 use crate::place::Place;
+use crate::why::SHORTEST_NS;
 use std::collections::BTreeSet;
 
 /// A block is read or written by one call from one buffer: bounds its memory, bytes.
@@ -130,6 +131,9 @@ impl Checker {
             let what = format!("mode exec needs one foreground app with argv, not {commands}");
             self.need(commands == 1, "apps", &what);
         }
+        if job.why_interval_ns > 0 {
+            self.why(job);
+        }
         if let Some(name) = &job.files_from {
             self.need(
                 job.mode == Mode::Exec,
@@ -142,6 +146,24 @@ impl Checker {
                 "must be a name in the run's directory",
             );
         }
+    }
+
+    fn why(&mut self, job: &Job) {
+        let seen = |app: &App| app.role == Role::Foreground && app.argv.is_empty();
+        let short = format!(
+            "{} ns is too short; give 0, or {SHORTEST_NS} or more",
+            job.why_interval_ns
+        );
+        self.need(
+            job.why_interval_ns >= SHORTEST_NS,
+            "why_interval_ns",
+            &short,
+        );
+        self.need(
+            job.mode == Mode::Play && job.apps.iter().any(seen),
+            "why_interval_ns",
+            "needs mode play and a foreground app with threads or a trace",
+        );
     }
 
     fn file(&mut self, job: &Job, file: &FileSpec, place: &str) {

@@ -152,6 +152,20 @@ fn elements_are_checked() {
 }
 
 #[test]
+fn samples_need_a_foreground_to_look_at() {
+    let mut value = job(json!([app(json!([{"op": "think", "s": 1}]))]));
+    value["why_interval_ns"] = json!(1_000_000);
+    assert_eq!(found(&value), Vec::<String>::new());
+    value["why_interval_ns"] = json!(9_999);
+    complains(&value, "too short");
+    value["why_interval_ns"] = json!(1_000_000);
+    value["apps"] = json!([{"name": "a", "uid": 1, "role": "foreground", "argv": ["x"]}]);
+    complains(&value, "threads or a trace");
+    value["mode"] = json!("exec");
+    complains(&value, "mode play");
+}
+
+#[test]
 fn the_jobs_frame_is_checked() {
     let good = app(json!([{"op": "think", "s": 1}]));
     let mut value = job(json!([good, good]));

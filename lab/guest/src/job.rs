@@ -415,6 +415,9 @@ pub struct Job {
     /// Check what is read.
     #[serde(default, deserialize_with = "nullable")]
     pub verify: bool,
+    /// Time between two samples of where the foreground waits, ns of virtual time; 0 is never.
+    #[serde(default, deserialize_with = "nullable")]
+    pub why_interval_ns: u64,
     /// Mode exec: directory of the run whose content goes into the foreground app's.
     #[serde(default)]
     pub files_from: Option<String>,

@@ -23,6 +23,7 @@ mod sys;
 mod tempdir;
 mod trace;
 mod watchdog;
+mod why;
 
 use std::path::Path;
 use std::process::ExitCode;

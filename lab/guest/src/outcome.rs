@@ -27,6 +27,8 @@ pub struct Outcome {
     pub kernel: KernelState,
     /// Of the foreground command.
     pub exec: Option<Value>,
+    /// Where the foreground waited.
+    pub why: Option<Value>,
 }
 
 /// What the kernel shows at the end of a run.
@@ -72,8 +74,10 @@ impl Outcome {
             "device": self.kernel.device,
             "memory": self.kernel.memory,
         });
-        if let Some(exec) = &self.exec {
-            value["exec"] = exec.clone();
+        for (key, part) in [("exec", &self.exec), ("why", &self.why)] {
+            if let Some(part) = part {
+                value[key] = part.clone();
+            }
         }
         value
     }
@@ -155,6 +159,6 @@ mod tests {
         );
         let good = Outcome::default().json();
         assert_eq!((&good["ok"], &good["error"]), (&json!(true), &Value::Null));
-        assert!(good.get("exec").is_none());
+        assert!(good.get("exec").is_none() && good.get("why").is_none());
     }
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub const FAILED: i32 = 1;
 
 /// Files that an app may have open: a scan keeps thousands.
-const OPEN_FILES: u64 = 65536;
+pub const OPEN_FILES: u64 = 65536;
 
 /// What the process of an app needs to know.
 #[derive(Clone, Copy)]
@@ -38,13 +38,26 @@ pub struct Cast<'a> {
     pub bell: RawFd,
 }
 
-impl Cast<'_> {
+impl<'a> Cast<'a> {
     /// Threads that play.
     pub fn threads(&self) -> usize {
         match self.trace {
             Some(trace) => trace.threads.len(),
             None => self.app.threads.len(),
         }
+    }
+
+    /// Name of a thread that plays.
+    pub fn thread_name(&self, index: usize) -> &'a str {
+        match self.trace {
+            Some(trace) => &trace.threads[index].name,
+            None => &self.app.threads[index].name,
+        }
+    }
+
+    /// Slot of a thread that plays.
+    pub fn thread_slot(&self, index: usize) -> usize {
+        self.slot + 1 + index
     }
 
     /// All slots of the app.
@@ -114,12 +127,9 @@ fn play(cast: Cast<'_>) {
     let origins = &origins;
     std::thread::scope(|scope| {
         for index in 0..cast.threads() {
-            let slot = cast.slot + 1 + index;
-            let name = match cast.trace {
-                Some(trace) => trace.threads[index].name.clone(),
-                None => cast.app.threads[index].name.clone(),
-            };
+            let slot = cast.thread_slot(index);
             let work = move || {
+                Meter::new(cast.shared, slot).begin();
                 let result = match cast.trace {
                     Some(trace) => replay_thread(cast, trace, index, fds),
                     None => step_thread(cast, index, origins),
@@ -130,7 +140,7 @@ fn play(cast: Cast<'_>) {
                 Meter::new(cast.shared, slot).finish();
             };
             // A name with a NUL cannot be; the kernel cuts long ones.
-            let name = name.replace('\0', "");
+            let name = cast.thread_name(index).replace('\0', "");
             if let Err(error) = std::thread::Builder::new()
                 .name(name)
                 .spawn_scoped(scope, work)
@@ -147,7 +157,7 @@ fn play(cast: Cast<'_>) {
 
 fn step_thread(cast: Cast<'_>, index: usize, origins: &Origins) -> Result<(), String> {
     let thread = &cast.app.threads[index];
-    let meter = Meter::new(cast.shared, cast.slot + 1 + index);
+    let meter = Meter::new(cast.shared, cast.thread_slot(index));
     let mut player = Player::new(
         meter,
         Path::new(DATA),
@@ -173,7 +183,7 @@ fn step_thread(cast: Cast<'_>, index: usize, origins: &Origins) -> Result<(), St
 }
 
 fn replay_thread(cast: Cast<'_>, trace: &Trace, index: usize, fds: &Fds) -> Result<(), String> {
-    let meter = Meter::new(cast.shared, cast.slot + 1 + index);
+    let meter = Meter::new(cast.shared, cast.thread_slot(index));
     let mut replayer = Replayer::new(meter, Path::new(DATA), &cast.app.name, trace, fds)
         .map_err(|error| format!("memory for a thread: {error}"))?;
     if cast.app.role == Role::Foreground {

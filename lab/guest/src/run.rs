@@ -11,10 +11,12 @@ use crate::stats::{self, Shared};
 use crate::sys;
 use crate::trace::Trace;
 use crate::watchdog;
+use crate::why::Sampler;
 use serde_json::{json, Value};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How long a killed app may take to die, ns of virtual time.
 const DEATH_NS: u64 = 60_000_000_000;
@@ -88,10 +90,7 @@ pub fn play(job: &Job) -> Outcome {
         let shared = Shared::new(slots.sum()).map_err(|error| format!("shared memory: {error}"))?;
         let mut director = Director::new(job, &shared, &traces)?;
         director.start()?;
-        if let Err(error) = director.direct() {
-            director.outcome.errors.push(error);
-        }
-        director.end();
+        director.watched()?;
         Ok(director.outcome)
     };
     outcome().unwrap_or_else(Outcome::failed)
@@ -163,7 +162,7 @@ impl<'a> Director<'a> {
         }
         let ready = &self.shared.header().ready;
         loop {
-            let count = ready.load(std::sync::atomic::Ordering::Relaxed);
+            let count = ready.load(Relaxed);
             if count as usize >= self.casts.len() {
                 break;
             }
@@ -174,6 +173,39 @@ impl<'a> Director<'a> {
         let limit = self.shared.start() + ns(self.job.limit_s);
         watchdog::set_deadline(limit + watchdog::MARGIN_NS);
         Ok(())
+    }
+
+    /// The run, with a sampler beside it where the job asks for one.
+    fn watched(&mut self) -> Result<(), String> {
+        let (job, shared, interval) = (self.job, self.shared, self.job.why_interval_ns);
+        if interval == 0 {
+            self.run(|| ());
+            return Ok(());
+        }
+        sys::raise_file_limit(player::OPEN_FILES)
+            .map_err(|error| format!("why: file limit: {error}"))?;
+        let mut sampler = Sampler::new(Path::new("/proc"), &self.casts)?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watch = || sampler.watch(shared, ns(job.touch_s), interval, &stop);
+            let thread = std::thread::Builder::new().name("sampler".to_string());
+            thread
+                .spawn_scoped(scope, watch)
+                .map_err(|error| format!("why: cannot start a thread: {error}"))?;
+            self.run(|| stop.store(true, Relaxed));
+            Ok::<(), String>(())
+        })?;
+        self.outcome.why = Some(sampler.json(interval));
+        Ok(())
+    }
+
+    /// From the start of the apps to the end of them all. `over` is called when the response is.
+    fn run(&mut self, over: impl FnOnce()) {
+        if let Err(error) = self.direct() {
+            self.outcome.errors.push(error);
+        }
+        over();
+        self.end();
     }
 
     /// From the start of the apps to the end of the foreground's.

@@ -128,12 +128,31 @@ pub struct Slot {
     verify_errors: AtomicU64,
     finished_ns: AtomicU64,
     call_start_ns: AtomicU64,
+    tid: AtomicU32,
+    thinks: AtomicU32,
     call: Text,
     longest_call: Text,
     /// Why the thread failed.
     pub error: Text,
     /// Of a replayed trace.
     pub replayed: Replayed,
+}
+
+impl Slot {
+    /// The thread's ID, once it has begun.
+    pub fn tid(&self) -> Option<libc::pid_t> {
+        Some(self.tid.load(Relaxed) as libc::pid_t).filter(|&tid| tid != 0)
+    }
+
+    /// Whether the thread sleeps because it thinks.
+    pub fn thinks(&self) -> bool {
+        self.thinks.load(Relaxed) != 0
+    }
+
+    /// When the thread ended, if it has.
+    pub fn finished_ns(&self) -> Option<u64> {
+        Some(self.finished_ns.load(Relaxed)).filter(|&ns| ns != 0)
+    }
 }
 
 /// What all processes of a run share besides the slots.
@@ -246,6 +265,11 @@ impl<'a> Meter<'a> {
         self.slot
     }
 
+    /// Notes who the thread is.
+    pub fn begin(&self) {
+        self.slot.tid.store(sys::thread_id() as u32, Relaxed);
+    }
+
     /// Makes a call and counts it and its time.
     pub fn call<T>(&self, op: &str, file: &str, work: impl FnOnce() -> T) -> T {
         self.slot.call.set(&[op, " ", file]);
@@ -301,8 +325,15 @@ impl<'a> Meter<'a> {
 
     /// Sleeps, and counts it as think time.
     pub fn think(&self, ns: u64) {
-        sys::sleep_ns(ns);
+        self.thinking(|| sys::sleep_ns(ns));
         self.slot.think_ns.fetch_add(ns, Relaxed);
+    }
+
+    /// Does what is thinking, for who looks at the thread meanwhile.
+    pub fn thinking(&self, sleep: impl FnOnce()) {
+        self.slot.thinks.store(1, Relaxed);
+        sleep();
+        self.slot.thinks.store(0, Relaxed);
     }
 
     /// Sleeps until the touch; forgets what came before it.
@@ -338,10 +369,7 @@ pub struct AppStats {
 pub fn finished_ns(shared: &Shared, slots: std::ops::Range<usize>) -> Option<u64> {
     let mut last = None;
     for index in slots {
-        match shared.slot(index).finished_ns.load(Relaxed) {
-            0 => return None,
-            ns => last = last.max(Some(ns)),
-        }
+        last = last.max(Some(shared.slot(index).finished_ns()?));
     }
     last
 }

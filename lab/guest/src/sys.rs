@@ -155,6 +155,12 @@ pub fn raise_file_limit(files: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// The calling thread's ID.
+pub fn thread_id() -> libc::pid_t {
+    // SAFETY: a plain system call.
+    unsafe { libc::gettid() }
+}
+
 /// Ends the process at once: no destructors, no handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit never returns.
