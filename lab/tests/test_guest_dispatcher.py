@@ -144,8 +144,10 @@ def batch(blocks):
     address = ctypes.addressof(ctypes.c_char.from_buffer(area))
     context = ctypes.c_ulong(0)
     assert LIBC.syscall(SETUP, len(blocks), ctypes.byref(context)) == 0
-    calls = [ctypes.create_string_buffer(struct.pack("<QIiHhIQQqQII", 0, 0, 0, 1, 0, handle, address, 4096, block * 4096,
-                                                     0, 0, 0)) for block in blocks]
+    def call(block):
+        return ctypes.create_string_buffer(
+            struct.pack("<QIiHhIQQqQII", 0, 0, 0, 1, 0, handle, address, 4096, block * 4096, 0, 0, 0))
+    calls = list(map(call, blocks))
     array = (ctypes.c_void_p * len(calls))(*map(ctypes.addressof, calls))
     assert LIBC.syscall(SUBMIT, context, ctypes.c_long(len(calls)), array) == len(calls)
     events = ctypes.create_string_buffer(32 * len(calls))
