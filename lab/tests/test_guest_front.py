@@ -60,7 +60,8 @@ def test_all_apps_of_a_split_screen_are_in_front(tools: Tools) -> None:
     assert shown["left"]["response_s"] > shown["right"]["response_s"] > 0
     assert both.response_s == shown["left"]["response_s"]
     foreground, background = bios(run(spec(split("background"), policy_name="fasttrack"), tools))
-    assert 32 <= foreground < 48 and background >= 16
+    # The run ends with the app in front; the other one has got as far as its share went.
+    assert 32 <= foreground < 48 and background > 0
 
 
 @pytest.mark.parametrize("switches", [True, False])
