@@ -511,9 +511,11 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 {
 	struct fti_data *fti = q->elevator->elevator_data;
 
+	/* Merged on its way in: it never was in the lists. */
+	if (list_empty(&next->queuelist))
+		return;
 	/* @rq stands for both now, so it takes the earlier place. */
-	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
-	    next->fifo_time < rq->fifo_time) {
+	if (!list_empty(&rq->queuelist) && next->fifo_time < rq->fifo_time) {
 		list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
 	}
