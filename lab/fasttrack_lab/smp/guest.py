@@ -44,6 +44,8 @@ UIDS = range(10001, 10007)
 MIB = 1 << 20
 PAGE = 4096
 SECTOR = 512
+"""The unit of sysfs, whatever the device's blocks are."""
+
 RECORDS = 64
 """Records of a file of acknowledged writes; each is a page that repeats its number."""
 
@@ -52,6 +54,9 @@ LIMITED = "hog-1"
 
 GAP_LIMIT_S = 60.0
 """An actor that does nothing for so long is stuck; the longest pause that is asked for is 1 s."""
+
+SHOWN_S = 20.0
+"""After so long the kernel shows who sleeps where, and who holds what."""
 
 MS_REMOUNT = 32
 FIFREEZE, FITHAW, BLKRRPART = 0xC0045877, 0xC0045878, 0x125F
@@ -114,13 +119,13 @@ def tool(*argv: str) -> None:
 
 
 def partition() -> None:
-    """Two halves of the storage, in an MBR."""
-    sectors = int(Path("/sys/block/sda/size").read_text())
-    half = sectors // 2 // 2048 * 2048
-    entries = b"".join(
-        struct.pack("<B3xB3xII", 0, 0x83, first, count)
-        for first, count in ((2048, half - 2048), (half, sectors - half))
-    )
+    """Two halves of the storage, in an MBR, which counts in the device's blocks."""
+    block = int((QUEUE / "logical_block_size").read_text())
+    aligned = MIB // block
+    blocks = int(Path("/sys/block/sda/size").read_text()) * SECTOR // block
+    half = blocks // 2 // aligned * aligned
+    parts = ((aligned, half - aligned), (half, blocks - half))
+    entries = b"".join(struct.pack("<B3xB3xII", 0, 0x83, first, count) for first, count in parts)
     disk = os.open("/dev/sda", os.O_RDWR)
     os.pwrite(disk, entries.ljust(64, b"\0") + b"\x55\xaa", 446)
     os.fsync(disk)
@@ -412,6 +417,7 @@ class Stage:
         self.seed = seed
         self.actors: list[Actor] = []
         self.shared = mmap.mmap(-1, 2 * PAGE)
+        self.shown_s = 0.0
 
     def pids(self) -> list[int]:
         """The pids of all actors, some of them dead perhaps."""
@@ -467,6 +473,11 @@ class Stage:
                 actor.last_s = now
             actor.beats = beats
             actor.gap_s = max(actor.gap_s, now - actor.last_s)
+            if now - actor.last_s > SHOWN_S and now > self.shown_s + SHOWN_S:
+                self.shown_s = now
+                print(f"stress: {actor.name} has not moved for {SHOWN_S} s", flush=True)
+                write(Path("/proc/sysrq-trigger"), "w")
+                write(Path("/proc/sysrq-trigger"), "d")
 
     def report(self) -> dict[str, dict[str, float]]:
         """What each has done."""
