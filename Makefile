@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test lint kernel clean
+.PHONY: demo test test-smp lint kernel clean
 
 demo:
 	@./fasttrack demo
 
 test:
 	@scripts/test.sh
+
+# Two processors, in QEMU and in real time: not part of test.
+test-smp:
+	@./fasttrack smoke
+	@./fasttrack stress --minutes $(or $(MINUTES),10)
 
 lint:
 	@scripts/lint.sh

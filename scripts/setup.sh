@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Sets up what the lab needs, and prints the path of its Python. Silent and instant when nothing is to do.
-#   packages   by apt, with sudo where this is not root
+#   packages   by apt, with sudo where this is not root; with an argument GROUP those of packages-GROUP.txt too
 #   host       lab/fasttrack_lab/preflight.py
 #   Python     an environment in the cache, by lab/requirements.txt
 set -eu
@@ -18,7 +18,8 @@ die() { say "fasttrack: $*"; exit 1; }
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] ||
 	die "this is $(uname -s) on $(uname -m): the lab needs Linux on x86-64, because its guests run as x86-64 processes"
 
-stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$here/scripts/packages.txt" "$here/lab/requirements.txt" | sha256sum | cut -c1-16)
+set -- "$here/scripts/packages.txt" ${1:+"$here/scripts/packages-$1.txt"}
+stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$@" "$here/lab/requirements.txt" | sha256sum | cut -c1-16)
 if [ -r "$stamp" ]; then
 	python=$(cat "$stamp")
 	if [ -x "$python" ]; then
@@ -77,11 +78,10 @@ install() {
 		die "apt-get could not install: $*. Install them yourself, then run this again"
 }
 
-missing=
-while read -r package shown; do
+missing=$(cat "$@" | while read -r package shown; do
 	case $package in '' | '#'*) continue ;; esac
-	have "$shown" || missing="$missing $package"
-done <"$here/scripts/packages.txt"
+	have "$shown" || echo "$package"
+done)
 
 need_rust=; rust_is_there || need_rust=yes
 need_source=

@@ -52,7 +52,7 @@ BAD_LINES = tuple(
 ALLOWED_LINES = (re.compile(r"Failed to initialize ubd device"),)
 """What UML always prints and means nothing."""
 
-POWER_OFF = re.compile(r"reboot: (Power down|System halted)")
+POWER_OFF = re.compile(r"reboot: (Power down|System halted)|sysrq: Resetting")
 POWER_CUT = re.compile(r"mflash: power cut")
 
 TAIL_LINES = 40

@@ -17,5 +17,6 @@ COMMANDS = {
     "run": "fasttrack_lab.commands.run:command",
     "shell": "fasttrack_lab.commands.shell:command",
     "smoke": "fasttrack_lab.commands.smoke:command",
+    "stress": "fasttrack_lab.commands.stress:command",
 }
 """Name -> module and attribute."""

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasttrack_lab import process, ui
+from fasttrack_lab import process, setup, ui
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import config
 from fasttrack_lab.kernel.base import BaseFile, find_archive, unpack
@@ -46,6 +46,8 @@ class Target:
     image: str
     objects: int
     """Lines of output of a whole build, for the progress bar's first time."""
+    packages: str = ""
+    """Its list of packages in scripts/, beside what every target needs."""
 
     def fragment_paths(self) -> list[Path]:
         """The fragments' files."""
@@ -57,7 +59,7 @@ TARGETS = {
     for target in (
         Target("um", "um", "defconfig", ("fasttrack", "um"), "linux", 1290),
         Target("um-debug", "um", "defconfig", ("fasttrack", "um", "debug"), "linux", 1320),
-        Target("x86", "x86_64", "tinyconfig", ("fasttrack", "x86"), "arch/x86/boot/bzImage", 1300),
+        Target("x86", "x86_64", "tinyconfig", ("fasttrack", "x86"), "arch/x86/boot/bzImage", 1490, "x86"),
     )
 }
 
@@ -197,6 +199,8 @@ def prepared_tree(target: Target, changes: Changes) -> tuple[WorkTree, Path, dic
 def build(name: str = "um") -> Kernel:
     """The kernel of this checkout for a target, from the store or built now."""
     target = TARGETS[name]
+    if target.packages:
+        setup.install(target.packages)
     changes = Changes.of_checkout()
     archive = find_archive(BaseFile.load())
     key = _key(target, archive.sha256, changes)

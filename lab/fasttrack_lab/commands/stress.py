@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack stress: races between two processors, on the x86-64 kernel in QEMU."""
+
+from __future__ import annotations
+
+import click
+
+from fasttrack_lab.commands import common
+from fasttrack_lab.kernel import build
+from fasttrack_lab.smp import run
+
+
+@click.command("stress")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="How long the guest works before the power is cut, in minutes of real time.",
+)
+@common.seed_option
+def command(minutes: float, seed: int) -> None:
+    """Boot the x86-64 kernel in QEMU and do everything at once, with lockdep; cut the power; boot again and check.
+
+    Apps in front and behind read, write, fsync and allocate on ext4 and f2fs, fork, exec and exit, while who is in
+    front, the elevator and every knob change, and apps are stopped, frozen and killed. It fails on a message of the
+    kernel's, an app that stands still, a lost write or a damaged file system.
+    """
+    common.check_host()
+    report = run.stress(build.build("x86"), minutes * 60, seed)
+    for name, actor in report.actors.items():
+        click.echo(
+            f"{name}: {actor['beats']:.0f} rounds, longest pause {actor['longest_gap_s']:.1f} s, "
+            f"started {actor['starts']:.0f} times"
+        )
+    click.echo(", ".join(f"{name} {value}" for name, value in report.stats.items()))
+    click.echo(f"stress: clean, {report.wall_s:.0f} s")

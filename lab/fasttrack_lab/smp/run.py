@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host's side of ./fasttrack stress: two boots of one machine, the first of which ends in a power cut."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab.boot.base import BootSpec, Outcome
+from fasttrack_lab.boot.qemu import Qemu
+from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel.build import Kernel
+from fasttrack_lab.paths import LAB, cache_dir
+from fasttrack_lab.result import judge_boot, judge_power_cut, tail
+from fasttrack_lab.rundir import run_dir
+from fasttrack_lab.script import init_script
+from fasttrack_lab.smp.guest import GAP_LIMIT_S
+
+GUEST = LAB / "fasttrack_lab" / "smp" / "guest.py"
+PHONE = "ufs31"
+MEMORY_MIB = 512
+STORAGE_MIB = 768
+"""For DEVICE_MIB, the tables of the flash translation layer, and what is over-provisioned."""
+
+DEVICE_MIB = 512
+EXTRA_S = 600.0
+"""Real time beside the stress itself: boot, mkfs and the end, on a busy host."""
+
+DONE = "stress: file systems are whole"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a stress has done."""
+
+    actors: dict[str, dict[str, float]]
+    stats: dict[str, int]
+    wall_s: float
+
+    def problems(self) -> list[str]:
+        """Actors that did nothing, or stood still; one line each."""
+        found = [f"{name} did nothing" for name, actor in self.actors.items() if not actor["beats"]]
+        return found + [
+            f"{name} stood still for {actor['longest_gap_s']} s"
+            for name, actor in self.actors.items()
+            if actor["longest_gap_s"] > GAP_LIMIT_S
+        ]
+
+
+def _boot(kernel: Kernel, where: Path, phase: str, duration_s: float, seed: int) -> Outcome:
+    params = {
+        "stress_phase": phase,
+        "stress_s": str(duration_s),
+        "stress_seed": str(seed),
+        "mflash.phone": PHONE,
+        "mflash.size_mb": str(DEVICE_MIB),
+        "mflash.seed": str(seed),
+        # Freed memory is poisoned and checked.
+        "slab_debug": "FZP",
+    }
+    limit_s = duration_s + EXTRA_S
+    spec = BootSpec(kernel.image, init_script(GUEST.read_text()), MEMORY_MIB, where, limit_s, seed, params)
+    return Qemu(STORAGE_MIB).boot(spec)
+
+
+def _require(outcome: Outcome, error: str | None, phase: str) -> None:
+    if error:
+        log = cache_dir("failed") / f"stress-{phase}.log"
+        log.write_text(outcome.console)
+        raise LabError(f"{tail(outcome.console)}\nthe stress failed in its phase {phase}: {error}; whole log: {log}")
+
+
+def stress(kernel: Kernel, duration_s: float, seed: int) -> Report:
+    """Run it; an error if a log is not clean, an actor made no progress, or something acknowledged is lost."""
+    with run_dir(MEMORY_MIB + STORAGE_MIB) as where:
+        played = _boot(kernel, where, "play", duration_s, seed)
+        _require(played, judge_power_cut(played), "play")
+        raw: dict[str, Any] = json.loads((where / "progress.json").read_text())
+        checked = _boot(kernel, where, "check", duration_s, seed)
+        missing = None if DONE in checked.console else "the guest's check did not come to its end"
+        _require(checked, judge_boot(checked) or missing, "check")
+    report = Report(raw["actors"], raw["stats"], played.wall_s + checked.wall_s)
+    found = report.problems()
+    _require(played, "; ".join(found) or None, "play")
+    return report

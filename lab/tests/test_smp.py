@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The stress in QEMU: what judges it, and how the machine keeps its storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.boot.base import BootSpec
+from fasttrack_lab.boot.qemu import FIRMWARE_MIB, Qemu
+from fasttrack_lab.smp import guest, run
+
+
+def actor(beats: int = 5, gap_s: float = 1.0) -> dict[str, float]:
+    return {"beats": beats, "starts": 1, "longest_gap_s": gap_s}
+
+
+def test_an_actor_that_does_nothing_or_stands_still_is_a_problem() -> None:
+    report = run.Report({"a": actor(), "b": actor(beats=0), "c": actor(gap_s=guest.GAP_LIMIT_S + 1)}, {}, 1.0)
+    assert report.problems() == ["b did nothing", f"c stood still for {guest.GAP_LIMIT_S + 1} s"]
+
+
+def written(place: Path, last: int, acknowledged: int) -> None:
+    content = bytearray(guest.RECORDS * guest.PAGE)
+    for number in range(1, last + 1):
+        start = number % guest.RECORDS * guest.PAGE
+        content[start : start + guest.PAGE] = guest.record(number)
+    (place / "records-a").write_bytes(content)
+    (place / "a").write_bytes(acknowledged.to_bytes(8, "little"))
+
+
+@pytest.mark.parametrize(("last", "acknowledged"), [(0, 0), (5, 5), (100, 100), (101, 100)])
+def test_what_was_acknowledged_may_have_one_more_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, acknowledged: int
+) -> None:
+    monkeypatch.setattr(guest, "OUT", tmp_path)
+    written(tmp_path, last, acknowledged)
+    guest.verify(tmp_path, "a")
+
+
+@pytest.mark.parametrize(("last", "acknowledged"), [(4, 5), (99, 100)])
+def test_a_lost_record_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, acknowledged: int) -> None:
+    monkeypatch.setattr(guest, "OUT", tmp_path)
+    written(tmp_path, last, acknowledged)
+    with pytest.raises(ValueError, match=f"record {acknowledged} of {acknowledged} of a is lost"):
+        guest.verify(tmp_path, "a")
+
+
+def test_the_storage_is_reserved_above_the_memory_and_below_the_firmwares_tables(tmp_path: Path) -> None:
+    spec = BootSpec(tmp_path / "bzImage", tmp_path / "init", 512, tmp_path, None)
+    machine = Qemu(storage_mib=768)
+    assert {"memmap=768M$512M", "mflash.mem=768M@512M"} <= set(machine.command_line(spec))
+    assert machine.memory_arguments(spec)[:2] == ["-m", str(512 + 768 + FIRMWARE_MIB)]
+    assert not [word for word in Qemu().command_line(spec) if word.startswith(("memmap=", "mflash.mem="))]
