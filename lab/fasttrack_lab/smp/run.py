@@ -20,7 +20,9 @@ from fasttrack_lab.smp.guest import GAP_LIMIT_S
 
 GUEST = LAB / "fasttrack_lab" / "smp" / "guest.py"
 PHONE = "ufs31"
-MEMORY_MIB = 512
+MEMORY_MIB = 256
+"""So little that hogs, the page cache and the reserve get into each other's way."""
+
 STORAGE_MIB = 768
 """For DEVICE_MIB, the tables of the flash translation layer, and what is over-provisioned."""
 
