@@ -176,11 +176,12 @@ COMMIT = "jbd2_journal_commit_transaction"
 the last in the source is for the commit record, whose write makes the device flush its cache."""
 
 IDLE = "idle"
+UPDATES = "waits for open handles"
 
 STAGES: dict[str, str] = {
     "blk_mq_get_tag": "waits for a tag",
     "rq_qos_wait": "is throttled",
-    "jbd2_journal_wait_updates": "waits for open handles",
+    "jbd2_journal_wait_updates": UPDATES,
     "ext4_journal_submit_inode_data_buffers": "writes ordered data",
     "jbd2_journal_finish_inode_data_buffers": "waits for ordered data",
     "blkdev_issue_flush": "waits for the device's flush",
@@ -192,6 +193,22 @@ STAGES: dict[str, str] = {
     "issue_checkpoint_thread": IDLE,
 }
 """What the journal's thread is doing, by the innermost of these functions."""
+
+HANDLES = (
+    "__ext4_journal_get_write_access",
+    "__ext4_mark_inode_dirty",
+    "__ext4_new_inode",
+    "ext4_convert_unwritten_extents",
+    "ext4_mb_new_blocks",
+    "mpage_map_and_submit_buffers",
+)
+"""Functions that run with a journal handle open: what sleeps below them holds the transaction open. ext4's write-back
+sends its bios from the last of them."""
+
+NEW_HANDLE = "start_this_handle"
+"""What sleeps here has no handle yet."""
+
+HOLDER = " (handle open)"
 
 TOP_SITES = 4
 TOP_BESIDE = 4
@@ -245,6 +262,12 @@ def site_of(stack: Sequence[str]) -> str:
         if function not in SKIPPED:
             shown.append(place if function == COMMIT else function)
     return " < ".join(shown[:SITE_FUNCTIONS]) or "(running)"
+
+
+def holds_handle(stack: Sequence[str]) -> bool:
+    """Whether a thread with this stack keeps a transaction of the journal open."""
+    functions = {function_of(place) for place in stack}
+    return NEW_HANDLE not in functions and not functions.isdisjoint(HANDLES)
 
 
 def stage_of(stack: Sequence[str]) -> str:
@@ -325,7 +348,8 @@ class _Counts:
             elif doing != IDLE:
                 self.beside[layer, stage, "journal", doing, site_of(its)] += count
         for other in wait["beside"]:
-            place = site_of(self.samples.stack(other["stack"]))
+            its = self.samples.stack(other["stack"])
+            place = site_of(its) + (HOLDER if holds_handle(its) else "")
             self.beside[layer, stage, other["role"], other["name"], place] += other["count"]
 
     def rows(self, counted: Counter[tuple[str, ...]], *keys: str) -> list[dict[str, Any]]:
@@ -412,8 +436,10 @@ def _beside_table(why: Mapping[str, Any], response_s: float) -> Table:
         if seconds < LEAST_SHARE * response_s:
             continue
         shown = f"{layer}, which {stage}" if stage else layer
-        others = [row for row in why["beside"] if (row["layer"], row["stage"]) == (layer, stage)][:TOP_BESIDE]
-        for row, share in _shares(others, seconds):
+        others = [row for row in why["beside"] if (row["layer"], row["stage"]) == (layer, stage)]
+        if stage == UPDATES:
+            others.sort(key=lambda row: not row["site"].endswith(HOLDER))
+        for row, share in _shares(others[:TOP_BESIDE], seconds):
             who = f"{row['role']} {row['name']}"
             table.add_row(shown, who, row["site"], str(row["samples"]), f"{row['seconds']:.3f}", share)
             shown = ""

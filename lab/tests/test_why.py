@@ -82,6 +82,13 @@ def test_stage_of_the_journal(stack: str, stage: str) -> None:
     assert why.stage_of(stack.split()) == stage
 
 
+def test_who_keeps_a_transaction_open() -> None:
+    write_back = "io_schedule blk_mq_get_tag ext4_bio_write_folio mpage_submit_folio mpage_map_and_submit_buffers"
+    assert why.holds_handle(write_back.split())
+    assert not why.holds_handle(INSTALL.split())
+    assert not why.holds_handle(["schedule", "start_this_handle", "jbd2__journal_start", "__ext4_new_inode"])
+
+
 def wait(stack: int, journal: int | None, count: int, install: int) -> dict[str, Any]:
     """A place of the foreground, one of the journal, and so many ticks with a background thread at work."""
     behind = {"role": "background", "name": "update/install-0", "stack": 4, "count": install}
@@ -225,7 +232,7 @@ def test_the_layers_functions_are_in_the_kernel() -> None:
     tree = next((path for path in cache_root().glob("kernel/tree-*") if (path / "mm" / "filemap.c").is_file()), None)
     if tree is None:
         pytest.skip("no kernel source is unpacked here; ./fasttrack build does it")
-    lists = [*why.LAYERS.values(), *why.GENERIC.values(), why.LOCKS, why.RECLAIM, tuple(why.STAGES)]
+    lists = [*why.LAYERS.values(), *why.GENERIC.values(), why.LOCKS, why.RECLAIM, why.HANDLES, tuple(why.STAGES)]
     names = {name for one in lists for name in one if "*" not in name}
     where = [str(tree / part) for part in ("block", "fs", "kernel", "mm")]
     search = ["grep", "-rohwE", "--include=*.c", "|".join(sorted(names)), *where]
