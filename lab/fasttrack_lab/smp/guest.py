@@ -60,7 +60,7 @@ system waits for its write-back, and everybody for the freeze; on a busy host th
 SHOWN_S = 20.0
 """After so long the kernel shows who sleeps where, and who holds what."""
 
-RECLAIM = ("pgscan_kswapd", "pgscan_direct", "pswpout")
+RECLAIM = ("nr_vmscan_write", "workingset_refault_anon", "workingset_refault_file")
 """Of /proc/vmstat: whether memory was short."""
 
 MS_REMOUNT = 32
