@@ -13,6 +13,7 @@ test:
 test-smp:
 	@./fasttrack smoke
 	@./fasttrack stress --minutes $(or $(MINUTES),10)
+	@./fasttrack stress --minutes $(or $(MINUTES),10) --short-of-memory
 
 lint:
 	@scripts/lint.sh

@@ -18,8 +18,14 @@ from fasttrack_lab.smp import run
     show_default=True,
     help="How long the guest works before the power is cut, in minutes of real time.",
 )
+@click.option(
+    "--short-of-memory",
+    "short",
+    is_flag=True,
+    help="Less memory, a swap file, and apps that take all of both; the elevator stays.",
+)
 @common.seed_option
-def command(minutes: float, seed: int) -> None:
+def command(minutes: float, seed: int, short: bool) -> None:
     """Boot the x86-64 kernel in QEMU and do everything at once, with lockdep; cut the power; boot again and check.
 
     Apps in front and behind read, write, fsync and allocate on ext4 and f2fs, fork, exec and exit, while who is in
@@ -27,7 +33,7 @@ def command(minutes: float, seed: int) -> None:
     kernel's, an app that stands still, a lost write or a damaged file system.
     """
     common.check_host()
-    report = run.stress(build.build("x86"), minutes * 60, seed)
+    report = run.stress(build.build("x86"), minutes * 60, seed, short)
     for name, actor in report.actors.items():
         click.echo(
             f"{name}: {actor['beats']:.0f} rounds, longest pause {actor['longest_gap_s']:.1f} s, "

@@ -258,14 +258,24 @@ def files(place: Path, name: str) -> Work:
     return work
 
 
-def hog(rng: random.Random, beat: Callable[[], None]) -> None:
-    """Anonymous memory up to a quarter of the machine's."""
-    most = os.sysconf("SC_PHYS_PAGES") * PAGE // 4
-    while True:
-        with mmap.mmap(-1, rng.randrange(most // 4, most) // PAGE * PAGE) as memory:
-            for offset in range(0, len(memory), PIECE):
-                memory[offset : offset + PIECE] = b"\1" * min(PIECE, len(memory) - offset)
-                beat()
+def available() -> int:
+    """Memory that can be had without swapping, in bytes."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) * 1024
+
+
+def hog(short: bool) -> Work:
+    """Anonymous memory; if memory is to be short all that can be had, so that two hogs take the swap file too."""
+
+    def work(rng: random.Random, beat: Callable[[], None]) -> None:
+        while True:
+            most = max(available() if short else os.sysconf("SC_PHYS_PAGES") * PAGE // 4, 8 * MIB)
+            with mmap.mmap(-1, rng.randrange(most // 2, most) // PAGE * PAGE) as memory:
+                for offset in range(0, len(memory), PIECE):
+                    memory[offset : offset + PIECE] = b"\1" * min(PIECE, len(memory) - offset)
+                    beat()
+
+    return work
 
 
 def storm(rng: random.Random, beat: Callable[[], None]) -> None:
@@ -347,13 +357,23 @@ KNOBS: dict[Path, tuple[str, ...]] = {
 }
 
 
-def toggler(rng: random.Random, beat: Callable[[], None]) -> None:
-    """Every switch and knob, in the middle of everything."""
-    while True:
-        path = rng.choice((QUEUE / "scheduler", FT / "enabled", rng.choice(list(KNOBS))))
-        write(path, rng.choice(KNOBS[path]), {errno.EINVAL} if path.name == "nr_requests" else ())
-        beat()
-        time.sleep(rng.random() / 2)
+def toggler(short: bool) -> Work:
+    """Every switch and knob, in the middle of everything.
+
+    Where memory is short the elevator stays. Linux 6.12 takes kernfs_rwsem to change it while the queue is frozen;
+    under that lock others allocate, and their swapping waits for the queue: lockdep says so, and then says no more.
+    """
+    knobs = {path: values for path, values in KNOBS.items() if not (short and path.parent == QUEUE)}
+
+    def work(rng: random.Random, beat: Callable[[], None]) -> None:
+        often = [path for path in (QUEUE / "scheduler", FT / "enabled") if path in knobs]
+        while True:
+            path = rng.choice((*often, rng.choice(list(knobs))))
+            write(path, rng.choice(knobs[path]), {errno.EINVAL} if path.name == "nr_requests" else ())
+            beat()
+            time.sleep(rng.random() / 2)
+
+    return work
 
 
 def freezer(rng: random.Random, beat: Callable[[], None]) -> None:
@@ -438,7 +458,7 @@ class Stage:
         group = CGROUP / f"app-{actor.name}"
         group.mkdir(exist_ok=True)
         if actor.name == LIMITED:
-            write(group / "memory.high", str(48 * MIB))
+            write(group / "memory.high", str(24 * MIB))
         write(group / "cgroup.freeze", "0")
         actor.pid = os.fork()
         if actor.pid == 0:
@@ -491,7 +511,7 @@ class Stage:
         }
 
 
-def cast(stage: Stage) -> list[Actor]:
+def cast(stage: Stage, short: bool) -> list[Actor]:
     """All actors."""
     actors = []
     for kind, place in PLACES.items():
@@ -506,11 +526,11 @@ def cast(stage: Stage) -> list[Actor]:
             ("files", files, UIDS[5]),
         )
         actors += [Actor(f"{name}-{kind}", uid, make(place, name)) for name, make, uid in makers]
-    actors += [Actor("hog-0", UIDS[0], hog), Actor("hog-1", UIDS[3], hog)]
+    actors += [Actor("hog-0", UIDS[0], hog(short)), Actor("hog-1", UIDS[3], hog(short))]
     actors += [
         Actor("storm", 0, storm),
         Actor("switcher", 0, switcher(stage.pids)),
-        Actor("toggler", 0, toggler),
+        Actor("toggler", 0, toggler(short)),
         Actor("freezer", 0, freezer),
         Actor("breaker", 0, breaker(stage.victims)),
     ]
@@ -529,7 +549,7 @@ def swap_on(path: Path, size: int) -> None:
         raise OSError(ctypes.get_errno(), f"swapon {path}")
 
 
-def play(duration_s: float, seed: str) -> NoReturn:
+def play(duration_s: float, seed: str, short: bool) -> NoReturn:
     """Everything at once, then the power cut."""
     partition()
     tool("mkfs.ext4", "-q", "-F", PARTITIONS["ext4"])
@@ -538,12 +558,13 @@ def play(duration_s: float, seed: str) -> NoReturn:
         place.mkdir()
         mount(kind, place, PARTITIONS[kind])
         place.chmod(0o1777)
-    swap_on(PLACES["ext4"] / "swap", 64 * MIB)
+    if short:
+        swap_on(PLACES["ext4"] / "swap", 64 * MIB)
     write(QUEUE / "scheduler", "fasttrack")
     write(FT / "enabled", "1")
     write(CGROUP / "cgroup.subtree_control", "+memory +io")
     stage = Stage(seed)
-    stage.actors = cast(stage)
+    stage.actors = cast(stage, short)
     begin = time.monotonic()
     for index in range(len(stage.actors)):
         stage.start(index)
@@ -614,7 +635,7 @@ def main() -> None:
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if given["stress_phase"] == "check":
         check()
-    play(float(given["stress_s"]), given["stress_seed"])
+    play(float(given["stress_s"]), given["stress_seed"], bool(int(given["stress_short"])))
 
 
 if __name__ == "__main__":

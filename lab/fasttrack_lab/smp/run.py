@@ -23,6 +23,9 @@ PHONE = "ufs31"
 MEMORY_MIB = 256
 """So little that hogs, the page cache and the reserve get into each other's way."""
 
+SHORT_MEMORY_MIB = 192
+"""So little that the hogs reclaim from each other, and swap."""
+
 STORAGE_MIB = 768
 """For DEVICE_MIB, the tables of the flash translation layer, and what is over-provisioned."""
 
@@ -51,11 +54,12 @@ class Report:
         ]
 
 
-def _boot(kernel: Kernel, where: Path, phase: str, duration_s: float, seed: int) -> Outcome:
+def _boot(kernel: Kernel, where: Path, phase: str, duration_s: float, seed: int, short: bool) -> Outcome:
     params = {
         "stress_phase": phase,
         "stress_s": str(duration_s),
         "stress_seed": str(seed),
+        "stress_short": str(int(short)),
         "mflash.phone": PHONE,
         "mflash.size_mb": str(DEVICE_MIB),
         "mflash.seed": str(seed),
@@ -63,7 +67,8 @@ def _boot(kernel: Kernel, where: Path, phase: str, duration_s: float, seed: int)
         "slab_debug": "FZP",
     }
     limit_s = duration_s + EXTRA_S
-    spec = BootSpec(kernel.image, init_script(GUEST.read_text()), MEMORY_MIB, where, limit_s, seed, params)
+    memory_mib = SHORT_MEMORY_MIB if short else MEMORY_MIB
+    spec = BootSpec(kernel.image, init_script(GUEST.read_text()), memory_mib, where, limit_s, seed, params)
     return Qemu(STORAGE_MIB).boot(spec)
 
 
@@ -74,13 +79,13 @@ def _require(outcome: Outcome, error: str | None, phase: str) -> None:
         raise LabError(f"{tail(outcome.console)}\nthe stress failed in its phase {phase}: {error}; whole log: {log}")
 
 
-def stress(kernel: Kernel, duration_s: float, seed: int) -> Report:
+def stress(kernel: Kernel, duration_s: float, seed: int, short: bool) -> Report:
     """Run it; an error if a log is not clean, an actor made no progress, or something acknowledged is lost."""
     with run_dir(MEMORY_MIB + STORAGE_MIB) as where:
-        played = _boot(kernel, where, "play", duration_s, seed)
+        played = _boot(kernel, where, "play", duration_s, seed, short)
         _require(played, judge_power_cut(played), "play")
         raw: dict[str, Any] = json.loads((where / "progress.json").read_text())
-        checked = _boot(kernel, where, "check", duration_s, seed)
+        checked = _boot(kernel, where, "check", duration_s, seed, short)
         missing = None if DONE in checked.console else "the guest's check did not come to its end"
         _require(checked, judge_boot(checked) or missing, "check")
     report = Report(raw["actors"], raw["stats"], played.wall_s + checked.wall_s)
