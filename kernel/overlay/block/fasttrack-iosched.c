@@ -11,6 +11,8 @@
  *    to a share of the device's time. "Works" includes a short idle window.
  *  - Background can never take the last tags, neither the scheduler's (see
  *    fti_limit_depth()) nor the device's.
+ *  - Nobody waits for write-back that is not synchronous, the foreground's
+ *    neither: it is neutral here, until somebody waits for it.
  *  - A request that has waited for background_expire goes next: no starvation.
  *  - A queued request that a foreground task waits for becomes foreground, and
  *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c).
@@ -58,9 +60,12 @@ static const u64 fti_background_depth = 1;
 static const u64 fti_background_share = 5;
 /* An eighth of a queue of 32, the depth of UFS and SATA. */
 static const u64 fti_foreground_reserve = 4;
-/* Scheduler tags that background, and that neutral, may take; per cent. */
+/* Scheduler tags that background and neutral may take, in per cent; and
+ * whoever of them inherits the foreground's class.
+ */
 static const unsigned int fti_background_tags = 50;
 static const unsigned int fti_neutral_tags = 75;
+static const unsigned int fti_inherit_tags = 90;
 /* Deadlines within a class and batch size: mq-deadline's values. */
 static const u64 fti_read_expire = 500 * NSEC_PER_MSEC;
 static const u64 fti_write_expire = 5ULL * NSEC_PER_SEC;
@@ -96,6 +101,20 @@ static struct fti_class *fti_queue_of(struct fti_data *fti,
 				      const struct request *rq)
 {
 	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
+}
+
+/* What a request of @class with @opf is treated as. */
+static enum fasttrack_class fti_opf_class(enum fasttrack_class class,
+					  blk_opf_t opf)
+{
+	return fti_treat_as(class, op_is_sync(opf));
+}
+
+static void fti_class_as(struct request *rq, enum fasttrack_class class)
+{
+	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
+	rq->cmd_flags |= fasttrack_class_opf(class);
+	fti_set_class(rq, class);
 }
 
 static struct request *fti_oldest(struct fti_class *class, int direction)
@@ -385,7 +404,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	fti_set_class(rq, fasttrack_opf_class(rq->cmd_flags));
+	fti_class_as(rq, fti_opf_class(fasttrack_opf_class(rq->cmd_flags),
+				       rq->cmd_flags));
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -458,9 +478,7 @@ static void fti_move(struct fti_data *fti, struct request *rq,
 		     enum fasttrack_class class)
 {
 	fti_unlink(fti, rq);
-	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
-	rq->cmd_flags |= fasttrack_class_opf(class);
-	fti_set_class(rq, class);
+	fti_class_as(rq, class);
 	fti_link(fti, rq);
 }
 
@@ -475,40 +493,64 @@ static void fti_promote_request(struct fti_data *fti, struct request *rq)
 /* The file whose pages @rq moves, by its first one; NULL without data. */
 static struct address_space *fti_mapping(const struct request *rq)
 {
+	struct bio_vec bv;
+
 	if (!bio_has_data(rq->bio))
 		return NULL;
-	return READ_ONCE(page_folio(bio_first_page_all(rq->bio))->mapping);
+	bv = bio_iovec(rq->bio);
+	return READ_ONCE(page_folio(bv.bv_page)->mapping);
 }
 
 /*
  * A file system may end the write-back of a page with that of its neighbours,
  * as ext4 does when it converts their extent: promote the file's other writes.
  */
-static void fti_promote_file(struct fti_data *fti,
-			     const struct address_space *mapping)
+static bool fti_promote_writes(struct fti_data *fti,
+			       const struct address_space *mapping)
 {
 	struct request *rq, *next;
+	bool found = false;
 
+	if (!mapping)
+		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
 		list_for_each_entry_safe(rq, next, &fti->class[i].fifo[WRITE],
 					 queuelist)
-			if (fti_mapping(rq) == mapping)
+			if (fti_mapping(rq) == mapping) {
 				fti_promote_request(fti, rq);
+				found = true;
+			}
+	return found;
 }
 
-static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn)
+static void fti_promote_file(struct fasttrack_queue *queue,
+			     const struct address_space *mapping)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	const struct address_space *mapping;
+	bool found;
+
+	spin_lock(&fti->fti_lock);
+	found = fti_promote_writes(fti, mapping);
+	spin_unlock(&fti->fti_lock);
+
+	if (found)
+		blk_mq_run_hw_queues(fti->q, true);
+}
+
+static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
+			bool file)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	struct request *rq;
 
 	spin_lock(&fti->fti_lock);
 	rq = fti_find_page(fti, pfn);
 	if (rq) {
-		mapping = op_is_write(req_op(rq)) ? fti_mapping(rq) : NULL;
 		fti_promote_request(fti, rq);
-		if (mapping)
-			fti_promote_file(fti, mapping);
+		/* Not the request's file: f2fs merges pages of many. */
+		if (file && op_is_write(req_op(rq)))
+			fti_promote_writes(fti,
+					   page_folio(pfn_to_page(pfn))->mapping);
 	}
 	spin_unlock(&fti->fti_lock);
 
@@ -526,9 +568,14 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 	for (int direction = READ; direction <= WRITE; direction++)
 		list_for_each_entry_safe(rq, next,
 					 &fti->class[from].fifo[direction],
-					 queuelist)
-			if (rq->bio && rq->bio->bi_origin.uid == uid)
-				fti_move(fti, rq, class);
+					 queuelist) {
+			enum fasttrack_class to =
+				fti_opf_class(class, rq->cmd_flags);
+
+			if (to != from && rq->bio &&
+			    rq->bio->bi_origin.uid == uid)
+				fti_move(fti, rq, to);
+		}
 }
 
 static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
@@ -538,15 +585,31 @@ static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
 
 	spin_lock(&fti->fti_lock);
 	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
-		if (from != class)
-			fti_relabel_class(fti, from, uid, class);
+		fti_relabel_class(fti, from, uid, class);
 	spin_unlock(&fti->fti_lock);
 	blk_mq_run_hw_queues(fti->q, true);
 }
 
+/* Senders that wait for a scheduler tag see whether they may take more now. */
+static void fti_wake_senders(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	/* The tags stay as long as the queue is not frozen. */
+	if (!percpu_ref_tryget(&q->q_usage_counter))
+		return;
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
+	percpu_ref_put(&q->q_usage_counter);
+}
+
 static void fti_kick(struct fasttrack_queue *queue)
 {
-	fti_release(container_of(queue, struct fti_data, promoter));
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	fti_release(fti);
+	fti_wake_senders(fti->q);
 }
 
 static int fti_request_merge(struct request_queue *q, struct request **rq,
@@ -657,18 +720,25 @@ static void fti_finish_requeue_request(struct request *rq)
 	fti_release(fti);
 }
 
-/* Called before a scheduler tag is taken. The foreground may take them all. */
+/*
+ * Called before a scheduler tag is taken, and while current waits for one. The
+ * foreground may take them all.
+ */
 static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct fti_data *fti = data->q->elevator->elevator_data;
-	enum fasttrack_class class = fasttrack_opf_class(opf);
+	enum fasttrack_class class =
+		fti_opf_class(fasttrack_opf_class(opf), opf);
 
 	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
 	if (class == FASTTRACK_FOREGROUND ||
 	    (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&
 	     !op_is_write(opf)))
-		return;
-	data->shallow_depth = fti->shallow[class];
+		data->shallow_depth = 0;
+	else if (fasttrack_inherits(current))
+		data->shallow_depth = fti->inherit_depth;
+	else
+		data->shallow_depth = fti->shallow[class];
 }
 
 static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
@@ -681,6 +751,7 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 		fti_shallow_depth(depth, fti_background_tags);
 	fti->shallow[FASTTRACK_NEUTRAL] =
 		fti_shallow_depth(depth, fti_neutral_tags);
+	fti->inherit_depth = fti_shallow_depth(depth, fti_inherit_tags);
 	sbitmap_queue_min_shallow_depth(tags,
 					fti->shallow[FASTTRACK_BACKGROUND]);
 }
@@ -727,6 +798,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 	};
 	fti->q = q;
 	fti->promoter.promote = fti_promote;
+	fti->promoter.promote_file = fti_promote_file;
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
 	fasttrack_queue_add(&fti->promoter);

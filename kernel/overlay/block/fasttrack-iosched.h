@@ -51,6 +51,7 @@ struct fti_class {
  * @timer: ends a hold
  * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
  * @shallow: scheduler tags that a class may take
+ * @inherit_depth: likewise, a sender that inherits the foreground's class
  * @promoter: takes promotions from the core
  * @q: the queue
  */
@@ -68,6 +69,7 @@ struct fti_data {
 
 	struct fti_bounds bounds;
 	unsigned int shallow[FASTTRACK_NR_CLASSES];
+	unsigned int inherit_depth;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;
 };

@@ -20,6 +20,12 @@
  */
 #define FTI_DEPEND_DEPTH	4ULL
 
+/*
+ * Nobody is let go so soon after the foreground's last request: what waited
+ * for that one has to be woken first, and may be all that was waited for.
+ */
+#define FTI_DEPEND_WINDOW	NSEC_PER_MSEC
+
 /**
  * struct fti_bounds - the knobs of one queue
  * @idle_window: the foreground still works this long after its last request:
@@ -76,9 +82,31 @@ struct fti_choice {
 };
 
 /*
- * Does the foreground work at @now? Not if all that it has to do is to wait for
- * others: to hold those back would hold the foreground back.
+ * What a request of @class is treated as. Nobody waits for write-back that is
+ * not @sync: an app in front that writes much would wait for all of it in its
+ * next fsync, and after a switch the next app would.
  */
+static inline enum fasttrack_class fti_treat_as(enum fasttrack_class class,
+						bool sync)
+{
+	return class == FASTTRACK_FOREGROUND && !sync ? FASTTRACK_NEUTRAL :
+							class;
+}
+
+/*
+ * How long the foreground still works after its last request. Not long if all
+ * that it has to do is to wait for others: to hold those back would hold the
+ * foreground back.
+ */
+static inline u64 fti_window(const struct fti_state *state,
+			     const struct fti_bounds *bounds)
+{
+	if (state->foreground_depends)
+		return min_t(u64, bounds->idle_window, FTI_DEPEND_WINDOW);
+	return bounds->idle_window;
+}
+
+/* Does the foreground work at @now? */
 static inline bool fti_foreground_works(const struct fti_state *state,
 					const struct fti_bounds *bounds,
 					u64 now)
@@ -86,10 +114,8 @@ static inline bool fti_foreground_works(const struct fti_state *state,
 	if (state->oldest[FASTTRACK_FOREGROUND] ||
 	    state->in_flight[FASTTRACK_FOREGROUND])
 		return true;
-	if (state->foreground_depends)
-		return false;
 	return state->foreground_seen &&
-	       now < state->foreground_last + bounds->idle_window;
+	       now < state->foreground_last + fti_window(state, bounds);
 }
 
 /* How many background requests may be in the device; at least 1 when idle. */
@@ -135,7 +161,7 @@ static inline u64 fti_wake(const struct fti_state *state,
 	u64 wake = U64_MAX;
 
 	if (!state->in_flight[FASTTRACK_FOREGROUND])
-		wake = state->foreground_last + bounds->idle_window;
+		wake = state->foreground_last + fti_window(state, bounds);
 	if (in_flight < bounds->background_depth)
 		wake = min(wake, state->background_next);
 	if (in_flight < max(bounds->background_depth, 1ULL))

@@ -61,6 +61,47 @@ static void fti_test_idle_window(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds, end));
 }
 
+static void fti_test_depends(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+	u64 end = FTI_NOW + FTI_DEPEND_WINDOW;
+
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	state.background_next = U64_MAX;
+	state.foreground_depends = true;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
+	choice = fti_choose(&state, &fti_test_bounds, end - 1);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, end);
+
+	for (unsigned int i = 0; i < FTI_DEPEND_DEPTH; i++) {
+		state.in_flight[FASTTRACK_BACKGROUND] = i;
+		choice = fti_choose(&state, &fti_test_bounds, end);
+		KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	}
+	state.in_flight[FASTTRACK_BACKGROUND] = FTI_DEPEND_DEPTH;
+	choice = fti_choose(&state, &fti_test_bounds, end);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+
+	/* What it sent itself is to be waited for first. */
+	state.in_flight[FASTTRACK_BACKGROUND] = 0;
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	choice = fti_choose(&state, &fti_test_bounds, end);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+}
+
+static void fti_test_treat_as(struct kunit *test)
+{
+	for (int class = 0; class < FASTTRACK_NR_CLASSES; class++)
+		KUNIT_EXPECT_EQ(test, fti_treat_as(class, true), class);
+	KUNIT_EXPECT_EQ(test, fti_treat_as(FASTTRACK_FOREGROUND, false),
+			FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, fti_treat_as(FASTTRACK_BACKGROUND, false),
+			FASTTRACK_BACKGROUND);
+}
+
 static void fti_test_background_depth(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
@@ -200,6 +241,10 @@ static void fti_test_tags(struct kunit *test)
 		KUNIT_EXPECT_GE(test, background, 1);
 		KUNIT_EXPECT_LE(test, background, neutral);
 		KUNIT_EXPECT_LT(test, neutral, depth);
+		KUNIT_EXPECT_LE(test, neutral,
+				fti_shallow_depth(depth, fti_inherit_tags));
+		KUNIT_EXPECT_LT(test, fti_shallow_depth(depth, fti_inherit_tags),
+				depth);
 	}
 	KUNIT_EXPECT_EQ(test, fti_shallow_depth(1, fti_background_tags), 1);
 }
@@ -207,6 +252,8 @@ static void fti_test_tags(struct kunit *test)
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
 	KUNIT_CASE(fti_test_idle_window),
+	KUNIT_CASE(fti_test_depends),
+	KUNIT_CASE(fti_test_treat_as),
 	KUNIT_CASE(fti_test_background_depth),
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),

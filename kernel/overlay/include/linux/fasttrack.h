@@ -120,6 +120,7 @@ void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
 void __fasttrack_resume_user(void);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
+void __fasttrack_file_wait(const struct address_space *mapping);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp);
@@ -136,15 +137,20 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
  * @node: in the list of all
  * @promote: make the queued request foreground that moves the page with this
- *	frame number; false if there is none. Under the RCU read lock, from
- *	process context.
+ *	frame number, and with a write the others of the page's file if @file;
+ *	false if there is none. Under the RCU read lock, from process context.
+ * @promote_file: make all queued writes of the file with this mapping foreground;
+ *	likewise
  * @relabel: queued requests of the app with this UID are of a new class, because
  *	it came to the front or left it; likewise
  * @kick: the foreground has begun to depend on others; likewise
  */
 struct fasttrack_queue {
 	struct list_head node;
-	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn);
+	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn,
+			bool file);
+	void (*promote_file)(struct fasttrack_queue *queue,
+			     const struct address_space *mapping);
 	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
 			enum fasttrack_class class);
 	void (*kick)(struct fasttrack_queue *queue);
@@ -257,6 +263,16 @@ static inline void fasttrack_folio_wait_end(unsigned int done)
 		__fasttrack_folio_wait_end(done);
 }
 
+/**
+ * fasttrack_file_wait - current is about to wait for all write-back of a file
+ * @mapping: what the foreground, or a worker for it, waits for is promoted
+ */
+static inline void fasttrack_file_wait(const struct address_space *mapping)
+{
+	if (fasttrack_enabled())
+		__fasttrack_file_wait(mapping);
+}
+
 /* Free pages of @zone that are kept for the foreground. */
 static inline unsigned long fasttrack_zone_reserve(struct zone *zone)
 {
@@ -331,26 +347,29 @@ void fasttrack_scope_leave(struct fasttrack_scope outer);
 struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause);
 struct task_struct *fasttrack_wait_begin(struct task_struct *worker);
 void fasttrack_wait_end(struct task_struct *worker);
-bool __fasttrack_others_begin(void);
-void __fasttrack_others_end(void);
+bool __fasttrack_others_begin(struct task_struct *holder);
+void __fasttrack_others_end(bool begun);
+bool fasttrack_inherits(const struct task_struct *task);
 
 /**
  * fasttrack_others_begin - current is about to wait for whoever holds something
+ * @holder: who holds it, if that is known; preemption is off then
  *
- * While the foreground does, the I/O scheduler holds nobody back.
+ * While the foreground does, the I/O scheduler holds nobody back, and @holder
+ * inherits its class.
  *
  * Return: what to give to fasttrack_others_end().
  */
-static inline bool fasttrack_others_begin(void)
+static inline bool fasttrack_others_begin(struct task_struct *holder)
 {
-	return fasttrack_enabled() && __fasttrack_others_begin();
+	return fasttrack_enabled() && __fasttrack_others_begin(holder);
 }
 
 /* It has it. */
 static inline void fasttrack_others_end(bool begun)
 {
-	if (begun)
-		__fasttrack_others_end();
+	if (begun || fasttrack_enabled())
+		__fasttrack_others_end(begun);
 }
 
 #else /* !CONFIG_FASTTRACK */
@@ -405,6 +424,10 @@ static inline unsigned int fasttrack_folio_wait_begin(struct folio *folio,
 }
 
 static inline void fasttrack_folio_wait_end(unsigned int done)
+{
+}
+
+static inline void fasttrack_file_wait(const struct address_space *mapping)
 {
 }
 
@@ -486,7 +509,7 @@ static inline void fasttrack_wait_end(struct task_struct *worker)
 {
 }
 
-static inline bool fasttrack_others_begin(void)
+static inline bool fasttrack_others_begin(struct task_struct *holder)
 {
 	return false;
 }

@@ -12,6 +12,9 @@
  *     foreground depends on others then. As long as none of its own requests is
  *     under way the I/O scheduler holds nobody back: whoever it is, is among
  *     them.
+ *  4. As long as it depends on others, tasks that are likely to be among them
+ *     inherit its class (fasttrack_inherits()): who holds the lock that it waits
+ *     for, who got a lock that others wanted too, who has a transaction open.
  *
  * Lock order: I/O schedulers' locks are taken under the RCU read lock, and
  * ft_wait_lock inside none of them.
@@ -45,6 +48,9 @@ static DEFINE_SPINLOCK(ft_wait_lock);
 /* Tasks of the foreground, and workers for it, that wait for others. */
 static unsigned int ft_depending;
 
+/* Which time it is that some do; what is inherited ends with it. */
+static unsigned int ft_dependence = 1;
+
 /**
  * fasttrack_queue_add - an I/O scheduler takes promotions from now on
  * @queue: its functions are set
@@ -73,10 +79,10 @@ void fasttrack_queue_del(struct fasttrack_queue *queue)
 EXPORT_SYMBOL_GPL(fasttrack_queue_del);
 
 /*
- * Make the queued request that covers @folio foreground. @folio is compared,
- * not looked into: it may be gone.
+ * Make the queued request that covers @folio foreground, and others of its file
+ * if @file. @folio is compared, not looked into: it may be gone.
  */
-static bool ft_promote(const struct folio *folio)
+static bool ft_promote(const struct folio *folio, bool file)
 {
 	struct fasttrack_queue *queue;
 	bool found = false;
@@ -86,13 +92,34 @@ static bool ft_promote(const struct folio *folio)
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node) {
-		found = queue->promote(queue, folio_pfn((struct folio *)folio));
+		found = queue->promote(queue, folio_pfn((struct folio *)folio),
+				       file);
 		if (found)
 			break;
 	}
 	rcu_read_unlock();
 	return found;
 }
+
+/**
+ * __fasttrack_file_wait - current is about to wait for all write-back of a file
+ * @mapping: the file's
+ *
+ * Context: process context; does not sleep.
+ */
+void __fasttrack_file_wait(const struct address_space *mapping)
+{
+	struct fasttrack_queue *queue;
+
+	if (!READ_ONCE(ft_knobs.promotion) ||
+	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_file(queue, mapping);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(__fasttrack_file_wait);
 
 /* Queued requests of the app @uid are of @class from now on. */
 void ft_relabel(u32 uid, enum fasttrack_class class)
@@ -113,6 +140,8 @@ static void ft_depend(int change)
 	WRITE_ONCE(ft_depending, ft_depending + change);
 	if (change > 0)
 		fasttrack_count(FASTTRACK_DEPENDED);
+	if (!ft_depending)
+		WRITE_ONCE(ft_dependence, ft_dependence + 1);
 }
 
 /* Whom the schedulers held back may be who is waited for. */
@@ -140,7 +169,35 @@ bool fasttrack_foreground_depends(void)
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
 /**
+ * fasttrack_inherits - does @task hold what the foreground may wait for?
+ * @task: current, or a task that cannot go away meanwhile
+ *
+ * Context: any.
+ */
+bool fasttrack_inherits(const struct task_struct *task)
+{
+	return fasttrack_foreground_depends() &&
+	       (task->journal_info || READ_ONCE(task->fasttrack_inherits) ==
+					      READ_ONCE(ft_dependence));
+}
+EXPORT_SYMBOL_GPL(fasttrack_inherits);
+
+/* The foreground depends on @holder, and on what that sleeps on. */
+static void ft_inherit(struct task_struct *holder)
+{
+	const struct folio *folio;
+
+	WRITE_ONCE(holder->fasttrack_inherits, READ_ONCE(ft_dependence));
+	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
+	smp_mb();
+	folio = READ_ONCE(holder->fasttrack_folio);
+	if (folio)
+		ft_promote(folio, false);
+}
+
+/**
  * __fasttrack_others_begin - current may be about to wait for others
+ * @holder: one of them, or NULL; cannot go away before this returns
  *
  * For waits that have no folio and no request: for a lock, for handles of a
  * transaction to be closed. Matters for foreground tasks, and for workers in
@@ -149,8 +206,10 @@ EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
  * Context: process context; does not sleep.
  * Return: what to give to __fasttrack_others_end().
  */
-bool __fasttrack_others_begin(void)
+bool __fasttrack_others_begin(struct task_struct *holder)
 {
+	bool depends;
+
 	if (!current->fasttrack_scope.override) {
 		if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 			return false;
@@ -159,9 +218,12 @@ bool __fasttrack_others_begin(void)
 
 	spin_lock(&ft_wait_lock);
 	current->fasttrack_others = current->fasttrack_scope.override;
-	if (!current->fasttrack_others || current->fasttrack_waiters)
+	depends = !current->fasttrack_others || current->fasttrack_waiters;
+	if (depends)
 		ft_depend(1);
 	spin_unlock(&ft_wait_lock);
+	if (depends && holder)
+		ft_inherit(holder);
 	ft_kick();
 	return true;
 }
@@ -169,11 +231,19 @@ EXPORT_SYMBOL_GPL(__fasttrack_others_begin);
 
 /**
  * __fasttrack_others_end - current has what it waited for
+ * @begun: result of __fasttrack_others_begin()
  *
- * Only after __fasttrack_others_begin() has returned true.
+ * The foreground may wait for the same, behind current.
  */
-void __fasttrack_others_end(void)
+void __fasttrack_others_end(bool begun)
 {
+	if (!begun) {
+		if (fasttrack_foreground_depends())
+			WRITE_ONCE(current->fasttrack_inherits,
+				   READ_ONCE(ft_dependence));
+		return;
+	}
+
 	spin_lock(&ft_wait_lock);
 	if (!current->fasttrack_others || current->fasttrack_waiters)
 		ft_depend(-1);
@@ -207,20 +277,24 @@ static bool ft_folio_of_background(struct folio *folio)
  */
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
+	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
 	unsigned int done = 0;
 
-	if (current->fasttrack_scope.override) {
+	if (!foreground || current->fasttrack_scope.override) {
 		WRITE_ONCE(current->fasttrack_folio, folio);
-		/* Pairs with the barrier in fasttrack_wait_begin(). */
+		/* Pairs with the ones in fasttrack_wait_begin(), ft_inherit(). */
 		smp_mb();
 		done |= FT_WAIT_SHOWN;
 	}
-	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+	if (!foreground) {
+		if (fasttrack_inherits(current))
+			ft_promote(folio, false);
 		return done;
+	}
 
 	ft_activity_sleep();
 	done |= FT_WAIT_FOREGROUND;
-	if (ft_promote(folio) || !writeback || !ft_folio_of_background(folio))
+	if (ft_promote(folio, true) || !writeback || !ft_folio_of_background(folio))
 		return done;
 
 	spin_lock(&ft_wait_lock);
@@ -278,7 +352,7 @@ struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
 	smp_mb();
 	folio = READ_ONCE(worker->fasttrack_folio);
 	if (folio)
-		ft_promote(folio);
+		ft_promote(folio, true);
 	return worker;
 }
 EXPORT_SYMBOL_GPL(fasttrack_wait_begin);
