@@ -33,7 +33,7 @@
 /* What fasttrack_folio_wait_begin() has done. */
 #define FT_WAIT_SHOWN		BIT(0)
 #define FT_WAIT_FOREGROUND	BIT(1)
-#define FT_WAIT_DEPENDS		BIT(2)
+#define FT_WAIT_OTHERS		BIT(2)
 
 /* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
 static LIST_HEAD(ft_queues);
@@ -255,12 +255,19 @@ void __fasttrack_others_end(bool begun)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_end);
 
-/* Is @folio, under write-back, a background app's? */
-static bool ft_folio_of_background(struct folio *folio)
+/*
+ * Does whoever sleeps on @folio, which no request in a queue covers, wait for
+ * others? A lock of a folio that is up to date is a task's; one that is not is
+ * being read, by the device now. Write-back of a background app's may not have
+ * come to the queue yet.
+ */
+static bool ft_folio_of_others(struct folio *folio, bool writeback)
 {
 	struct address_space *mapping = READ_ONCE(folio->mapping);
 	struct fasttrack_owner owner;
 
+	if (!writeback)
+		return folio_test_uptodate(folio);
 	if (folio_test_anon(folio) || !mapping)
 		return false;
 	owner = ft_owner_read(&mapping->fasttrack_owner);
@@ -278,30 +285,30 @@ static bool ft_folio_of_background(struct folio *folio)
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
 	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
+	bool worker = current->fasttrack_scope.override;
 	unsigned int done = 0;
 
-	if (!foreground || current->fasttrack_scope.override) {
+	if (!foreground || worker) {
 		WRITE_ONCE(current->fasttrack_folio, folio);
 		/* Pairs with the ones in fasttrack_wait_begin(), ft_inherit(). */
 		smp_mb();
 		done |= FT_WAIT_SHOWN;
 	}
-	if (!foreground) {
+	if (!foreground && !worker) {
 		if (fasttrack_inherits(current))
 			ft_promote(folio, false);
 		return done;
 	}
-
-	ft_activity_sleep();
-	done |= FT_WAIT_FOREGROUND;
-	if (ft_promote(folio, true) || !writeback || !ft_folio_of_background(folio))
-		return done;
-
-	spin_lock(&ft_wait_lock);
-	ft_depend(1);
-	spin_unlock(&ft_wait_lock);
-	ft_kick();
-	return done | FT_WAIT_DEPENDS;
+	if (foreground) {
+		ft_activity_sleep();
+		done |= FT_WAIT_FOREGROUND;
+		if (ft_promote(folio, true))
+			return done;
+	}
+	if (ft_folio_of_others(folio, writeback) &&
+	    __fasttrack_others_begin(NULL))
+		done |= FT_WAIT_OTHERS;
+	return done;
 }
 
 /**
@@ -312,11 +319,8 @@ void __fasttrack_folio_wait_end(unsigned int done)
 {
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
-	if (done & FT_WAIT_DEPENDS) {
-		spin_lock(&ft_wait_lock);
-		ft_depend(-1);
-		spin_unlock(&ft_wait_lock);
-	}
+	if (done & FT_WAIT_OTHERS)
+		__fasttrack_others_end(true);
 	if (done & FT_WAIT_FOREGROUND)
 		ft_activity_wake();
 }
