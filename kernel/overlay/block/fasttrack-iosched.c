@@ -87,11 +87,6 @@ static bool fti_has_class(const struct request *rq)
 	return rq->elv.priv[0];
 }
 
-static enum fasttrack_class fti_rq_class(const struct request *rq)
-{
-	return (uintptr_t)rq->elv.priv[0] - 1;
-}
-
 static unsigned long fti_now_us(u64 now)
 {
 	return (unsigned long)div_u64(now, NSEC_PER_USEC) ?: 1;
@@ -101,13 +96,6 @@ static struct fti_class *fti_queue_of(struct fti_data *fti,
 				      const struct request *rq)
 {
 	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
-}
-
-/* What a request of @class with @opf is treated as. */
-static enum fasttrack_class fti_opf_class(enum fasttrack_class class,
-					  blk_opf_t opf)
-{
-	return fti_treat_as(class, op_is_sync(opf));
 }
 
 static void fti_class_as(struct request *rq, enum fasttrack_class class)
@@ -278,7 +266,7 @@ static enum hrtimer_restart fti_timer(struct hrtimer *timer)
 }
 
 /* What a hold was decided on has changed: decide again. */
-static void fti_release(struct fti_data *fti)
+void fti_release(struct fti_data *fti)
 {
 	/* Pairs with the barrier in fti_hold(). */
 	smp_mb();
@@ -397,6 +385,15 @@ static void fti_link(struct fti_data *fti, struct request *rq)
 	}
 }
 
+/* Make the queued @rq one of @class. */
+void fti_move(struct fti_data *fti, struct request *rq,
+	      enum fasttrack_class class)
+{
+	fti_unlink(fti, rq);
+	fti_class_as(rq, class);
+	fti_link(fti, rq);
+}
+
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
@@ -436,180 +433,6 @@ static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&fti->fti_lock);
 
 	blk_mq_free_requests(&free);
-}
-
-/* Does @rq move the page with frame number @pfn? */
-static bool fti_moves(const struct request *rq, unsigned long pfn)
-{
-	struct req_iterator iter;
-	struct bio_vec bv;
-
-	if (!bio_has_data(rq->bio))
-		return false;
-	rq_for_each_bvec(bv, rq, iter) {
-		unsigned long first = page_to_pfn(bv.bv_page) +
-				      (bv.bv_offset >> PAGE_SHIFT);
-		unsigned long last = page_to_pfn(bv.bv_page) +
-				     ((bv.bv_offset + bv.bv_len - 1) >>
-				      PAGE_SHIFT);
-
-		if (pfn >= first && pfn <= last)
-			return true;
-	}
-	return false;
-}
-
-/* The queued request, not a foreground one, that moves a page. */
-static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
-{
-	struct request *rq;
-
-	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int direction = READ; direction <= WRITE; direction++)
-			list_for_each_entry(rq, &fti->class[i].fifo[direction],
-					    queuelist)
-				if (fti_moves(rq, pfn))
-					return rq;
-	return NULL;
-}
-
-/* Make the queued @rq one of @class. */
-static void fti_move(struct fti_data *fti, struct request *rq,
-		     enum fasttrack_class class)
-{
-	fti_unlink(fti, rq);
-	fti_class_as(rq, class);
-	fti_link(fti, rq);
-}
-
-static void fti_promote_request(struct fti_data *fti, struct request *rq)
-{
-	trace_fasttrack_promote(rq, fti_rq_class(rq),
-				ktime_get_ns() - rq->fifo_time);
-	fasttrack_count(FASTTRACK_PROMOTED);
-	fti_move(fti, rq, FASTTRACK_FOREGROUND);
-}
-
-/* The file whose pages @rq moves, by its first one; NULL without data. */
-static struct address_space *fti_mapping(const struct request *rq)
-{
-	struct bio_vec bv;
-
-	if (!bio_has_data(rq->bio))
-		return NULL;
-	bv = bio_iovec(rq->bio);
-	return READ_ONCE(page_folio(bv.bv_page)->mapping);
-}
-
-/*
- * A file system may end the write-back of a page with that of its neighbours,
- * as ext4 does when it converts their extent: promote the file's other writes.
- */
-static bool fti_promote_writes(struct fti_data *fti,
-			       const struct address_space *mapping)
-{
-	struct request *rq, *next;
-	bool found = false;
-
-	if (!mapping)
-		return false;
-	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		list_for_each_entry_safe(rq, next, &fti->class[i].fifo[WRITE],
-					 queuelist)
-			if (fti_mapping(rq) == mapping) {
-				fti_promote_request(fti, rq);
-				found = true;
-			}
-	return found;
-}
-
-static void fti_promote_file(struct fasttrack_queue *queue,
-			     const struct address_space *mapping)
-{
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	bool found;
-
-	spin_lock(&fti->fti_lock);
-	found = fti_promote_writes(fti, mapping);
-	spin_unlock(&fti->fti_lock);
-
-	if (found)
-		blk_mq_run_hw_queues(fti->q, true);
-}
-
-static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
-			bool file)
-{
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	struct request *rq;
-
-	spin_lock(&fti->fti_lock);
-	rq = fti_find_page(fti, pfn);
-	if (rq) {
-		fti_promote_request(fti, rq);
-		/* Not the request's file: f2fs merges pages of many. */
-		if (file && op_is_write(req_op(rq)))
-			fti_promote_writes(fti,
-					   page_folio(pfn_to_page(pfn))->mapping);
-	}
-	spin_unlock(&fti->fti_lock);
-
-	if (rq)
-		blk_mq_run_hw_queues(fti->q, true);
-	return rq;
-}
-
-/* Requests of the app @uid that are of another class than @class. */
-static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
-			      u32 uid, enum fasttrack_class class)
-{
-	struct request *rq, *next;
-
-	for (int direction = READ; direction <= WRITE; direction++)
-		list_for_each_entry_safe(rq, next,
-					 &fti->class[from].fifo[direction],
-					 queuelist) {
-			enum fasttrack_class to =
-				fti_opf_class(class, rq->cmd_flags);
-
-			if (to != from && rq->bio &&
-			    rq->bio->bi_origin.uid == uid)
-				fti_move(fti, rq, to);
-		}
-}
-
-static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
-			enum fasttrack_class class)
-{
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-
-	spin_lock(&fti->fti_lock);
-	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
-		fti_relabel_class(fti, from, uid, class);
-	spin_unlock(&fti->fti_lock);
-	blk_mq_run_hw_queues(fti->q, true);
-}
-
-/* Senders that wait for a scheduler tag see whether they may take more now. */
-static void fti_wake_senders(struct request_queue *q)
-{
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	/* The tags stay as long as the queue is not frozen. */
-	if (!percpu_ref_tryget(&q->q_usage_counter))
-		return;
-	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
-	percpu_ref_put(&q->q_usage_counter);
-}
-
-static void fti_kick(struct fasttrack_queue *queue)
-{
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-
-	fti_release(fti);
-	fti_wake_senders(fti->q);
 }
 
 static int fti_request_merge(struct request_queue *q, struct request **rq,
@@ -797,16 +620,14 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 		.foreground_reserve = fti_foreground_reserve,
 	};
 	fti->q = q;
-	fti->promoter.promote = fti_promote;
-	fti->promoter.promote_file = fti_promote_file;
-	fti->promoter.relabel = fti_relabel;
-	fti->promoter.kick = fti_kick;
+	fti_init_promoter(fti);
 	fasttrack_queue_add(&fti->promoter);
 
 	eq->elevator_data = fti;
 	q->elevator = eq;
 	/* Requests are sorted for the queue, not for a hardware queue. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	set_bit(ELEVATOR_FLAG_LIMIT_AGAIN, &eq->flags);
 	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
 	wbt_disable_default(q->disk);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The I/O dispatcher: what fasttrack-iosched.c and fasttrack-knobs.c share. */
+/* The I/O dispatcher: what its files share. */
 #ifndef _BLOCK_FASTTRACK_IOSCHED_H
 #define _BLOCK_FASTTRACK_IOSCHED_H
 
@@ -74,6 +74,23 @@ struct fti_data {
 	struct request_queue *q;
 };
 
+/* What the dispatcher keeps with a request that it was given. */
+static inline enum fasttrack_class fti_rq_class(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0] - 1;
+}
+
+/* What a request of @class with @opf is treated as. */
+static inline enum fasttrack_class fti_opf_class(enum fasttrack_class class,
+						 blk_opf_t opf)
+{
+	return fti_treat_as(class, op_is_sync(opf));
+}
+
+void fti_move(struct fti_data *fti, struct request *rq,
+	      enum fasttrack_class class);
+void fti_release(struct fti_data *fti);
+void fti_init_promoter(struct fti_data *fti);
 void fti_read_state(struct fti_data *fti, struct fti_state *state);
 struct fti_bounds fti_read_bounds(const struct fti_data *fti);
 

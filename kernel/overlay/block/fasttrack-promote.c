@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The I/O dispatcher's part of promotion on wait (mm/fasttrack/wait.c).
+ *
+ * Controls the class of requests that are in the queue already. It reacts to a
+ * foreground task that waits for a page, for a file or for others, and to an
+ * app that comes to the front or leaves it. A scan of the queue finds a page's
+ * request: it happens only where a foreground task is about to sleep.
+ */
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/pagemap.h>
+#include <linux/percpu-refcount.h>
+#include <linux/sbitmap.h>
+
+#include <trace/events/fasttrack.h>
+
+#include "blk-mq.h"
+#include "fasttrack-iosched.h"
+
+/* Does @rq move the page with frame number @pfn? */
+static bool fti_moves(const struct request *rq, unsigned long pfn)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	if (!bio_has_data(rq->bio))
+		return false;
+	rq_for_each_bvec(bv, rq, iter) {
+		unsigned long first = page_to_pfn(bv.bv_page) +
+				      (bv.bv_offset >> PAGE_SHIFT);
+		unsigned long last = page_to_pfn(bv.bv_page) +
+				     ((bv.bv_offset + bv.bv_len - 1) >>
+				      PAGE_SHIFT);
+
+		if (pfn >= first && pfn <= last)
+			return true;
+	}
+	return false;
+}
+
+/* The queued request, not a foreground one, that moves a page. */
+static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
+{
+	struct request *rq;
+
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		for (int direction = READ; direction <= WRITE; direction++)
+			list_for_each_entry(rq, &fti->class[i].fifo[direction],
+					    queuelist)
+				if (fti_moves(rq, pfn))
+					return rq;
+	return NULL;
+}
+
+static void fti_promote_request(struct fti_data *fti, struct request *rq)
+{
+	trace_fasttrack_promote(rq, fti_rq_class(rq),
+				ktime_get_ns() - rq->fifo_time);
+	fasttrack_count(FASTTRACK_PROMOTED);
+	fti_move(fti, rq, FASTTRACK_FOREGROUND);
+}
+
+/* The file whose pages @rq moves, by its first one; NULL without data. */
+static struct address_space *fti_mapping(const struct request *rq)
+{
+	struct bio_vec bv;
+
+	if (!bio_has_data(rq->bio))
+		return NULL;
+	bv = bio_iovec(rq->bio);
+	return READ_ONCE(page_folio(bv.bv_page)->mapping);
+}
+
+/*
+ * A file system may end the write-back of a page with that of its neighbours,
+ * as ext4 does when it converts their extent: promote the file's other writes.
+ */
+static bool fti_promote_writes(struct fti_data *fti,
+			       const struct address_space *mapping)
+{
+	struct request *rq, *next;
+	bool found = false;
+
+	if (!mapping)
+		return false;
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		list_for_each_entry_safe(rq, next, &fti->class[i].fifo[WRITE],
+					 queuelist)
+			if (fti_mapping(rq) == mapping) {
+				fti_promote_request(fti, rq);
+				found = true;
+			}
+	return found;
+}
+
+static void fti_promote_file(struct fasttrack_queue *queue,
+			     const struct address_space *mapping)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	bool found;
+
+	spin_lock(&fti->fti_lock);
+	found = fti_promote_writes(fti, mapping);
+	spin_unlock(&fti->fti_lock);
+
+	if (found)
+		blk_mq_run_hw_queues(fti->q, true);
+}
+
+static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
+			bool file)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	struct request *rq;
+
+	spin_lock(&fti->fti_lock);
+	rq = fti_find_page(fti, pfn);
+	if (rq) {
+		fti_promote_request(fti, rq);
+		/* Not the request's file: f2fs merges pages of many. */
+		if (file && op_is_write(req_op(rq)))
+			fti_promote_writes(fti,
+					   page_folio(pfn_to_page(pfn))->mapping);
+	}
+	spin_unlock(&fti->fti_lock);
+
+	if (rq)
+		blk_mq_run_hw_queues(fti->q, true);
+	return rq;
+}
+
+/* Requests of the app @uid that are of another class than @class. */
+static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
+			      u32 uid, enum fasttrack_class class)
+{
+	struct request *rq, *next;
+
+	for (int direction = READ; direction <= WRITE; direction++)
+		list_for_each_entry_safe(rq, next,
+					 &fti->class[from].fifo[direction],
+					 queuelist) {
+			enum fasttrack_class to =
+				fti_opf_class(class, rq->cmd_flags);
+
+			if (to != from && rq->bio &&
+			    rq->bio->bi_origin.uid == uid)
+				fti_move(fti, rq, to);
+		}
+}
+
+static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
+			enum fasttrack_class class)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	spin_lock(&fti->fti_lock);
+	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
+		fti_relabel_class(fti, from, uid, class);
+	spin_unlock(&fti->fti_lock);
+	blk_mq_run_hw_queues(fti->q, true);
+}
+
+/* Senders that wait for a scheduler tag see whether they may take more now. */
+static void fti_wake_senders(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	/* The tags stay as long as the queue is not frozen. */
+	if (!percpu_ref_tryget(&q->q_usage_counter))
+		return;
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
+	percpu_ref_put(&q->q_usage_counter);
+}
+
+static void fti_kick(struct fasttrack_queue *queue)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	fti_release(fti);
+	fti_wake_senders(fti->q);
+}
+
+/* Before fasttrack_queue_add(). */
+void fti_init_promoter(struct fti_data *fti)
+{
+	fti->promoter.promote = fti_promote;
+	fti->promoter.promote_file = fti_promote_file;
+	fti->promoter.relabel = fti_relabel;
+	fti->promoter.kick = fti_kick;
+}
