@@ -22,6 +22,26 @@ def thread(
     return {"name": name, "after_touch": after_touch, "repeat": repeat, "steps": steps}
 
 
+def two_apps(front: list[dict[str, Any]], behind: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An app in front that starts at the touch, and one behind it that goes on for ever."""
+    return [
+        {
+            "name": "front",
+            "uid": 10101,
+            "role": "foreground",
+            "start_s": 0.0,
+            "threads": [thread("ui", front, after_touch=True)],
+        },
+        {
+            "name": "behind",
+            "uid": 10201,
+            "role": "background",
+            "start_s": 0.0,
+            "threads": [thread("w", behind, repeat=True)],
+        },
+    ]
+
+
 def reader_and_writer(verify: bool = False) -> dict[str, Any]:
     """A foreground app that reads, writes and syncs while a background app writes."""
     front = [
@@ -38,22 +58,7 @@ def reader_and_writer(verify: bool = False) -> dict[str, Any]:
     ]
     return {
         "mode": "play",
-        "apps": [
-            {
-                "name": "front",
-                "uid": 10101,
-                "role": "foreground",
-                "start_s": 0.0,
-                "threads": [thread("ui", front, after_touch=True)],
-            },
-            {
-                "name": "behind",
-                "uid": 10201,
-                "role": "background",
-                "start_s": 0.0,
-                "threads": [thread("w", behind, repeat=True)],
-            },
-        ],
+        "apps": two_apps(front, behind),
         "files": [
             {"app": "front", "path": "a", "bytes": 16 * MIB, "kind": "data"},
             {"app": "front", "path": "r", "bytes": 32 * MIB, "kind": "data"},

@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from jobs import MIB, spec, step, thread
+from jobs import MIB, spec, step, two_apps
 from rich.console import Console
 
 from fasttrack_lab import why
@@ -194,23 +194,7 @@ def behind_a_writer() -> dict[str, Any]:
         step("fsync", file="big"),
         step("think", s=0.001),
     ]
-    apps = [
-        {
-            "name": "front",
-            "uid": 10101,
-            "role": "foreground",
-            "start_s": 0.0,
-            "threads": [thread("ui", front, after_touch=True)],
-        },
-        {
-            "name": "behind",
-            "uid": 10201,
-            "role": "background",
-            "start_s": 0.0,
-            "threads": [thread("w", behind, repeat=True)],
-        },
-    ]
-    return {"mode": "play", "apps": apps, "files": [], "touch_s": 0.5, "limit_s": 60.0}
+    return {"mode": "play", "apps": two_apps(front, behind), "files": [], "touch_s": 0.5, "limit_s": 60.0}
 
 
 @pytest.mark.guest

@@ -104,13 +104,16 @@ impl Db {
         Ok(db)
     }
 
-    /// Switches to a journal mode, unless it is in force.
+    /// Whether a journal mode is in force.
+    pub fn has_journal(&self, journal: Journal) -> bool {
+        self.journal == Some(journal)
+    }
+
+    /// Switches to a journal mode.
     pub fn set_journal(&mut self, journal: Journal) -> rusqlite::Result<()> {
-        if self.journal != Some(journal) {
-            let pragma = format!("PRAGMA journal_mode={}", journal.name());
-            self.connection.query_row(&pragma, [], |_| Ok(()))?;
-            self.journal = Some(journal);
-        }
+        let pragma = format!("PRAGMA journal_mode={}", journal.name());
+        self.connection.query_row(&pragma, [], |_| Ok(()))?;
+        self.journal = Some(journal);
         Ok(())
     }
 
@@ -147,6 +150,15 @@ fn pick(last: i64, rng: &mut Rng) -> i64 {
     1 + rng.below(last as u64) as i64
 }
 
+/// The value of a row, checked.
+fn read(transaction: &Transaction, id: i64, moved: &mut Moved) -> rusqlite::Result<Vec<u8>> {
+    let mut found = transaction.prepare_cached("SELECT value FROM items WHERE key = ?1")?;
+    let content: Vec<u8> = found.query_row([key(id)], |row| row.get(0))?;
+    moved.read += content.len() as u64;
+    moved.wrong += u64::from(!is_good(id, &content));
+    Ok(content)
+}
+
 fn update(
     transaction: &Transaction,
     step: &Sqlite,
@@ -157,17 +169,14 @@ fn update(
     if last == 0 {
         return Ok(moved);
     }
-    let mut read = transaction.prepare_cached("SELECT value FROM items WHERE key = ?1")?;
     let mut write = transaction.prepare_cached("UPDATE items SET value = ?1 WHERE key = ?2")?;
     for _ in 0..step.rows {
         let id = pick(last, rng);
-        let old: Vec<u8> = read.query_row([key(id)], |row| row.get(0))?;
+        let old = read(transaction, id, &mut moved)?;
         let version = old.get(..8).map_or(0, |head| {
             u64::from_le_bytes(head.try_into().unwrap_or_default())
         });
-        moved.wrong += u64::from(!is_good(id, &old));
         write.execute((value(id, version.wrapping_add(1), step.row_bytes), key(id)))?;
-        moved.read += old.len() as u64;
         moved.written += step.row_bytes;
     }
     Ok(moved)
@@ -183,12 +192,8 @@ fn select(
     if last == 0 {
         return Ok(moved);
     }
-    let mut read = transaction.prepare_cached("SELECT value FROM items WHERE key = ?1")?;
     for _ in 0..step.rows {
-        let id = pick(last, rng);
-        let content: Vec<u8> = read.query_row([key(id)], |row| row.get(0))?;
-        moved.read += content.len() as u64;
-        moved.wrong += u64::from(!is_good(id, &content));
+        read(transaction, pick(last, rng), &mut moved)?;
     }
     Ok(moved)
 }

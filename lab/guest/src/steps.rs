@@ -438,8 +438,11 @@ impl<'a> Player<'a> {
             .get_mut(name)
             .ok_or("sqlite: the database is not open")?;
         let op = format!("sqlite {}", s.kind.name());
-        db.set_journal(s.journal)
-            .map_err(|error| format!("sqlite journal {name}: {error}"))?;
+        if !db.has_journal(s.journal) {
+            self.meter
+                .call("sqlite journal", name, || db.set_journal(s.journal))
+                .map_err(|error| format!("sqlite journal {name}: {error}"))?;
+        }
         for _ in 0..s.transactions {
             let moved = self
                 .meter
