@@ -45,18 +45,19 @@ def _checkpatch(source: Path, changes: Changes) -> Finding:
     found: list[str] = []
     for patch in changes.patches:
         extra = ["--ignore", UML_PATCHES_IGNORE] if "-um-" in patch.name else []
-        found += _lines([*script, *extra, str(patch)])
+        found += _lines([*script, *extra, str(patch)], source)
     names = [name for name in changes.overlay_files() if name.endswith((".c", ".h"))]
     for events in (False, True):
         chosen = [str(changes.overlay / name) for name in names if name.startswith(EVENTS) == events]
         extra = ["--ignore", EVENTS_IGNORE] if events else []
         if chosen:
-            found += _lines([*script, *extra, "-f", *chosen])
+            found += _lines([*script, *extra, "-f", *chosen], source)
     return Finding("checkpatch --strict", tuple(found))
 
 
-def _lines(argv: list[str]) -> list[str]:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+def _lines(argv: list[str], source: Path) -> list[str]:
+    # checkpatch learns the kernel's own names in camel case from the tree where it runs.
+    done = subprocess.run(argv, cwd=source, capture_output=True, text=True, check=False)
     return [line for line in done.stdout.splitlines() if re.search(r"(ERROR|WARNING|CHECK):", line)]
 
 

@@ -555,8 +555,8 @@ void ft_config_publish(struct ft_config *config)
 	trace_fasttrack_foreground(config->nr_uids, config->nr_groups,
 				   config->cgroups.nr);
 	ft_groups_retire(config);
-	WRITE_ONCE(ft_has_foreground, config->nr_uids || config->nr_groups ||
-				      config->cgroups.nr);
+	WRITE_ONCE(ft_has_foreground,
+		   config->nr_uids || config->nr_groups || config->cgroups.nr);
 	if (fasttrack_enabled()) {
 		ft_relabel_list(old, config);
 		ft_relabel_list(config, old);
