@@ -19,9 +19,9 @@ from guest_script import PROLOGUE
 
 from fasttrack_lab import phone
 from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.image import ROOM_MIB, Contents, prepared, storage_params
+from fasttrack_lab.image import storage_params
 from fasttrack_lab.result import judge_boot, judge_power_cut, tail
-from fasttrack_lab.rundir import copy_sparse, run_dir
+from fasttrack_lab.rundir import run_dir
 from fasttrack_lab.runner import Tools
 from fasttrack_lab.script import init_script
 from fasttrack_lab.side_by_side import each
@@ -35,22 +35,25 @@ LAST_COMMAND = 700
 """Counted from the writers' start."""
 
 MEMORY_MIB = 256
+STORAGE_MIB = 1024
+"""Small, because fsck.f2fs takes its time by the size."""
+
 SEED = 20180711
 
 SHARED = """
+os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
 UIDS = (10101, 10102)
 EVERY = 8
 
 def record(writer, number):
     return f"{writer} {number};".encode() * 300
 
-subprocess.run(["/bin/mount", "-t", os.environ["cut_fs"], "-o", os.environ["cut_options"], "/dev/sda", "/mnt"],
-               check=True)
+def mount_phone():
+    subprocess.run(["mount", "-t", FS, "-o", OPTIONS, "/dev/sda", "/mnt"], check=True)
 """
 
 WRITE = (
-    PROLOGUE
-    + SHARED
+    SHARED
     + """
 def acknowledge(writer, number):
     counted = " ".join(f"{name} {read(FT + 'stats/' + name)}" for name in ("pauses", "dispatch_held"))
@@ -94,6 +97,8 @@ def start(uid, work):
             traceback.print_exc()
             os._exit(1)
 
+subprocess.run(FORMAT, check=True)
+mount_phone()
 os.chmod("/mnt", 0o1777)
 for path, value in (
     (QUEUE + "scheduler", "fasttrack"),
@@ -116,9 +121,9 @@ raise ChildProcessError(f"a writer ended: {os.wait()}")
 )
 
 CHECK = (
-    PROLOGUE
-    + SHARED
+    SHARED
     + """
+mount_phone()
 for writer in range(len(UIDS)):
     last = int(os.environ[f"acked{writer}"])
     wanted = b"".join(record(writer, number) for number in range(last + 1))
@@ -131,8 +136,8 @@ for writer in range(len(UIDS)):
 print("check: read")
 if LIBC.umount(b"/mnt"):
     raise OSError(ctypes.get_errno(), "umount /mnt")
-checkers = {"ext4": ["/sbin/e2fsck", "-fn"], "f2fs": ["/sbin/fsck.f2fs", "--dry-run"]}
-done = subprocess.run([*checkers[os.environ["cut_fs"]], "/dev/sda"], capture_output=True, text=True)
+checkers = {"ext4": ["e2fsck", "-fn"], "f2fs": ["fsck.f2fs", "--dry-run"]}
+done = subprocess.run([*checkers[FS], "/dev/sda"], capture_output=True, text=True)
 whole = done.returncode == 0 and "[Fail]" not in done.stdout
 print("check: clean" if whole else f"check: exit status {done.returncode}: {done.stdout}{done.stderr}")
 write("/proc/sysrq-trigger", "o")
@@ -185,18 +190,17 @@ def written(console: str, error: str | None) -> Answer:
 def cut_and_check(tools: Tools, cut: Cut) -> Answer:
     """Two boots: the writing one ends in the cut, the other reads what it left."""
     s6 = phone.load("s6").with_fs(cut.fs)
-    image = prepared(Contents(s6, (), ()), tools.kernel, tools.guest, tools.guest_key, tools.backend)
-    params = storage_params(tools.backend, s6) | {"mflash.seed": str(cut.seed)}
-    params |= {"cut_fs": s6.fs, "cut_options": s6.mount_options}
+    about = f"FS, OPTIONS, FORMAT = {s6.fs!r}, {s6.mount_options!r}, {s6.format!r}\n"
+    params = storage_params(tools.backend, s6)
+    params |= {"mflash.size_mb": str(STORAGE_MIB), "mflash.seed": str(cut.seed)}
     power = {"cut_command": str(cut.command), "mflash.power_cut_persist": str(cut.persist)}
-    with run_dir(MEMORY_MIB + ROOM_MIB) as where:
-        copy_sparse(image, where / "phone.img")
+    with run_dir(MEMORY_MIB + STORAGE_MIB) as where:
         boot = partial(BootSpec, tools.kernel.image, memory_mib=MEMORY_MIB, run_dir=where, limit_s=120.0, seed=cut.seed)
-        outcome = tools.backend.boot(boot(init=init_script(WRITE), params=params | power))
+        outcome = tools.backend.boot(boot(init=init_script(PROLOGUE + about + WRITE), params=params | power))
         answer = written(outcome.console, judge_power_cut(outcome))
         if not answer.error:
             acked = {f"acked{writer}": str(count - 1) for writer, count in enumerate(answer.acknowledged)}
-            outcome = tools.backend.boot(boot(init=init_script(CHECK), params=params | acked))
+            outcome = tools.backend.boot(boot(init=init_script(PROLOGUE + about + CHECK), params=params | acked))
             said = [line for line in outcome.console.splitlines() if line.startswith("check: ")]
             error = judge_boot(outcome)
             if error or said != ["check: read", "check: clean"]:
