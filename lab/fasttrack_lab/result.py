@@ -28,10 +28,11 @@ BAD_LINES = tuple(
             r"EXT4-fs (error|warning|\(.*\): (error|warning))|JBD2: .*[Ee]rror|Remounting filesystem read-only",
             "ext4 error",
         ),
-        # Of f2fs, all but what it says of a good mount, and of what it finds after a power cut.
+        # Of f2fs, all but what it says of a good mount, and of what it finds after a power cut; there the newer of the
+        # two checkpoints may lack its last block ("invalid crc").
         (
             r"F2FS-fs (?!\([^)]*\): (Mounted with |Found nat_bits in |checkpoint: version = |recover_inode: "
-            r"|recover_(data|dentry): .*err = 0$))",
+            r"|recover_(data|dentry): .*err = 0$|invalid crc_offset: \d+$|invalid crc value$))",
             "f2fs error",
         ),
         (

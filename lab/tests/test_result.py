@@ -149,6 +149,8 @@ def test_each_kind_of_bad_line_is_seen(line: str) -> None:
         "F2FS-fs (sda): checkpoint: version = 7",
         "F2FS-fs (sda): recover_data: ino = 5 (i_size: keep) recovered = 3, err = 0",
         "F2FS-fs (sda): recover_inode: ino = 5, name = fail, inline = 1",
+        "F2FS-fs (sda): invalid crc_offset: 0",
+        "F2FS-fs (sda): invalid crc value",
     ],
 )
 def test_what_f2fs_says_of_a_good_mount_is_no_problem(line: str) -> None:
