@@ -81,8 +81,9 @@ def command(phone_name: str, seed: int, unset: bool) -> None:
     """Compare the patched kernel, with FastTrack off, with one that has none of FastTrack.
 
     Every foreground scenario runs alone, beside update and beside backup, under the stock policy. Ends with status 1 if
-    a response time differs by more than 0.1 per cent. Where memory is short, beside update, a page of memory more or less
-    changes a response time by more than that on one and the same kernel. Builds a second kernel the first time, of 5 minutes or more.
+    a response time differs by more than 0.1 per cent. Where memory is short, beside update, a page of memory more or
+    less changes a response time by more than that on one and the same kernel. Builds a second kernel the first time, of
+    5 minutes or more.
     """
     common.check_host()
     kernels = [PATCHED, *([UNSET] if unset else [])]
