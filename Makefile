@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-smp lint kernel clean
+.PHONY: demo test test-smp test-off lint kernel clean
 
 demo:
 	@./fasttrack demo
@@ -14,6 +14,10 @@ test-smp:
 	@./fasttrack smoke
 	@./fasttrack stress --minutes $(or $(MINUTES),10)
 	@./fasttrack stress --minutes $(or $(MINUTES),10) --short-of-memory
+
+# Switched off, against a kernel without FastTrack, which is built for it: not part of test.
+test-off:
+	@./fasttrack off-check
 
 lint:
 	@scripts/lint.sh

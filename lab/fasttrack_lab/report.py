@@ -63,9 +63,13 @@ _RUN_SCHEMA: dict[str, Any] = {
     "background_mb": pl.Float64,
     "background_mb_s": pl.Float64,
     "longest_pause_s": pl.Float64,
+    "longest_hold_s": pl.Float64,
     "kernel": pl.String,
     "error": pl.String,
 }
+
+HOLDS = ("pause_max_us", "dispatch_wait_max_us")
+"""Counters of the longest pause of a background task in the page cache, and wait of its read in the dispatcher."""
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -96,6 +100,7 @@ def _row(record: Record) -> dict[str, Any]:
         "background_mb": sum(moved.values()),
         "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
+        "longest_hold_s": max(int(result.get("counters", {}).get(name, 0)) for name in HOLDS) / 1e6,
         "kernel": str(result["kernel"]),
     }
     return row
@@ -133,7 +138,7 @@ def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataF
         pl.col("response_s").count().alias("runs"),
         pl.col("error").count().alias("failed"),
         *spreads,
-        pl.col("longest_pause_s").max().alias("longest_pause_s"),
+        pl.col("longest_pause_s", "longest_hold_s").max(),
     )
 
 
@@ -163,7 +168,8 @@ HEADINGS = (
     "response (s)",
     "slowdown",
     "background (MB/s)",
-    "longest pause (s)",
+    "longest call (s)",
+    "longest hold (s)",
     "runs",
     "fs",
     "LRU",
@@ -174,7 +180,7 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
     """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
     rows: list[tuple[str, ...]] = []
     for row in _sorted(summary(frame)).iter_rows(named=True):
-        pause = row["longest_pause_s"]
+        nothing, longest = _nothing_behind(row), (row["longest_pause_s"], row["longest_hold_s"])
         failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
             (
@@ -183,8 +189,8 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
                 row["policy"],
                 spread(row, "response_s", 3),
                 spread(row, "slowdown", 2),
-                "-" if _nothing_behind(row) else spread(row, "background_mb_s", 1),
-                "-" if _nothing_behind(row) or pause is None else f"{pause:.2f}",
+                "-" if nothing else spread(row, "background_mb_s", 1),
+                *("-" if nothing or value is None else f"{value:.2f}" for value in longest),
                 f"{row['runs']}{failed}",
                 row["fs"],
                 row["lru"],
@@ -193,11 +199,11 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
     return rows
 
 
-_TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "pause", "runs")
+_TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "hold", "runs")
 """Columns of the terminal's table, which fits 80 characters; one table a phone, file system and LRU."""
 
 
-_LEGEND = "Seconds; MB/s and pause: throughput of the background and the longest that one of its calls took."
+_LEGEND = "Seconds; MB/s: throughput of the background; hold: the longest that FastTrack made one of its tasks wait."
 
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
@@ -205,7 +211,7 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     alone, failed = _nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
     head = (row["background"], row["policy"])
     if row["response_s_mean"] is None:
-        return (*head, "-", "-", "-", "-", "-", f"{row['runs']}{failed}")
+        return (*head, *"-----", f"{row['runs']}{failed}")
     slowdown = row["slowdown_mean"]
     return (
         *head,
@@ -213,7 +219,7 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['response_s_min']:.2f}–{row['response_s_max']:.2f}",
         "-" if slowdown is None else f"{slowdown:.2f}",
         "-" if alone else f"{row['background_mb_s_mean']:.0f}",
-        "-" if alone else f"{row['longest_pause_s']:.2f}",
+        "-" if alone else f"{row['longest_hold_s']:.2f}",
         f"{row['runs']}{failed}",
     )
 

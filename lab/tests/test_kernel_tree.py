@@ -87,6 +87,20 @@ def test_patch_that_does_not_apply_is_named(base: WorkTree, kernel: Path) -> Non
     assert (base.root / "mm" / "Makefile").read_text() == "obj-y += a.o\nobj-y += c.o\n"
 
 
+def test_a_part_of_the_changes(kernel: Path) -> None:
+    for name in ("0001-lab.patch", "0101-hook.patch"):
+        (kernel / "patches" / name).write_text(PATCH)
+    for name in ("a.c", "b.c"):
+        (kernel / "overlay" / "mm" / name).write_text(name)
+    changes = Changes.of_checkout(kernel)
+    assert changes.only(("",), ("",)) == changes
+    part = changes.only(("00",), ("mm/a",))
+    assert [path.name for path in part.patches] == ["0001-lab.patch"]
+    assert part.overlay_files() == {"mm/a.c": b"a.c"}
+    with pytest.raises(LabError, match="begins with fs/"):
+        changes.only(("00",), ("mm/a", "fs/"))
+
+
 def test_files_that_a_patch_touches() -> None:
     assert touched_by(PATCH) == ["mm/Makefile"]
     assert touched_by(NEW_FILE) == ["mm/new.c"]

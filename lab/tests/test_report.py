@@ -39,6 +39,7 @@ def record(
         "foreground": {"uid": 10101, "bytes_read": 70_000_000, "bytes_written": 500_000},
         "background": dict.fromkeys(names, app),
         "kernel": "6.12.117-test",
+        "counters": {"pause_max_us": 900_000, "dispatch_wait_max_us": 100_000 * seed} if policy == "fasttrack" else {},
     }
     return Record(
         Cell(scenario, "s6", policy, names, seed),
@@ -185,11 +186,13 @@ def test_failed_runs_are_in_no_number() -> None:
 def test_table_has_baseline_first_and_ranges() -> None:
     rows = report.table_rows(report.runs(all_records()))
     assert rows[0][:3] == ("s6", "none", "stock")
-    assert rows[0][5:7] == ("-", "-")
+    assert rows[0][5:8] == ("-", "-", "-")
     stock = next(row for row in rows if row[1:3] == ("update", "stock"))
     assert stock[3] == "2.640 (2.400–2.880)"
     assert stock[4] == "3.00"
-    assert stock[7] == "3"
+    assert stock[6:9] == ("0.25", "0.00", "3")
+    fasttrack = next(row for row in rows if row[1:3] == ("update", "fasttrack"))
+    assert fasttrack[6:9] == ("0.25", "0.90", "3")
 
 
 class Page(HTMLParser):

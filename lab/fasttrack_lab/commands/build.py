@@ -16,7 +16,8 @@ from fasttrack_lab.kernel import build
     type=click.Choice(list(build.TARGETS)),
     default="um",
     show_default=True,
-    help="um: the lab's kernel; um-debug: with lock and memory checks; x86: for QEMU.",
+    help="um: the lab's kernel; um-debug: with lock and memory checks; um-base: without any of FastTrack; um-off: "
+    "FastTrack configured off; x86: for QEMU.",
 )
 @click.option("--kernel-only", is_flag=True, help="Leave the guest program out.")
 def command(target: str, kernel_only: bool) -> None:

@@ -48,6 +48,21 @@ class Target:
     """Lines of output of a whole build, for the progress bar's first time."""
     packages: str = ""
     """Its list of packages in scripts/, beside what every target needs."""
+    patches: tuple[str, ...] = ("",)
+    """Beginnings of the names of the patches that it takes; all by default."""
+    overlay: tuple[str, ...] = ("",)
+    """Beginnings of the paths of the overlay's files that it takes; all by default."""
+    tree: str = ""
+    """Its own tree, for a target that does not take all: switching one tree between the two would rebuild it whole."""
+
+    def changes(self) -> Changes:
+        """What of this checkout is laid over the base."""
+        return Changes.of_checkout().only(self.patches, self.overlay)
+
+    @property
+    def lock_name(self) -> str:
+        """The lock of its tree."""
+        return "kernel" + self.tree
 
     def fragment_paths(self) -> list[Path]:
         """The fragments' files."""
@@ -59,6 +74,20 @@ TARGETS = {
     for target in (
         Target("um", "um", "defconfig", ("fasttrack", "um"), "linux", 1290),
         Target("um-debug", "um", "defconfig", ("fasttrack", "um", "debug"), "linux", 1320),
+        # What FastTrack, switched off, is measured against: the base with what the lab itself needs, and no hook.
+        Target(
+            "um-base",
+            "um",
+            "defconfig",
+            ("base", "um"),
+            "linux",
+            1290,
+            patches=("00", "03"),
+            overlay=("drivers/scsi/mflash/", "include/trace/events/mflash.h", "include/linux/fasttrack_class.h"),
+            tree="-base",
+        ),
+        # The patched source, with FastTrack left out by its option.
+        Target("um-off", "um", "defconfig", ("base", "um"), "linux", 1290),
         Target("x86", "x86_64", "tinyconfig", ("fasttrack", "x86"), "arch/x86/boot/bzImage", 1490, "x86"),
     )
 }
@@ -180,11 +209,11 @@ def _store(target: Target, output: Path, key: str, info: dict[str, str]) -> Kern
 
 
 def prepared_tree(target: Target, changes: Changes) -> tuple[WorkTree, Path, dict[str, str]]:
-    """The synced tree, its configured output directory, and the options asked for. Hold the lock "kernel"."""
+    """The synced tree, its configured output directory, and the options asked for. Hold the target's lock."""
     base = BaseFile.load()
     archive = find_archive(base)
     room = cache_dir("kernel")
-    source = room / f"tree-{archive.sha256[:12]}"
+    source = room / f"tree-{archive.sha256[:12]}{target.tree}"
     unpack(archive, base, source)
     tree = WorkTree(source)
     tree.sync(changes)
@@ -201,14 +230,14 @@ def build(name: str = "um") -> Kernel:
     target = TARGETS[name]
     if target.packages:
         setup.install(target.packages)
-    changes = Changes.of_checkout()
+    changes = target.changes()
     archive = find_archive(BaseFile.load())
     key = _key(target, archive.sha256, changes)
     stored = cache_root() / "kernels" / key / Path(target.image).name
     if stored.is_file():
         os.utime(stored.parent)
         return Kernel(stored, key, name)
-    with lock("kernel"):
+    with lock(target.lock_name):
         if stored.is_file():
             return Kernel(stored, key, name)
         tree, output, asked = prepared_tree(target, changes)

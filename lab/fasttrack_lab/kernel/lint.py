@@ -83,10 +83,10 @@ def _compiled(
 def run(target_name: str = "um") -> tuple[list[Finding], list[str]]:
     """All checks; the findings, and the checks that were skipped with their reason."""
     target = build.TARGETS[target_name]
-    changes = Changes.of_checkout()
+    changes = target.changes()
     build.build(target_name)
     findings, skipped = [], []
-    with lock("kernel"):
+    with lock(target.lock_name):
         tree, output, _ = build.prepared_tree(target, changes)
         findings.append(_checkpatch(tree.root, changes))
         ours = objects(changes, output)

@@ -27,16 +27,29 @@ class Changes:
 
     patches: tuple[Path, ...]
     overlay: Path
+    within: tuple[str, ...] = ("",)
+    """Beginnings of the paths in the overlay that count."""
 
     @classmethod
     def of_checkout(cls, kernel: Path = KERNEL) -> Changes:
         """The changes of this checkout."""
         return cls(tuple(sorted((kernel / "patches").glob("*.patch"))), kernel / "overlay")
 
+    def only(self, patches: tuple[str, ...], within: tuple[str, ...]) -> Changes:
+        """The patches and the overlay's files whose names begin so; each beginning must be that of one."""
+        chosen = Changes(tuple(p for p in self.patches if p.name.startswith(patches)), self.overlay, within)
+        names = [p.name for p in chosen.patches], list(chosen.overlay_files())
+        for begins, found in zip((patches, within), names, strict=True):
+            for begin in begins:
+                if begin and not any(name.startswith(begin) for name in found):
+                    raise LabError(f"{self.overlay.parent}: no patch and no file of the overlay begins with {begin}")
+        return chosen
+
     def overlay_files(self) -> dict[str, bytes]:
         """Path in the tree -> content."""
         files = sorted(p for p in self.overlay.rglob("*") if p.is_file())
-        return {str(p.relative_to(self.overlay)): p.read_bytes() for p in files}
+        found = {str(p.relative_to(self.overlay)): p for p in files}
+        return {name: path.read_bytes() for name, path in found.items() if name.startswith(self.within)}
 
 
 def touched_by(patch: str) -> list[str]:

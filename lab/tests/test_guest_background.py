@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the background keeps: its throughput where the foreground does no I/O, and a bound on how long it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fasttrack_lab import phone, policy, scenario
+from fasttrack_lab.phone import Phone
+from fasttrack_lab.runner import Tools, run_many
+from fasttrack_lab.specs import spec_of
+
+pytestmark = pytest.mark.guest
+
+IDLE = """
+description = "an app in front that does nothing for a fixed time"
+[[app]]
+name = "idle"
+uid = 10109
+role = "foreground"
+[[app.thread]]
+name = "ui"
+steps = [{ op = "think", time = "10 s" }]
+"""
+BACKGROUND_PAUSE_US = 1_000_000
+"""The default of background_pause_ms."""
+
+LARGEST_REQUEST = 1 << 20
+"""In bytes, at least what the largest request of each phone is."""
+
+
+def request_us(one: Phone) -> float:
+    """How long the device takes for one request at most: the largest, at its published rate of sequential writes."""
+    rate = next(entry.published for entry in one.calibration if entry.name == "seq-write")
+    return LARGEST_REQUEST / rate
+
+
+def shown(tools: Tools, front: scenario.Scenario, on: Phone, pairs: Iterable[tuple[str, list[str]]]) -> list[Any]:
+    """Results of FRONT under policies beside backgrounds."""
+    specs = [
+        spec_of(front, [scenario.load_background(name) for name in behind], on, policy.load(rule), 1)
+        for rule, behind in pairs
+    ]
+    results = [result.to_json() for result in run_many(specs, tools)]
+    assert all(result["ok"] for result in results), [result["error"] for result in results]
+    return results
+
+
+def moved(result: dict[str, Any]) -> int:
+    """Bytes that the device has read and written."""
+    return int(result["device"]["read_bytes"] + result["device"]["write_bytes"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phone_name", "fs"), [("s6", "ext4"), ("s6", "f2fs")])
+@pytest.mark.parametrize("behind", ["update", "backup"])
+def test_beside_an_idle_foreground_the_device_moves_as_much_as_on_stock(
+    tools: Tools, tmp_path: Path, phone_name: str, fs: str, behind: str
+) -> None:
+    (tmp_path / "idle.toml").write_text(IDLE)
+    front, on = scenario.load(str(tmp_path / "idle.toml")), phone.load(phone_name).with_fs(fs)
+    stock, fasttrack = shown(tools, front, on, [("stock", [behind]), ("fasttrack", [behind])])
+    assert fasttrack["counters"]["bios_background"] > 0 and fasttrack["counters"]["pauses"] == 0
+    assert moved(fasttrack) >= 0.99 * moved(stock)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phone_name", ["s6", "n6"])
+@pytest.mark.parametrize("front", ["gallery-launch", "game-load"])
+def test_no_background_task_pauses_longer_than_the_bound(tools: Tools, phone_name: str, front: str) -> None:
+    on = phone.load(phone_name)
+    (result,) = shown(tools, scenario.load(front), on, [("fasttrack", ["update", "backup"])])
+    counters = result["counters"]
+    # A response that is shorter than the bound ends before any pause does, and only what ended is counted.
+    assert counters["pauses"] > 0 or result["response_s"] < BACKGROUND_PAUSE_US / 1e6
+    assert counters["pause_max_us"] <= BACKGROUND_PAUSE_US + request_us(on)
