@@ -188,34 +188,6 @@ os.waitpid(behind, 0)
     assert kept["low_kb"] > 24_000
 
 
-def test_the_foreground_is_not_throttled_for_dirty_pages_of_others(tools: Tools) -> None:
-    script = f"""
-make("target", 64)
-write("/proc/sys/vm/dirty_bytes", str(32 * MIB))
-children = [start({BEHIND}, lambda: writes_for_ever(f"behind{{index}}", index, 4)) for index in range(3)]
-time.sleep(2)
-shown_read, shown_write = os.pipe()
-def front():
-    handle = os.open("/run/data/front", os.O_CREAT | os.O_WRONLY, 0o644)
-    longest = 0
-    for index in range(64):
-        begin = time.monotonic_ns()
-        os.pwrite(handle, PATTERN[:65536], index * 65536)
-        longest = max(longest, time.monotonic_ns() - begin)
-        time.sleep(0.001)
-    os.write(shown_write, str(longest).encode())
-as_uid({FRONT}, front)
-SHOWN["longest_ms"] = int(os.read(shown_read, 100)) / 1e6
-SHOWN["exempt"] = stat("dirty_exempt")
-end(*children)
-"""
-    throttled, exempt = each(
-        [f'write(FT + "page_allocator", "0")\n{script}', script], lambda one: play(tools, one), "throttling"
-    )
-    assert throttled["exempt"] == 0 and exempt["exempt"] > 0
-    assert exempt["longest_ms"] * 5 < throttled["longest_ms"]
-
-
 def test_what_the_foreground_waits_for_is_promoted(tools: Tools) -> None:
     """The foreground asks for pages of a shared file while a background app's write-back of it is held."""
     script = f"""
