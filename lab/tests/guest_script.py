@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from fasttrack_lab import phone
@@ -15,6 +16,8 @@ from fasttrack_lab.runner import Tools
 from fasttrack_lab.script import init_script
 
 MEMORY_MIB = 512
+FRONT, BEHIND = 10101, 10102
+"""UIDs of two apps."""
 
 PROLOGUE = """#!/usr/bin/python3 -ISu
 import ctypes, json, os, subprocess, sys, time, traceback
@@ -81,6 +84,106 @@ write("/proc/sysrq-trigger", "o")
 time.sleep(10)
 """
 
+# A file system at /run/data, and functions for apps: some go on until they are killed.
+FILES = """
+import mmap, random, signal
+MKFS = {
+    "ext4": ["/sbin/mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0"],
+    "f2fs": ["/sbin/mkfs.f2fs", "-q", "-f"],
+}
+MIB = 1 << 20
+PATTERN = b"fasttrac" * (MIB // 8)
+# A page that every process here sees: word N is counter N.
+SEEN = memoryview(mmap.mmap(-1, 4096)).cast("Q")
+
+def make(name, mib):
+    with open("/run/data/" + name, "wb", buffering=0) as handle:
+        for _ in range(mib):
+            handle.write(PATTERN)
+        os.fsync(handle.fileno())
+
+def drop_caches():
+    os.sync()
+    write("/proc/sys/vm/drop_caches", "3")
+
+def start(uid, work):
+    child = os.fork()
+    if child == 0:
+        os.setgid(uid)
+        os.setuid(uid)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+def end(*children):
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+def reads_for_ever(name):
+    # One cold block after another, a millisecond apart: somebody scrolls.
+    handle = os.open("/run/data/" + name, os.O_RDONLY)
+    pages = os.fstat(handle).st_size // 4096
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+    draw = random.Random(1)
+    while True:
+        at = draw.randrange(pages) * 4096
+        os.pread(handle, 4096, at)
+        os.posix_fadvise(handle, at, 4096, os.POSIX_FADV_DONTNEED)
+        time.sleep(0.001)
+
+def writes_for_ever(name, counter=0, mib=1):
+    handle = os.open("/run/data/" + name, os.O_CREAT | os.O_WRONLY, 0o644)
+    while True:
+        os.pwrite(handle, PATTERN * mib, SEEN[counter] % 64 * MIB)
+        SEEN[counter] += 1
+        time.sleep(0.002)
+
+def reads_whole(name):
+    with open("/run/data/" + name, "rb", buffering=0) as handle:
+        while handle.read(MIB):
+            pass
+
+def resident(name):
+    # The part of a file that is in the page cache.
+    handle = os.open("/run/data/" + name, os.O_RDWR)
+    size = os.fstat(handle).st_size
+    area = mmap.mmap(handle, size)
+    there = (ctypes.c_ubyte * (size // 4096))()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    if LIBC.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), there):
+        raise OSError(ctypes.get_errno(), "mincore")
+    os.close(handle)
+    return sum(page & 1 for page in there) / len(there)
+
+def stat(name):
+    return int(read(FT + "stats/" + name))
+
+def ms_until(done, limit=5):
+    begin = time.monotonic()
+    while not done():
+        if time.monotonic() > begin + limit:
+            raise TimeoutError("what was waited for did not happen")
+        time.sleep(0.0005)
+    return (time.monotonic() - begin) * 1000
+
+def format_data(kind, features, options):
+    # 4 GiB are enough, and ext4 is quick to make.
+    more = ["-O", features] if features else []
+    size = ["4G"] if kind == "ext4" else []
+    subprocess.run([*MKFS[kind], *more, "/dev/sda", *size], check=True)
+    os.mkdir("/run/data")
+    mount(kind, "/run/data", "/dev/sda", options)
+    os.chmod("/run/data", 0o777)
+    os.umask(0)
+
+# As phones do: what cannot wait finds free pages, also where one processor does everything.
+write("/proc/sys/vm/min_free_kbytes", "12288")
+"""
+UNMOUNT = 'LIBC.umount2(b"/run/data", 2)\n'
+
 
 def look(tools: Tools, script: str, phone_name: str = "s6") -> dict[str, Any]:
     """What SCRIPT put into SHOWN; the kernel's log must be clean."""
@@ -94,3 +197,18 @@ def look(tools: Tools, script: str, phone_name: str = "s6") -> dict[str, Any]:
         assert error is None, f"{error}\n{tail(outcome.console)}"
         shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
         return shown
+
+
+@dataclass(frozen=True)
+class Data:
+    """The file system at /run/data."""
+
+    kind: str = "ext4"
+    features: str = ""
+    options: str = ""
+
+
+def look_at_files(tools: Tools, script: str, data: Data = Data(), phone_name: str = "s6") -> dict[str, Any]:
+    """What SCRIPT shows on a fresh file system; the kernel's log must be clean."""
+    made = f"format_data({data.kind!r}, {data.features!r}, {data.options!r})\n"
+    return look(tools, FILES + made + script + UNMOUNT, phone_name)

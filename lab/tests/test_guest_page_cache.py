@@ -6,113 +6,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import look
+from guest_script import BEHIND, FRONT, look_at_files
 
 from fasttrack_lab.runner import Tools
 from fasttrack_lab.side_by_side import each
 
 pytestmark = pytest.mark.guest
 
-FRONT, BEHIND = 10101, 10102
-
-# A file system, FastTrack on, and functions for apps that go on until they are killed.
-SET_UP = f"""
-import mmap, random, signal
-subprocess.run(["/sbin/mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", "/dev/sda", "4G"], check=True)
-# As phones do: what cannot wait finds free pages, also where one processor does everything.
-write("/proc/sys/vm/min_free_kbytes", "12288")
-os.mkdir("/run/data")
-mount("ext4", "/run/data", "/dev/sda")
-os.chmod("/run/data", 0o777)
-os.umask(0)
+FASTTRACK = f"""
 write(QUEUE + "scheduler", "fasttrack")
 write(FT + "foreground_uids", "{FRONT}")
 write(FT + "enabled", "1")
-MIB = 1 << 20
-PATTERN = b"fasttrac" * (MIB // 8)
-# A page that every process here sees: word N is counter N.
-SEEN = memoryview(mmap.mmap(-1, 4096)).cast("Q")
-
-def make(name, mib):
-    with open("/run/data/" + name, "wb", buffering=0) as handle:
-        for _ in range(mib):
-            handle.write(PATTERN)
-        os.fsync(handle.fileno())
-
-def drop_caches():
-    os.sync()
-    write("/proc/sys/vm/drop_caches", "3")
-
-def start(uid, work):
-    child = os.fork()
-    if child == 0:
-        os.setgid(uid)
-        os.setuid(uid)
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return child
-
-def end(*children):
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-def reads_for_ever(name):
-    # One cold block after another, a millisecond apart: somebody scrolls.
-    handle = os.open("/run/data/" + name, os.O_RDONLY)
-    pages = os.fstat(handle).st_size // 4096
-    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
-    draw = random.Random(1)
-    while True:
-        at = draw.randrange(pages) * 4096
-        os.pread(handle, 4096, at)
-        os.posix_fadvise(handle, at, 4096, os.POSIX_FADV_DONTNEED)
-        time.sleep(0.001)
-
-def writes_for_ever(name, counter=0, mib=1):
-    handle = os.open("/run/data/" + name, os.O_CREAT | os.O_WRONLY, 0o644)
-    while True:
-        os.pwrite(handle, PATTERN * mib, SEEN[counter] % 64 * MIB)
-        SEEN[counter] += 1
-        time.sleep(0.002)
-
-def reads_whole(name):
-    with open("/run/data/" + name, "rb", buffering=0) as handle:
-        while handle.read(MIB):
-            pass
-
-def resident(name):
-    # The part of a file that is in the page cache.
-    handle = os.open("/run/data/" + name, os.O_RDWR)
-    size = os.fstat(handle).st_size
-    area = mmap.mmap(handle, size)
-    there = (ctypes.c_ubyte * (size // 4096))()
-    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
-    if LIBC.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), there):
-        raise OSError(ctypes.get_errno(), "mincore")
-    os.close(handle)
-    return sum(page & 1 for page in there) / len(there)
-
-def stat(name):
-    return int(read(FT + "stats/" + name))
-
-def ms_until(done, limit=5):
-    begin = time.monotonic()
-    while not done():
-        if time.monotonic() > begin + limit:
-            raise TimeoutError("what was waited for did not happen")
-        time.sleep(0.0005)
-    return (time.monotonic() - begin) * 1000
 """
-
-FINISH = 'LIBC.umount2(b"/run/data", 2)\n'
 
 
 def play(tools: Tools, script: str) -> dict[str, Any]:
-    """What SCRIPT shows on a fresh file system; the kernel's log must be clean."""
-    return look(tools, SET_UP + script + FINISH)
+    """What SCRIPT shows on a fresh file system under FastTrack; the kernel's log must be clean."""
+    return look_at_files(tools, FASTTRACK + script)
 
 
 PAUSED = """
@@ -276,34 +186,6 @@ os.waitpid(behind, 0)
     )
     assert none["low_kb"] < 20_000
     assert kept["low_kb"] > 24_000
-
-
-def test_the_foreground_is_not_throttled_for_dirty_pages_of_others(tools: Tools) -> None:
-    script = f"""
-make("target", 64)
-write("/proc/sys/vm/dirty_bytes", str(32 * MIB))
-children = [start({BEHIND}, lambda: writes_for_ever(f"behind{{index}}", index, 4)) for index in range(3)]
-time.sleep(2)
-shown_read, shown_write = os.pipe()
-def front():
-    handle = os.open("/run/data/front", os.O_CREAT | os.O_WRONLY, 0o644)
-    longest = 0
-    for index in range(64):
-        begin = time.monotonic_ns()
-        os.pwrite(handle, PATTERN[:65536], index * 65536)
-        longest = max(longest, time.monotonic_ns() - begin)
-        time.sleep(0.001)
-    os.write(shown_write, str(longest).encode())
-as_uid({FRONT}, front)
-SHOWN["longest_ms"] = int(os.read(shown_read, 100)) / 1e6
-SHOWN["exempt"] = stat("dirty_exempt")
-end(*children)
-"""
-    throttled, exempt = each(
-        [f'write(FT + "page_allocator", "0")\n{script}', script], lambda one: play(tools, one), "throttling"
-    )
-    assert throttled["exempt"] == 0 and exempt["exempt"] > 0
-    assert exempt["longest_ms"] * 5 < throttled["longest_ms"]
 
 
 def test_what_the_foreground_waits_for_is_promoted(tools: Tools) -> None:
