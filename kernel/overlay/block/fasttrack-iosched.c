@@ -206,6 +206,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
 	}
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
+	state->neutral_had_turn = fti->neutral_had_turn;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
@@ -313,6 +314,10 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	fti_start(fti, rq, now);
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
+	if (choice.class == FASTTRACK_FOREGROUND)
+		fti->neutral_had_turn = false;
+	else if (choice.class == FASTTRACK_NEUTRAL && choice.expired)
+		fti->neutral_had_turn = true;
 	if (choice.class == FASTTRACK_FOREGROUND &&
 	    fti_overtakes(state, rq->fifo_time))
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);

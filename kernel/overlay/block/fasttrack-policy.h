@@ -52,6 +52,8 @@ struct fti_bounds {
  * @oldest: arrival of the oldest queued request by class, 0 for none
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
+ * @neutral_had_turn: the last request that was sent while the foreground had
+ *	some was a neutral one that had waited for the bound
  * @foreground_last: dispatch or end of the last foreground request
  * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
@@ -61,6 +63,7 @@ struct fti_state {
 	u64 oldest[FASTTRACK_NR_CLASSES];
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
+	bool neutral_had_turn;
 	u64 foreground_last;
 	bool foreground_depends;
 	u64 background_next;
@@ -178,9 +181,10 @@ static inline u64 fti_wake(const struct fti_state *state,
  * @now: the time
  *
  * Foreground, then neutral, then background within its limit. A request of the
- * last two that has waited for the bound goes first, so that nobody starves;
- * background one at a time and within its share, or a long queue of overdue
- * requests would have the device for itself.
+ * last two that has waited for the bound goes first, so that nobody starves:
+ * neutral and foreground take turns then, background one at a time and within
+ * its share. Or a long queue of overdue requests would have the device for
+ * itself.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -192,7 +196,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	struct fti_choice choice = { .class = FTI_NONE };
 
 	if (fti_expired(state, bounds, FASTTRACK_NEUTRAL, now) &&
-	    state->oldest[FASTTRACK_FOREGROUND]) {
+	    state->oldest[FASTTRACK_FOREGROUND] && !state->neutral_had_turn) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
 	} else if (works &&

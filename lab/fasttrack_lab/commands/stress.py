@@ -22,7 +22,7 @@ from fasttrack_lab.smp import run
     "--short-of-memory",
     "short",
     is_flag=True,
-    help="Less memory, a swap file, and apps that take all of both; the elevator stays.",
+    help="Less memory, a swap file, and apps that take all of both; elevator mq-deadline.",
 )
 @common.seed_option
 def command(minutes: float, seed: int, short: bool) -> None:

@@ -360,7 +360,7 @@ KNOBS: dict[Path, tuple[str, ...]] = {
 def toggler(short: bool) -> Work:
     """Every switch and knob, in the middle of everything.
 
-    Where memory is short the elevator stays. Linux 6.12 takes kernfs_rwsem to change it while the queue is frozen;
+    Where memory is short the elevator stays the kernel's own. Linux 6.12 takes kernfs_rwsem to change it while the queue is frozen;
     under that lock others allocate, and their swapping waits for the queue: lockdep says so, and then says no more.
     """
     knobs = {path: values for path, values in KNOBS.items() if not (short and path.parent == QUEUE)}
@@ -558,9 +558,11 @@ def play(duration_s: float, seed: str, short: bool) -> NoReturn:
         place.mkdir()
         mount(kind, place, PARTITIONS[kind])
         place.chmod(0o1777)
+    # See toggler(): one change of the elevator is enough for lockdep.
     if short:
         swap_on(PLACES["ext4"] / "swap", 64 * MIB)
-    write(QUEUE / "scheduler", "fasttrack")
+    else:
+        write(QUEUE / "scheduler", "fasttrack")
     write(FT / "enabled", "1")
     write(CGROUP / "cgroup.subtree_control", "+memory +io")
     stage = Stage(seed)

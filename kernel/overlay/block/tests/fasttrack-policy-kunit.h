@@ -187,6 +187,11 @@ static void fti_test_no_starvation(struct kunit *test)
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 	KUNIT_EXPECT_TRUE(test, choice.expired);
+
+	/* In turns. */
+	state.neutral_had_turn = true;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 }
 
 /*

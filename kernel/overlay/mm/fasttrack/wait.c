@@ -276,7 +276,7 @@ static bool ft_folio_of_others(struct folio *folio, bool writeback)
 
 /**
  * __fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
- * @folio: referenced by the caller
+ * @folio: referenced by the caller; NULL for a buffer without one
  * @writeback: it is the write-back bit
  *
  * Context: process context; does not sleep.
@@ -288,6 +288,8 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	bool worker = current->fasttrack_scope.override;
 	unsigned int done = 0;
 
+	if (!folio)
+		return 0;
 	if (!foreground || worker) {
 		WRITE_ONCE(current->fasttrack_folio, folio);
 		/* Pairs with the ones in fasttrack_wait_begin(), ft_inherit(). */
