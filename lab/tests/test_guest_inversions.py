@@ -530,7 +530,7 @@ def test_own_write_back_does_not_delay_reads(film: list[Times]) -> None:
     assert max(fasttrack.beside[0::2]) < 10
 
 
-@pytest.mark.xfail(strict=True, reason="an fsync takes up to 55 ms: probably the flush of what the app has in the cache of the device")
+@pytest.mark.xfail(strict=True, reason="55 ms: probably the flush of what the app has in the device's cache")
 def test_own_write_back_does_not_delay_fsync(film: list[Times]) -> None:
     _, fasttrack = film
     assert max(fasttrack.beside[1::2]) < 50

@@ -360,8 +360,9 @@ KNOBS: dict[Path, tuple[str, ...]] = {
 def toggler(short: bool) -> Work:
     """Every switch and knob, in the middle of everything.
 
-    Where memory is short the elevator stays the kernel's own. Linux 6.12 takes kernfs_rwsem to change it while the queue is frozen;
-    under that lock others allocate, and their swapping waits for the queue: lockdep says so, and then says no more.
+    Where memory is short the elevator stays the kernel's own. Linux 6.12 takes kernfs_rwsem to change it while the
+    queue is frozen; under that lock others allocate, and their swapping waits for the queue: lockdep says so, and then
+    says no more.
     """
     knobs = {path: values for path, values in KNOBS.items() if not (short and path.parent == QUEUE)}
 
