@@ -194,7 +194,8 @@ fn sqlite_steps_count_their_transactions() {
     let stats = scene.stats();
     assert_eq!(stats["bytes_written"], 3 * 4 * 50);
     assert_eq!(stats["bytes_read"], 2 * 5 * 50);
-    assert_eq!(stats["ops"], 1 + 3 + 2 + 1);
+    // The second step's journal mode is another one: to change it is a call.
+    assert_eq!(stats["ops"], 1 + 3 + 1 + 2 + 1);
 }
 
 #[test]
