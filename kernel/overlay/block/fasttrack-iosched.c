@@ -73,11 +73,13 @@ static const unsigned int fti_batch = 16;
 static const unsigned int fti_writes_starved = 2;
 
 /*
- * What the dispatcher keeps with a request: its class, and when it went to the
- * device, in microseconds (0: it did not yet).
+ * What the dispatcher keeps with a request: its class, in its flags too, and
+ * when it went to the device, in microseconds (0: it did not yet).
  */
 static void fti_set_class(struct request *rq, enum fasttrack_class class)
 {
+	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
+	rq->cmd_flags |= fasttrack_class_opf(class);
 	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
 	rq->elv.priv[1] = NULL;
 }
@@ -96,13 +98,6 @@ static struct fti_class *fti_queue_of(struct fti_data *fti,
 				      const struct request *rq)
 {
 	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
-}
-
-static void fti_class_as(struct request *rq, enum fasttrack_class class)
-{
-	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
-	rq->cmd_flags |= fasttrack_class_opf(class);
-	fti_set_class(rq, class);
 }
 
 static struct request *fti_oldest(struct fti_class *class, int direction)
@@ -395,7 +390,7 @@ void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class)
 {
 	fti_unlink(fti, rq);
-	fti_class_as(rq, class);
+	fti_set_class(rq, class);
 	fti_link(fti, rq);
 }
 
@@ -406,8 +401,7 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	fti_class_as(rq, fti_opf_class(fasttrack_opf_class(rq->cmd_flags),
-				       rq->cmd_flags));
+	fti_set_class(rq, fti_opf_class(rq->cmd_flags));
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -555,8 +549,7 @@ static void fti_finish_requeue_request(struct request *rq)
 static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct fti_data *fti = data->q->elevator->elevator_data;
-	enum fasttrack_class class =
-		fti_opf_class(fasttrack_opf_class(opf), opf);
+	enum fasttrack_class class = fti_opf_class(opf);
 
 	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
 	if (class == FASTTRACK_FOREGROUND ||

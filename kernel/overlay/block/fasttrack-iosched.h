@@ -82,11 +82,10 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 	return (uintptr_t)rq->elv.priv[0] - 1;
 }
 
-/* What a request of @class with @opf is treated as. */
-static inline enum fasttrack_class fti_opf_class(enum fasttrack_class class,
-						 blk_opf_t opf)
+/* What a request with @opf is treated as, going by the class in it. */
+static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 {
-	return fti_treat_as(class, op_is_sync(opf));
+	return fti_treat_as(fasttrack_opf_class(opf), op_is_sync(opf));
 }
 
 void fti_move(struct fti_data *fti, struct request *rq,

@@ -130,7 +130,7 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	return rq;
 }
 
-/* Requests of the app @uid that are of another class than @class. */
+/* Requests of the app @uid in the queue of @from are of @class from now on. */
 static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 			      u32 uid, enum fasttrack_class class)
 {
@@ -141,7 +141,7 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 					 &fti->class[from].fifo[direction],
 					 queuelist) {
 			enum fasttrack_class to =
-				fti_opf_class(class, rq->cmd_flags);
+				fti_treat_as(class, op_is_sync(rq->cmd_flags));
 
 			if (to != from && rq->bio &&
 			    rq->bio->bi_origin.uid == uid)

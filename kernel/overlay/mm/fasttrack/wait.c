@@ -182,12 +182,18 @@ bool fasttrack_inherits(const struct task_struct *task)
 }
 EXPORT_SYMBOL_GPL(fasttrack_inherits);
 
+/* @task inherits until the foreground depends on nobody. */
+static void ft_mark(struct task_struct *task)
+{
+	WRITE_ONCE(task->fasttrack_inherits, READ_ONCE(ft_dependence));
+}
+
 /* The foreground depends on @holder, and on what that sleeps on. */
 static void ft_inherit(struct task_struct *holder)
 {
 	const struct folio *folio;
 
-	WRITE_ONCE(holder->fasttrack_inherits, READ_ONCE(ft_dependence));
+	ft_mark(holder);
 	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
 	smp_mb();
 	folio = READ_ONCE(holder->fasttrack_folio);
@@ -239,8 +245,7 @@ void __fasttrack_others_end(bool begun)
 {
 	if (!begun) {
 		if (fasttrack_foreground_depends())
-			WRITE_ONCE(current->fasttrack_inherits,
-				   READ_ONCE(ft_dependence));
+			ft_mark(current);
 		return;
 	}
 
