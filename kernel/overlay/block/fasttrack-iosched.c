@@ -367,16 +367,25 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 		!READ_ONCE(fti->held));
 }
 
-/* Put @rq, whose arrival is known, among those of its class. */
+/*
+ * Put @rq, whose arrival is known, among those of its class. It is the newest,
+ * unless it comes from another class.
+ */
 static void fti_link(struct fti_data *fti, struct request *rq)
 {
 	struct fti_class *class = fti_queue_of(fti, rq);
+	struct list_head *fifo = &class->fifo[rq_data_dir(rq)];
 	struct request_queue *q = rq->q;
+	struct request *before;
 
 	lockdep_assert_held(&fti->fti_lock);
 
 	elv_rb_add(&class->sort_list[rq_data_dir(rq)], rq);
-	list_add_tail(&rq->queuelist, &class->fifo[rq_data_dir(rq)]);
+	list_for_each_entry_reverse(before, fifo, queuelist)
+		if (before->fifo_time <= rq->fifo_time)
+			break;
+	/* Without any before it, &before->queuelist is the list's head. */
+	list_add(&rq->queuelist, &before->queuelist);
 	class->queued++;
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);

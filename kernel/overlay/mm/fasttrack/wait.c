@@ -228,7 +228,9 @@ bool __fasttrack_others_begin(struct task_struct *holder)
 	if (depends)
 		ft_depend(1);
 	spin_unlock(&ft_wait_lock);
-	if (depends && holder)
+	if (!depends)
+		return true;
+	if (holder)
 		ft_inherit(holder);
 	ft_kick();
 	return true;
