@@ -20,4 +20,5 @@ done
 
 part "pytest"
 cd "$here/lab"
-exec "$python" -m pytest "$@"
+# Two at a time: a test that boots guests boots one for each core.
+exec "$python" -m pytest -n 2 --dist worksteal "$@"

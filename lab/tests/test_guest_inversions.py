@@ -161,7 +161,7 @@ def touch(size):
         area[at] = 1
     return area
 def front(call, turn):
-    for _ in range(6):
+    for _ in range(3):
         # It does not sleep meanwhile: what is counted is its own.
         before = stalls()
         call(touch, 48 * MIB)
