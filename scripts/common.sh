@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh disable=SC2034 # those who read this use what it sets
 # For the other scripts: the checkout, the cache, the Python environment.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cache=${FASTTRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fasttrack}

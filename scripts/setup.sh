@@ -96,6 +96,7 @@ if [ -n "$missing$need_rust$need_source" ] && command -v apt-get >/dev/null 2>&1
 	# Where the distribution has no such package, the lab takes the archive from kernel.org.
 	[ -z "$need_source" ] || [ -z "$(candidate linux-source-6.12)" ] || missing="$missing linux-source-6.12"
 fi
+# shellcheck disable=SC2086,SC2116 # one blank between two
 missing=$(echo $missing)
 # shellcheck disable=SC2086 # a list of names
 [ -z "$missing" ] || install $missing
