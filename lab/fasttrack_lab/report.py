@@ -19,7 +19,6 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from fasttrack_lab import plots
 from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import (
     BASELINE_POLICY,
@@ -250,6 +249,9 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
 
 def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
     """The figures of every phone, file system and LRU."""
+    # Loads matplotlib, which takes a second or two: --help does not wait for it.
+    from fasttrack_lab import plots  # noqa: PLC0415
+
     sets = [names for names in request.backgrounds if names or request.before_touch]
     groups = ["+".join(names) or NONE for names in sets] or [NONE]
     figures = []
