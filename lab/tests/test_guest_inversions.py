@@ -161,7 +161,7 @@ def touch(size):
         area[at] = 1
     return area
 def front(call, turn):
-    for _ in range(3):
+    for _ in range(6):
         # It does not sleep meanwhile: what is counted is its own.
         before = stalls()
         call(touch, 48 * MIB)
@@ -403,7 +403,7 @@ def checkpoints(tools: Tools) -> list[Times]:
 def test_checkpoint(checkpoints: list[Times]) -> None:
     """Inversion 6: others' dirty data in front of the foreground's checkpoint."""
     stock, fasttrack = checkpoints
-    assert sum(stock.beside) > 20 * sum(stock.alone)
+    assert min(stock.beside) > 20 * max(stock.alone)
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
 
 
