@@ -21,4 +21,4 @@ done
 part "pytest"
 cd "$here/lab"
 # Two at a time: a test that boots guests boots one for each core.
-exec "$python" -m pytest -n 2 --dist worksteal "$@"
+exec "$python" -m pytest -n 2 --dist loadscope "$@"

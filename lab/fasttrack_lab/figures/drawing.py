@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -14,51 +13,10 @@ from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 from fasttrack_lab import phone as phones_of_lab
 from fasttrack_lab import plots
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured
+from fasttrack_lab.figures.plot import Bars, Group, Lines
 from fasttrack_lab.records import FOREGROUND_ONLY
 
 LINE_TICKS = (1, 2, 5, 10, 20, 50, 100)
-
-
-@dataclass(frozen=True)
-class Group:
-    """A place on the x axis: a foreground beside a background."""
-
-    label: str
-    scenario: str
-    background: str
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Bars of policies in groups, one panel a phone. `paper` has the paper's numbers by group's place and policy.
-
-    With a `reference`, values are over that policy's, whose seconds are written below the groups.
-    """
-
-    groups: tuple[Group, ...]
-    policies: tuple[str, ...]
-    measure: str
-    label: str
-    reference: str | None = None
-    paper: Mapping[tuple[int, str], float] = field(default_factory=dict)
-
-    @property
-    def wide(self) -> bool:
-        """Whether it takes the whole width of a page."""
-        return len(self.groups) > 3
-
-
-@dataclass(frozen=True)
-class Lines:
-    """A line a policy over a count, on one phone; logarithmic. `paper` has the paper's numbers by policy and count."""
-
-    points: tuple[tuple[int, Group], ...]
-    policies: tuple[str, ...]
-    measure: str
-    across: str
-    label: str
-    paper: Mapping[tuple[str, int], float] = field(default_factory=dict)
-    wide: bool = False
 
 
 def draw(plot: Bars | Lines, measured: Measured, phones: Sequence[str]) -> str:

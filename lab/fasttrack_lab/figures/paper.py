@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.figures import statements as said
 from fasttrack_lab.figures.claims import Claim
-from fasttrack_lab.figures.drawing import Bars, Group, Lines
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK
+from fasttrack_lab.figures.plot import Bars, Group, Lines
 from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MANY, MINUS, SWITCH, UPDATE, UPLOAD
 from fasttrack_lab.inputs import unknown
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
