@@ -55,9 +55,15 @@ def moved(result: dict[str, Any]) -> int:
     return int(result["device"]["read_bytes"] + result["device"]["write_bytes"])
 
 
+def done(result: dict[str, Any], app: str) -> int:
+    """Bytes that a background app has read and written."""
+    return int(result["background"][app]["bytes"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("phone_name", "fs", "behind"), [("s6", "ext4", "update"), ("s6", "f2fs", "update"), ("s6", "ext4", "backup")]
+    ("phone_name", "fs", "behind"),
+    [("s6", "ext4", "update"), ("n6", "ext4", "update"), ("s6", "f2fs", "update"), ("s6", "ext4", "backup")],
 )
 def test_beside_an_idle_foreground_the_device_moves_as_much_as_on_stock(
     tools: Tools, tmp_path: Path, phone_name: str, fs: str, behind: str
@@ -67,6 +73,18 @@ def test_beside_an_idle_foreground_the_device_moves_as_much_as_on_stock(
     stock, fasttrack = shown(tools, front, on, [("stock", [behind]), ("fasttrack", [behind])])
     assert fasttrack["counters"]["bios_background"] > 0 and fasttrack["counters"]["pauses"] == 0
     assert moved(fasttrack) >= 0.99 * moved(stock)
+    assert done(fasttrack, behind) >= 0.99 * done(stock, behind)
+
+
+@pytest.mark.slow
+def test_beside_write_back_apps_that_read_and_sync_do_as_much_as_on_stock(tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "idle.toml").write_text(IDLE)
+    front, behind = scenario.load(str(tmp_path / "idle.toml")), ["update", "sync", "scan"]
+    stock, fasttrack = shown(tools, front, phone.load("n6"), [("stock", behind), ("fasttrack", behind)])
+    assert done(fasttrack, "sync") >= done(stock, "sync")
+    assert done(fasttrack, "scan") >= done(stock, "scan")
+    # They take it from the app that writes.
+    assert done(fasttrack, "update") >= 0.9 * done(stock, "update")
 
 
 @pytest.mark.slow

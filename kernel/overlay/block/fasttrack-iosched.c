@@ -12,7 +12,9 @@
  *  - Background can never take the last tags, neither the scheduler's (see
  *    fti_limit_depth()) nor the device's.
  *  - Nobody waits for write-back that is not synchronous, the foreground's
- *    neither: it is neutral here, until somebody waits for it.
+ *    neither: it is neutral here, until somebody waits for it. It has few
+ *    tags: a journal's commit may have to wait for all that is under way, and so
+ *    do reads of devices that do not put them first.
  *  - A request that has waited for background_expire goes next: no starvation.
  *  - A queued request that a foreground task waits for becomes foreground, and
  *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c).
@@ -20,10 +22,11 @@
  *    virtio devices are told; sd tells the class itself in the CDB.
  *
  * Within a class the order is mq-deadline's: batches in sector order, reads
- * before writes, both with a deadline. Without a foreground app nothing is
- * held, and throughput is mq-deadline's. Write-back throttling is off for this
- * elevator, as it is for BFQ: its latency target would hold the foreground's
- * fsync back together with everybody's write-back.
+ * before writes, with deadlines; and writes that somebody waits for before
+ * others. Write-back throttling is off for this elevator, as it is for BFQ: its
+ * latency target would hold the foreground's fsync back together with
+ * everybody's write-back. The few tags of asynchronous writes take its place,
+ * with FastTrack off too.
  *
  * Data of a flush sequence goes first and is not held: blk-flush keeps other
  * flushes waiting for it. Not here: what the device does with the class, and
@@ -60,17 +63,28 @@ static const u64 fti_background_depth = 1;
 static const u64 fti_background_share = 5;
 /* An eighth of a queue of 32, the depth of UFS and SATA. */
 static const u64 fti_foreground_reserve = 4;
-/* Scheduler tags that background and neutral may take, in per cent; and
- * whoever of them inherits the foreground's class.
+
+/*
+ * Scheduler tags that a class may take, in per cent, for asynchronous writes
+ * (but see fti_async_tags()) and for the rest; and whoever inherits the
+ * foreground's class.
  */
-static const unsigned int fti_background_tags = 50;
-static const unsigned int fti_neutral_tags = 75;
+static const unsigned int fti_tags[FASTTRACK_NR_CLASSES][2] = {
+	[FASTTRACK_NEUTRAL]	= { 50, 75 },
+	[FASTTRACK_BACKGROUND]	= { 25, 50 },
+};
+
 static const unsigned int fti_inherit_tags = 90;
+
 /* Deadlines within a class and batch size: mq-deadline's values. */
-static const u64 fti_read_expire = 500 * NSEC_PER_MSEC;
-static const u64 fti_write_expire = 5ULL * NSEC_PER_SEC;
+static const u64 fti_expire[FTI_NR_KINDS] = {
+	[FTI_READ]	= 500 * NSEC_PER_MSEC,
+	[FTI_SYNC]	= 5ULL * NSEC_PER_SEC,
+	[FTI_ASYNC]	= 5ULL * NSEC_PER_SEC,
+};
+
 static const unsigned int fti_batch = 16;
-static const unsigned int fti_writes_starved = 2;
+static const unsigned int fti_starved = 2;
 
 /*
  * What the dispatcher keeps with a request: its class, in its flags too, and
@@ -100,21 +114,32 @@ static struct fti_class *fti_queue_of(struct fti_data *fti,
 	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
 }
 
-static struct request *fti_oldest(struct fti_class *class, int direction)
+static struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
 {
-	return list_first_entry_or_null(&class->fifo[direction],
-					struct request, queuelist);
+	return list_first_entry_or_null(&class->fifo[kind], struct request,
+					queuelist);
 }
 
-/* Arrival of the oldest request of @class, 0 if it has none. */
+/* The oldest request of @class, NULL if it has none. */
+static struct request *fti_oldest_request(struct fti_class *class)
+{
+	struct request *oldest = NULL;
+
+	for (enum fti_kind kind = FTI_READ; kind <= FTI_ASYNC; kind++) {
+		struct request *rq = fti_oldest(class, kind);
+
+		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
+			oldest = rq;
+	}
+	return oldest;
+}
+
+/* Its arrival, 0 if there is none. */
 static u64 fti_oldest_time(struct fti_class *class)
 {
-	const struct request *read = fti_oldest(class, READ);
-	const struct request *write = fti_oldest(class, WRITE);
+	const struct request *rq = fti_oldest_request(class);
 
-	if (read && write)
-		return min(read->fifo_time, write->fifo_time);
-	return read ? read->fifo_time : write ? write->fifo_time : 0;
+	return rq ? rq->fifo_time : 0;
 }
 
 static void fti_unlink(struct fti_data *fti, struct request *rq)
@@ -127,7 +152,7 @@ static void fti_unlink(struct fti_data *fti, struct request *rq)
 	list_del_init(&rq->queuelist);
 	/* A request that was merged while it was being inserted is in no list. */
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(&class->sort_list[rq_data_dir(rq)], rq);
+		elv_rb_del(&class->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
 		class->queued--;
 	}
 	elv_rqhash_del(q, rq);
@@ -137,15 +162,15 @@ static void fti_unlink(struct fti_data *fti, struct request *rq)
 
 /* The next request of @class at or after where the last one ended. */
 static struct request *fti_from_position(const struct fti_class *class,
-					 int direction)
+					 enum fti_kind kind)
 {
-	struct rb_node *node = class->sort_list[direction].rb_node;
+	struct rb_node *node = class->sort_list[kind].rb_node;
 	struct request *found = NULL;
 
 	while (node) {
 		struct request *rq = rb_entry_rq(node);
 
-		if (blk_rq_pos(rq) >= class->position[direction]) {
+		if (blk_rq_pos(rq) >= class->position[kind]) {
 			found = rq;
 			node = node->rb_left;
 		} else {
@@ -155,41 +180,67 @@ static struct request *fti_from_position(const struct fti_class *class,
 	return found;
 }
 
-/* Reads, unless there are none or they have starved writes long enough. */
-static int fti_next_direction(struct fti_class *class)
+/* Does @class have a request of a kind from @first to @last? */
+static bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
+			 enum fti_kind last)
 {
-	bool writes = !list_empty(&class->fifo[WRITE]);
+	for (enum fti_kind kind = first; kind <= last; kind++)
+		if (!list_empty(&class->fifo[kind]))
+			return true;
+	return false;
+}
 
-	if (list_empty(&class->fifo[READ]))
-		return WRITE;
-	if (writes && class->starved++ >= fti_writes_starved) {
-		class->starved = 0;
-		return WRITE;
+/* The first kind that there is, unless it has starved later ones long enough. */
+static enum fti_kind fti_next_kind(struct fti_class *class)
+{
+	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
+		if (!fti_has_kind(class, kind, kind))
+			continue;
+		if (!fti_has_kind(class, kind + 1, FTI_ASYNC) ||
+		    class->starved[kind]++ < fti_starved)
+			return kind;
+		class->starved[kind] = 0;
 	}
-	return READ;
+	return FTI_ASYNC;
 }
 
 /* The request of a class, which has some, whose turn it is. */
-static struct request *fti_select(struct fti_class *class, u64 now)
+static struct request *fti_select(struct fti_class *class, bool expired,
+				  u64 now)
 {
-	struct request *rq = fti_from_position(class, class->direction);
+	struct request *rq = NULL;
 	struct request *oldest;
-	u64 expire;
 
+	if (expired) {
+		rq = fti_oldest_request(class);
+		class->kind = fti_opf_kind(rq->cmd_flags);
+		class->batch = 0;
+		goto found;
+	}
+	/* Who waits is not made to wait for a batch of what nobody waits for. */
+	if (class->kind < FTI_ASYNC || !fti_has_kind(class, FTI_READ, FTI_SYNC))
+		rq = fti_from_position(class, class->kind);
 	if (rq && class->batch < fti_batch)
 		goto found;
 
-	class->direction = fti_next_direction(class);
+	class->kind = fti_next_kind(class);
 	class->batch = 0;
-	expire = class->direction == READ ? fti_read_expire : fti_write_expire;
-	oldest = fti_oldest(class, class->direction);
-	rq = fti_from_position(class, class->direction);
-	if (!rq || now >= oldest->fifo_time + expire)
+	oldest = fti_oldest(class, class->kind);
+	rq = fti_from_position(class, class->kind);
+	if (!rq || now >= oldest->fifo_time + fti_expire[class->kind])
 		rq = oldest;
 found:
 	class->batch++;
-	class->position[class->direction] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	for (enum fti_kind kind = FTI_READ; kind < class->kind; kind++)
+		class->starved[kind] = 0;
+	class->position[class->kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	return rq;
+}
+
+/* A SCSI host has tags for more than a device of it may take. */
+static unsigned int fti_device_depth(struct request_queue *q)
+{
+	return min(q->tag_set->queue_depth, blk_queue_depth(q));
 }
 
 void fti_read_state(struct fti_data *fti, struct fti_state *state)
@@ -205,9 +256,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
-	/* A SCSI host has tags for more than a device of it may take. */
-	state->device_depth = min(fti->q->tag_set->queue_depth,
-				  blk_queue_depth(fti->q));
+	state->device_depth = fti_device_depth(fti->q);
 }
 
 /* The knobs as they are now; a decision sees each of them once. */
@@ -303,7 +352,8 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 					  const struct fti_state *state,
 					  struct fti_choice choice, u64 now)
 {
-	struct request *rq = fti_select(&fti->class[choice.class], now);
+	struct request *rq = fti_select(&fti->class[choice.class],
+					choice.expired, now);
 
 	fti_unlink(fti, rq);
 	fti_start(fti, rq, now);
@@ -369,22 +419,23 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 
 /*
  * Put @rq, whose arrival is known, among those of its class. It is the newest,
- * unless it comes from another class.
+ * unless it comes from another class or kind.
  */
 static void fti_link(struct fti_data *fti, struct request *rq)
 {
 	struct fti_class *class = fti_queue_of(fti, rq);
-	struct list_head *fifo = &class->fifo[rq_data_dir(rq)];
+	enum fti_kind kind = fti_opf_kind(rq->cmd_flags);
+	struct list_head *fifo = &class->fifo[kind];
 	struct request_queue *q = rq->q;
 	struct request *before;
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	elv_rb_add(&class->sort_list[rq_data_dir(rq)], rq);
+	elv_rb_add(&class->sort_list[kind], rq);
 	list_for_each_entry_reverse(before, fifo, queuelist)
 		if (before->fifo_time <= rq->fifo_time)
 			break;
-	/* Without any before it, &before->queuelist is the list's head. */
+	/* Of none before it, &before->queuelist is the list's head. */
 	list_add(&rq->queuelist, &before->queuelist);
 	class->queued++;
 	if (rq_mergeable(rq)) {
@@ -403,6 +454,17 @@ void fti_move(struct fti_data *fti, struct request *rq,
 	fti_link(fti, rq);
 }
 
+/* Somebody waits for a bio that was merged into @rq. */
+static bool fti_has_sync_bio(const struct request *rq)
+{
+	if (fti_opf_kind(rq->cmd_flags) != FTI_ASYNC)
+		return false;
+	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
+		if (op_is_sync(bio->bi_opf))
+			return true;
+	return false;
+}
+
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
@@ -410,6 +472,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 
 	lockdep_assert_held(&fti->fti_lock);
 
+	if (fti_has_sync_bio(rq))
+		rq->cmd_flags |= REQ_SYNC;
 	fti_set_class(rq, fti_opf_class(rq->cmd_flags));
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
@@ -449,8 +513,9 @@ static int fti_request_merge(struct request_queue *q, struct request **rq,
 	struct fti_data *fti = q->elevator->elevator_data;
 	struct fti_class *class =
 		&fti->class[fasttrack_opf_class(bio->bi_opf)];
-	struct request *next = elv_rb_find(&class->sort_list[bio_data_dir(bio)],
-					   bio_end_sector(bio));
+	struct request *next =
+		elv_rb_find(&class->sort_list[fti_opf_kind(bio->bi_opf)],
+			    bio_end_sector(bio));
 
 	if (!next || !elv_bio_merge_ok(next, bio))
 		return ELEVATOR_NO_MERGE;
@@ -459,18 +524,29 @@ static int fti_request_merge(struct request_queue *q, struct request **rq,
 					    ELEVATOR_FRONT_MERGE;
 }
 
+/* Somebody waits for the queued @rq from now on. */
+void fti_make_sync(struct fti_data *fti, struct request *rq)
+{
+	fti_unlink(fti, rq);
+	rq->cmd_flags |= REQ_SYNC;
+	fti_link(fti, rq);
+}
+
 static void fti_request_merged(struct request_queue *q, struct request *rq,
 			       enum elv_merge type)
 {
 	struct fti_data *fti = q->elevator->elevator_data;
+	struct bio *bio = type == ELEVATOR_FRONT_MERGE ? rq->bio : rq->biotail;
 	struct rb_root *root =
-		&fti_queue_of(fti, rq)->sort_list[rq_data_dir(rq)];
+		&fti_queue_of(fti, rq)->sort_list[fti_opf_kind(rq->cmd_flags)];
 
 	/* Its first sector has changed. */
 	if (type == ELEVATOR_FRONT_MERGE) {
 		elv_rb_del(root, rq);
 		elv_rb_add(root, rq);
 	}
+	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
+		fti_make_sync(fti, rq);
 }
 
 static void fti_requests_merged(struct request_queue *q, struct request *rq,
@@ -478,13 +554,19 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 {
 	struct fti_data *fti = q->elevator->elevator_data;
 
-	/* @rq stands for both now, so it takes the earlier place. */
-	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
-	    next->fifo_time < rq->fifo_time) {
-		list_move(&rq->queuelist, &next->queuelist);
+	/*
+	 * @rq stands for both now: it takes the earlier place, and somebody may
+	 * wait for a bio that has come with @next.
+	 */
+	if (!list_empty(&next->queuelist) && next->fifo_time < rq->fifo_time) {
+		fti_unlink(fti, rq);
 		rq->fifo_time = next->fifo_time;
+		fti_link(fti, rq);
 	}
 	fti_unlink(fti, next);
+	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
+	    fti_has_sync_bio(rq))
+		fti_make_sync(fti, rq);
 }
 
 static bool fti_bio_merge(struct request_queue *q, struct bio *bio,
@@ -568,7 +650,9 @@ static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	else if (fasttrack_inherits(current))
 		data->shallow_depth = fti->inherit_depth;
 	else
-		data->shallow_depth = fti->shallow[class];
+		data->shallow_depth =
+			fti->shallow[class][fti_opf_kind(opf) < FTI_ASYNC ||
+					    fasttrack_foreground_depends()];
 }
 
 static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
@@ -576,14 +660,17 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct fti_data *fti = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 	unsigned int depth = tags->sb.depth;
+	unsigned int async = fti_async_tags(fti_device_depth(fti->q));
 
-	fti->shallow[FASTTRACK_BACKGROUND] =
-		fti_shallow_depth(depth, fti_background_tags);
-	fti->shallow[FASTTRACK_NEUTRAL] =
-		fti_shallow_depth(depth, fti_neutral_tags);
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++) {
+		for (int sync = 0; sync < 2; sync++)
+			fti->shallow[i][sync] =
+				fti_shallow_depth(depth, fti_tags[i][sync]);
+		fti->shallow[i][0] = min(fti->shallow[i][0], async);
+	}
 	fti->inherit_depth = fti_shallow_depth(depth, fti_inherit_tags);
 	sbitmap_queue_min_shallow_depth(tags,
-					fti->shallow[FASTTRACK_BACKGROUND]);
+					fti->shallow[FASTTRACK_BACKGROUND][0]);
 }
 
 static int fti_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
@@ -594,11 +681,10 @@ static int fti_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 
 static void fti_init_class(struct fti_class *class)
 {
-	for (int direction = READ; direction <= WRITE; direction++) {
-		class->sort_list[direction] = RB_ROOT;
-		INIT_LIST_HEAD(&class->fifo[direction]);
+	for (int kind = 0; kind < FTI_NR_KINDS; kind++) {
+		class->sort_list[kind] = RB_ROOT;
+		INIT_LIST_HEAD(&class->fifo[kind]);
 	}
-	class->direction = WRITE;
 }
 
 static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
@@ -649,8 +735,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 	WARN_ON_ONCE(!list_empty(&fti->head));
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		WARN_ON_ONCE(fti->class[i].queued);
-		WARN_ON_ONCE(!list_empty(&fti->class[i].fifo[READ]));
-		WARN_ON_ONCE(!list_empty(&fti->class[i].fifo[WRITE]));
+		WARN_ON_ONCE(fti_has_kind(&fti->class[i], FTI_READ, FTI_ASYNC));
 		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
 	}
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);

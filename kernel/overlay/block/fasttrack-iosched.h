@@ -17,24 +17,38 @@
 struct request_queue;
 
 /**
+ * enum fti_kind - what goes first within a class
+ * @FTI_READ: reads
+ * @FTI_SYNC: writes that somebody waits for, of fsync for one
+ * @FTI_ASYNC: other writes
+ * @FTI_NR_KINDS: how many there are
+ */
+enum fti_kind {
+	FTI_READ,
+	FTI_SYNC,
+	FTI_ASYNC,
+	FTI_NR_KINDS,
+};
+
+/**
  * struct fti_class - the queued requests of one class
- * @sort_list: by sector, for reads and writes
- * @fifo: by arrival, for reads and writes
- * @position: end of the last request sent, for reads and writes
- * @direction: of the batch under way
+ * @sort_list: by sector, of each kind
+ * @fifo: by arrival, of each kind
+ * @position: end of the last request sent, of each kind
+ * @kind: of the batch under way
  * @batch: requests sent in it
- * @starved: times that reads went before waiting writes
+ * @starved: times that a kind went before waiting ones of a later kind
  * @queued: requests in the lists
  *
  * All guarded by fti_data.fti_lock.
  */
 struct fti_class {
-	struct rb_root sort_list[2];
-	struct list_head fifo[2];
-	sector_t position[2];
-	int direction;
+	struct rb_root sort_list[FTI_NR_KINDS];
+	struct list_head fifo[FTI_NR_KINDS];
+	sector_t position[FTI_NR_KINDS];
+	enum fti_kind kind;
 	unsigned int batch;
-	unsigned int starved;
+	unsigned int starved[FTI_NR_KINDS];
 	unsigned int queued;
 };
 
@@ -51,7 +65,8 @@ struct fti_class {
  * @held: background is held back; @timer or a completion decides again
  * @timer: ends a hold
  * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
- * @shallow: scheduler tags that a class may take
+ * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
+ *	and synchronous ones [1]
  * @inherit_depth: likewise, a sender that inherits the foreground's class
  * @promoter: takes promotions from the core
  * @q: the queue
@@ -70,7 +85,7 @@ struct fti_data {
 	struct hrtimer timer;
 
 	struct fti_bounds bounds;
-	unsigned int shallow[FASTTRACK_NR_CLASSES];
+	unsigned int shallow[FASTTRACK_NR_CLASSES][2];
 	unsigned int inherit_depth;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;
@@ -82,6 +97,15 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 	return (uintptr_t)rq->elv.priv[0] - 1;
 }
 
+/* Who swaps out waits for memory; and what is not data is no write-back. */
+static inline enum fti_kind fti_opf_kind(blk_opf_t opf)
+{
+	if (!op_is_write(opf))
+		return FTI_READ;
+	return (opf & REQ_OP_MASK) != REQ_OP_WRITE || op_is_sync(opf) ||
+	       (opf & REQ_SWAP) ? FTI_SYNC : FTI_ASYNC;
+}
+
 /* What a request with @opf is treated as, going by the class in it. */
 static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 {
@@ -90,6 +114,7 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 
 void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class);
+void fti_make_sync(struct fti_data *fti, struct request *rq);
 void fti_release(struct fti_data *fti);
 void fti_init_promoter(struct fti_data *fti);
 void fti_read_state(struct fti_data *fti, struct fti_state *state);

@@ -231,4 +231,14 @@ static inline unsigned int fti_shallow_depth(unsigned int depth,
 	return max(depth * percent / 100, 1U);
 }
 
+/*
+ * And of those at most this many for writes that nobody waits for, on a device
+ * that takes @device_depth requests at a time: enough to keep it busy. What is
+ * more only makes others wait longer.
+ */
+static inline unsigned int fti_async_tags(unsigned int device_depth)
+{
+	return max(device_depth / 4, 4U);
+}
+
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

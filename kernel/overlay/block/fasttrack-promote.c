@@ -45,8 +45,8 @@ static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
 	struct request *rq;
 
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int direction = READ; direction <= WRITE; direction++)
-			list_for_each_entry(rq, &fti->class[i].fifo[direction],
+		for (int kind = 0; kind < FTI_NR_KINDS; kind++)
+			list_for_each_entry(rq, &fti->class[i].fifo[kind],
 					    queuelist)
 				if (fti_moves(rq, pfn))
 					return rq;
@@ -58,6 +58,7 @@ static void fti_promote_request(struct fti_data *fti, struct request *rq)
 	trace_fasttrack_promote(rq, fti_rq_class(rq),
 				ktime_get_ns() - rq->fifo_time);
 	fasttrack_count(FASTTRACK_PROMOTED);
+	fti_make_sync(fti, rq);
 	fti_move(fti, rq, FASTTRACK_FOREGROUND);
 }
 
@@ -85,12 +86,14 @@ static bool fti_promote_writes(struct fti_data *fti,
 	if (!mapping)
 		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		list_for_each_entry_safe(rq, next, &fti->class[i].fifo[WRITE],
-					 queuelist)
-			if (fti_mapping(rq) == mapping) {
-				fti_promote_request(fti, rq);
-				found = true;
-			}
+		for (int kind = FTI_SYNC; kind < FTI_NR_KINDS; kind++)
+			list_for_each_entry_safe(rq, next,
+						 &fti->class[i].fifo[kind],
+						 queuelist)
+				if (fti_mapping(rq) == mapping) {
+					fti_promote_request(fti, rq);
+					found = true;
+				}
 	return found;
 }
 
@@ -130,15 +133,48 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	return rq;
 }
 
+/*
+ * A task that has sent a read or a direct write waits for it, most likely. It
+ * does not wait for each write of what it syncs.
+ */
+static bool fti_waited_for(const struct request *rq, pid_t pid)
+{
+	return rq->bio && rq->bio->bi_origin.pid == pid &&
+	       (rq->bio->bi_origin.cause == FASTTRACK_CAUSE_READ ||
+		rq->bio->bi_origin.cause == FASTTRACK_CAUSE_SYNC_WRITE);
+}
+
+static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	struct request *rq, *next;
+	bool found = false;
+
+	spin_lock(&fti->fti_lock);
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		for (int kind = FTI_READ; kind <= FTI_SYNC; kind++)
+			list_for_each_entry_safe(rq, next,
+						 &fti->class[i].fifo[kind],
+						 queuelist)
+				if (fti_waited_for(rq, pid)) {
+					fti_promote_request(fti, rq);
+					found = true;
+				}
+	spin_unlock(&fti->fti_lock);
+
+	if (found)
+		blk_mq_run_hw_queues(fti->q, true);
+}
+
 /* Requests of the app @uid in the queue of @from are of @class from now on. */
 static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 			      u32 uid, enum fasttrack_class class)
 {
 	struct request *rq, *next;
 
-	for (int direction = READ; direction <= WRITE; direction++)
+	for (int kind = 0; kind < FTI_NR_KINDS; kind++)
 		list_for_each_entry_safe(rq, next,
-					 &fti->class[from].fifo[direction],
+					 &fti->class[from].fifo[kind],
 					 queuelist) {
 			enum fasttrack_class to =
 				fti_treat_as(class, op_is_sync(rq->cmd_flags));
@@ -188,6 +224,7 @@ void fti_init_promoter(struct fti_data *fti)
 {
 	fti->promoter.promote = fti_promote;
 	fti->promoter.promote_file = fti_promote_file;
+	fti->promoter.promote_task = fti_promote_task;
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
 }

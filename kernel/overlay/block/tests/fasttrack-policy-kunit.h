@@ -235,23 +235,54 @@ static void fti_test_progress(struct kunit *test)
 	}
 }
 
+static void fti_test_kinds(struct kunit *test)
+{
+	struct request *rq = kunit_kzalloc(test, FTI_NR_KINDS * sizeof(*rq),
+					   GFP_KERNEL);
+	struct fti_class class = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_READ), FTI_READ);
+	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE | REQ_SYNC), FTI_SYNC);
+	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE | REQ_FUA), FTI_SYNC);
+	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE), FTI_ASYNC);
+
+	fti_init_class(&class);
+	for (int i = 0; i < FTI_NR_KINDS; i++) {
+		list_add_tail(&rq[i].queuelist, &class.fifo[i]);
+		rq[i].fifo_time = FTI_NOW - i;
+	}
+	KUNIT_EXPECT_EQ(test, fti_oldest_time(&class), FTI_NOW - 2);
+
+	/* Later kinds have their turn after some of the first. */
+	for (unsigned int i = 0; i < fti_starved; i++)
+		KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_READ);
+	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_SYNC);
+	list_del(&rq[FTI_READ].queuelist);
+	list_del(&rq[FTI_SYNC].queuelist);
+	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_ASYNC);
+}
+
 static void fti_test_tags(struct kunit *test)
 {
 	for (unsigned int depth = 2; depth <= BLK_MQ_MAX_DEPTH; depth *= 2) {
-		unsigned int background =
-			fti_shallow_depth(depth, fti_background_tags);
-		unsigned int neutral =
-			fti_shallow_depth(depth, fti_neutral_tags);
+		unsigned int inherit = fti_shallow_depth(depth, fti_inherit_tags);
 
-		KUNIT_EXPECT_GE(test, background, 1);
-		KUNIT_EXPECT_LE(test, background, neutral);
-		KUNIT_EXPECT_LT(test, neutral, depth);
-		KUNIT_EXPECT_LE(test, neutral,
-				fti_shallow_depth(depth, fti_inherit_tags));
-		KUNIT_EXPECT_LT(test, fti_shallow_depth(depth, fti_inherit_tags),
-				depth);
+		for (int sync = 0; sync < 2; sync++) {
+			unsigned int background = fti_shallow_depth(depth,
+					fti_tags[FASTTRACK_BACKGROUND][sync]);
+			unsigned int neutral = fti_shallow_depth(depth,
+					fti_tags[FASTTRACK_NEUTRAL][sync]);
+
+			KUNIT_EXPECT_GE(test, background, 1);
+			KUNIT_EXPECT_LE(test, background, neutral);
+			KUNIT_EXPECT_LE(test, neutral, inherit);
+		}
+		KUNIT_EXPECT_LT(test, inherit, depth);
 	}
-	KUNIT_EXPECT_EQ(test, fti_shallow_depth(1, fti_background_tags), 1);
+	/* A device that takes one at a time; UFS and SATA. */
+	KUNIT_EXPECT_EQ(test, fti_async_tags(1), 4);
+	KUNIT_EXPECT_EQ(test, fti_async_tags(32), 8);
 }
 
 static struct kunit_case fti_test_cases[] = {
@@ -263,6 +294,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),
 	KUNIT_CASE(fti_test_progress),
+	KUNIT_CASE(fti_test_kinds),
 	KUNIT_CASE(fti_test_tags),
 	{}
 };

@@ -20,6 +20,7 @@
 #include <linux/fasttrack_class.h>
 #include <linux/fasttrack_types.h>
 #include <linux/jump_label.h>
+#include <linux/sizes.h>
 
 struct address_space;
 struct folio;
@@ -141,6 +142,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	false if there is none. Under the RCU read lock, from process context.
  * @promote_file: make all queued writes of the file with this mapping foreground;
  *	likewise
+ * @promote_task: make the queued requests foreground that the task with this
+ *	PID has sent and may wait for; likewise
  * @relabel: queued requests of the app with this UID are of a new class, because
  *	it came to the front or left it; likewise
  * @kick: the foreground has begun to depend on others; likewise
@@ -151,6 +154,7 @@ struct fasttrack_queue {
 			bool file);
 	void (*promote_file)(struct fasttrack_queue *queue,
 			     const struct address_space *mapping);
+	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
 	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
 			enum fasttrack_class class);
 	void (*kick)(struct fasttrack_queue *queue);
@@ -341,6 +345,20 @@ static inline bool fasttrack_may_merge(blk_opf_t a, blk_opf_t b)
 	return !((a ^ b) & REQ_FASTTRACK_MASK);
 }
 
+/* About the largest request of phones' devices. */
+#define FASTTRACK_BIO_BYTES	SZ_512K
+
+/*
+ * Is @bio, a write that is being put together, large enough? A file system that
+ * sends a larger one with locks held waits for a tag for each of its requests,
+ * and so does who waits for the locks.
+ */
+static inline bool fasttrack_bio_full(const struct bio *bio)
+{
+	return fasttrack_enabled() && op_is_write(bio_op(bio)) &&
+	       bio->bi_iter.bi_size >= FASTTRACK_BIO_BYTES;
+}
+
 struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
 					     enum fasttrack_cause cause);
 void fasttrack_scope_leave(struct fasttrack_scope outer);
@@ -348,7 +366,8 @@ struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause);
 struct task_struct *fasttrack_wait_begin(struct task_struct *worker);
 void fasttrack_wait_end(struct task_struct *worker);
 bool __fasttrack_others_begin(struct task_struct *holder);
-void __fasttrack_others_end(bool begun);
+void __fasttrack_others_end(void);
+void __fasttrack_lock_got(void);
 bool fasttrack_inherits(const struct task_struct *task);
 
 /**
@@ -368,8 +387,17 @@ static inline bool fasttrack_others_begin(struct task_struct *holder)
 /* It has it. */
 static inline void fasttrack_others_end(bool begun)
 {
-	if (begun || fasttrack_enabled())
-		__fasttrack_others_end(begun);
+	if (begun)
+		__fasttrack_others_end();
+}
+
+/* It has it: a lock. The foreground may wait for that too, behind current. */
+static inline void fasttrack_lock_wait_end(bool begun)
+{
+	if (begun)
+		__fasttrack_others_end();
+	else if (fasttrack_enabled())
+		__fasttrack_lock_got();
 }
 
 #else /* !CONFIG_FASTTRACK */
@@ -499,6 +527,11 @@ fasttrack_cause_enter(enum fasttrack_cause cause)
 	return (struct fasttrack_scope){};
 }
 
+static inline bool fasttrack_bio_full(const struct bio *bio)
+{
+	return false;
+}
+
 static inline struct task_struct *
 fasttrack_wait_begin(struct task_struct *worker)
 {
@@ -515,6 +548,10 @@ static inline bool fasttrack_others_begin(struct task_struct *holder)
 }
 
 static inline void fasttrack_others_end(bool begun)
+{
+}
+
+static inline void fasttrack_lock_wait_end(bool begun)
 {
 }
 

@@ -188,9 +188,10 @@ static void ft_mark(struct task_struct *task)
 	WRITE_ONCE(task->fasttrack_inherits, READ_ONCE(ft_dependence));
 }
 
-/* The foreground depends on @holder, and on what that sleeps on. */
+/* The foreground depends on @holder, and on what that sleeps on or has sent. */
 static void ft_inherit(struct task_struct *holder)
 {
+	struct fasttrack_queue *queue;
 	const struct folio *folio;
 
 	ft_mark(holder);
@@ -199,6 +200,12 @@ static void ft_inherit(struct task_struct *holder)
 	folio = READ_ONCE(holder->fasttrack_folio);
 	if (folio)
 		ft_promote(folio, false);
+	if (!READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_task(queue, task_pid_nr(holder));
+	rcu_read_unlock();
 }
 
 /**
@@ -210,7 +217,7 @@ static void ft_inherit(struct task_struct *holder)
  * their scopes. Does not nest.
  *
  * Context: process context; does not sleep.
- * Return: what to give to __fasttrack_others_end().
+ * Return: whether __fasttrack_others_end() is to be called.
  */
 bool __fasttrack_others_begin(struct task_struct *holder)
 {
@@ -239,18 +246,11 @@ EXPORT_SYMBOL_GPL(__fasttrack_others_begin);
 
 /**
  * __fasttrack_others_end - current has what it waited for
- * @begun: result of __fasttrack_others_begin()
  *
- * The foreground may wait for the same, behind current.
+ * After __fasttrack_others_begin() has returned true.
  */
-void __fasttrack_others_end(bool begun)
+void __fasttrack_others_end(void)
 {
-	if (!begun) {
-		if (fasttrack_foreground_depends())
-			ft_mark(current);
-		return;
-	}
-
 	spin_lock(&ft_wait_lock);
 	if (!current->fasttrack_others || current->fasttrack_waiters)
 		ft_depend(-1);
@@ -261,6 +261,18 @@ void __fasttrack_others_end(bool begun)
 		ft_activity_wake();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_end);
+
+/**
+ * __fasttrack_lock_got - current, not foreground, has waited for a lock
+ *
+ * Others want it too, the foreground maybe: until that depends on nobody,
+ * current inherits.
+ */
+void __fasttrack_lock_got(void)
+{
+	if (fasttrack_foreground_depends())
+		ft_mark(current);
+}
 
 /*
  * Does whoever sleeps on @folio, which no request in a queue covers, wait for
@@ -329,7 +341,7 @@ void __fasttrack_folio_wait_end(unsigned int done)
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
 	if (done & FT_WAIT_OTHERS)
-		__fasttrack_others_end(true);
+		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)
 		ft_activity_wake();
 }
