@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, FRONT, look_at_files
+from guest_script import BEHIND, FRONT, Data, look_at_files
 
 from fasttrack_lab.runner import Tools
 from fasttrack_lab.side_by_side import each
@@ -69,6 +69,65 @@ end(behind)
     # The bound, and what a timer and the first slice may add.
     assert 300_000 <= shown["pause_max_us"] <= 310_000
     assert 1 <= shown["written"] < shown["written_alone"] / 10
+
+
+WRITE_BACK = """
+make("scroll", 64)
+make("target", 64)
+drop_caches()
+front = start(10101, lambda: reads_for_ever("scroll"))
+def pages_under_write_back(sync):
+    # A background app has made 32 MiB dirty when the foreground comes; they are written back from then on. The most
+    # pages under write-back at a time.
+    write(FT + "foreground_uids", "\\n")
+    write("/proc/sys/vm/dirty_writeback_centisecs", "0")
+    SEEN[0] = 0
+    def fill():
+        handle = os.open("/run/data/target", os.O_WRONLY)
+        for _ in range(32):
+            os.write(handle, PATTERN)
+        SEEN[0] = 1
+        while SEEN[0] == 1:
+            time.sleep(0.001)
+        if sync:
+            os.fsync(handle)
+        time.sleep(1000)
+    behind = start(10102, fill)
+    ms_until(lambda: SEEN[0])
+    write(FT + "foreground_uids", "10101")
+    time.sleep(0.05)
+    SEEN[0] = 2
+    if not sync:
+        write("/proc/sys/vm/dirty_writeback_centisecs", "500")
+    most = 0
+    for _ in range(50):
+        time.sleep(0.01)
+        most = max(most, int(read("/proc/vmstat").split("nr_writeback ")[1].split()[0]))
+    return behind, most
+for name, knob in ("free", "0"), ("held", "1"):
+    for sync in False, True:
+        write(FT + "page_allocator", knob)
+        behind, SHOWN[f"{name} fsync" if sync else f"{name} flusher"] = pages_under_write_back(sync)
+        if not sync:
+            # Somebody waits: the flusher does not pause.
+            began = time.monotonic()
+            os.sync()
+            SHOWN[f"{name} sync(2)"] = time.monotonic() - began
+        end(behind)
+        drop_caches()
+end(front)
+"""
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_write_back_goes_on_a_segment_at_a_time(tools: Tools, fs: str) -> None:
+    """The flusher and a background fsync send the next segment when the last is written; sync(2) takes no longer."""
+    shown = look_at_files(tools, FASTTRACK + WRITE_BACK, Data(fs))
+    segment = 512 // 4
+    for who in "flusher", "fsync":
+        assert shown[f"free {who}"] > 4 * segment
+        assert 0 < shown[f"held {who}"] <= 2 * segment
+    assert shown["held sync(2)"] < 1.1 * shown["free sync(2)"]
 
 
 def test_paused_tasks_die_stop_and_freeze_at_once(tools: Tools) -> None:

@@ -23,10 +23,12 @@
 #include <linux/sizes.h>
 
 struct address_space;
+struct bdi_writeback;
 struct folio;
 struct kiocb;
 struct signal_struct;
 struct task_struct;
+struct writeback_control;
 struct zone;
 
 /**
@@ -39,7 +41,8 @@ struct zone;
  * @FASTTRACK_DISPATCH_HELD: times the dispatcher began to hold background back
  * @FASTTRACK_DISPATCH_EXPIRED: background requests sent because they had
  *	waited for the bound
- * @FASTTRACK_PAUSE: pauses of background tasks in the page cache
+ * @FASTTRACK_PAUSE: pauses of background tasks in the page cache, and of
+ *	write-back of their files
  * @FASTTRACK_RESERVE_SPENT: background allocations that took from the reserve
  *	after they had reclaimed
  * @FASTTRACK_FOREGROUND_RECLAIM: foreground allocations that had to reclaim
@@ -50,7 +53,7 @@ struct zone;
  * @FASTTRACK_PROMOTED: queued requests that became foreground because a
  *	foreground task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
- * @FASTTRACK_PAUSE_MAX: longest pause of a background task
+ * @FASTTRACK_PAUSE_MAX: longest of these
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
  * @FASTTRACK_NR_STATS: number of statistics
@@ -119,6 +122,12 @@ void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
 void __fasttrack_resume_user(void);
+bool __fasttrack_writeback_over(struct address_space *mapping,
+				struct writeback_control *wbc);
+bool __fasttrack_writeback_due(struct writeback_control *wbc);
+void __fasttrack_writeback_segment(struct address_space *mapping,
+				   struct writeback_control *wbc);
+void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
@@ -244,6 +253,41 @@ static inline void fasttrack_resume_user(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_resume_user();
+}
+
+/**
+ * fasttrack_writeback_over - shall this turn of write-back end before a folio?
+ * @mapping: the folio's
+ * @wbc: the turn; says so from then on, so that whoever looks sees the same
+ */
+static inline bool fasttrack_writeback_over(struct address_space *mapping,
+					    struct writeback_control *wbc)
+{
+	return fasttrack_enabled() && __fasttrack_writeback_over(mapping, wbc);
+}
+
+/**
+ * fasttrack_writeback_due - shall current, in its fsync, pause before a folio?
+ * @wbc: its write-back
+ *
+ * If so, the caller sends what it has collected and calls
+ * __fasttrack_writeback_segment().
+ */
+static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
+{
+	return fasttrack_enabled() && __fasttrack_writeback_due(wbc);
+}
+
+/**
+ * fasttrack_writeback_pause - between two turns of write-back
+ * @wb: whose
+ *
+ * The flusher may pause here.
+ */
+static inline void fasttrack_writeback_pause(struct bdi_writeback *wb)
+{
+	if (fasttrack_enabled())
+		__fasttrack_writeback_pause(wb);
 }
 
 /**
@@ -442,6 +486,26 @@ static inline void fasttrack_segment(struct kiocb *iocb, unsigned long pages)
 }
 
 static inline void fasttrack_resume_user(void)
+{
+}
+
+static inline bool fasttrack_writeback_over(struct address_space *mapping,
+					    struct writeback_control *wbc)
+{
+	return false;
+}
+
+static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
+{
+	return false;
+}
+
+static inline void __fasttrack_writeback_segment(struct address_space *mapping,
+						 struct writeback_control *wbc)
+{
+}
+
+static inline void fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
 }
 

@@ -124,6 +124,7 @@ void ft_activity_note(void);
 void ft_activity_sleep(void);
 void ft_activity_wake(void);
 void ft_pause_end_all(void);
+void ft_writeback_go(void);
 void ft_dirty_account(struct address_space *mapping, long nr);
 void ft_dirty_forget(void);
 void ft_reclaim_forget(void);

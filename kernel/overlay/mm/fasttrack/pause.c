@@ -13,13 +13,18 @@
  *    readahead and everything short;
  *  - between two chunks of a long buffered read or write. There a file system
  *    may hold the inode's lock, and writers hold off a freeze of the file
- *    system. The pause ends within FT_SLICE when somebody waits for either.
+ *    system. The pause ends within FT_SLICE when somebody waits for either;
+ *  - between two segments of write-back, until the last has been written: in its
+ *    own fsync; and the flusher, with a background app's file and if nobody
+ *    waits for the work. A file system ends the flusher's turn, which pauses
+ *    where it holds nothing.
  *
  * It never pauses inside a journal handle, in reclaim, for a caller that must
  * not block, or with a signal pending: killing, freezing and stopping a paused
  * task work at once.
  */
 #include <linux/atomic.h>
+#include <linux/backing-dev.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -27,6 +32,7 @@
 #include <linux/rwsem.h>
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
+#include <linux/writeback.h>
 
 #include <trace/events/fasttrack.h>
 
@@ -42,6 +48,9 @@ static atomic64_t ft_last;
 
 /* Background tasks that pause. Woken when the foreground set changes. */
 static DECLARE_WAIT_QUEUE_HEAD(ft_paused);
+
+/* Who writes back. Also woken when the foreground begins to wait for others. */
+static DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);
 
 static struct ft_activity ft_activity_read(void)
 {
@@ -77,6 +86,13 @@ void ft_activity_wake(void)
 void ft_pause_end_all(void)
 {
 	wake_up_all(&ft_paused);
+	ft_writeback_go();
+}
+
+/* The foreground may wait for what paused write-back has begun. */
+void ft_writeback_go(void)
+{
+	wake_up_all(&ft_writeback_paused);
 }
 
 /* Does @inode's lock or file system keep somebody waiting? */
@@ -86,19 +102,45 @@ static bool ft_in_the_way(struct inode *inode)
 			 inode->i_sb->s_writers.frozen != SB_UNFROZEN);
 }
 
-static bool ft_may_pause(struct inode *inode)
+/* Does the foreground work now? */
+static bool ft_foreground_works(void)
 {
-	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
-	       !signal_pending(current) && !ft_in_the_way(inode) &&
-	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+	struct ft_activity activity = ft_activity_read();
+
+	return READ_ONCE(ft_knobs.page_allocator) &&
+	       ft_works(&activity, READ_ONCE(ft_knobs.idle_window),
+			ktime_get_ns());
 }
 
 /*
- * Pause current while the foreground works. @inode: whose locks it may hold, or
- * NULL.
+ * May current, which writes back to @wb, pause? As long as a segment's worth of
+ * pages has not been written, and nobody has come who waits for more.
  */
-static void ft_pause(struct inode *inode)
+static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 {
+	return !fasttrack_foreground_depends() && list_empty(&wb->work_list) &&
+	       test_bit(WB_registered, &wb->state) &&
+	       wb_stat_sum(wb, WB_WRITEBACK) >=
+		       READ_ONCE(ft_knobs.segment_pages);
+}
+
+/* The class of a task, and who is in front, may change while it pauses. */
+static bool ft_may_pause(struct inode *inode, struct bdi_writeback *wb)
+{
+	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
+	       !signal_pending(current) && !ft_in_the_way(inode) &&
+	       (!wb || ft_writeback_may_pause(wb)) &&
+	       (!ft_is_user_task(current) ||
+		__fasttrack_task_class(current) == FASTTRACK_BACKGROUND);
+}
+
+/*
+ * Pause current while the foreground works: a background task, or the flusher.
+ * @inode: whose locks it may hold, or NULL; @wb: where it writes back, or NULL.
+ */
+static void ft_pause(struct inode *inode, struct bdi_writeback *wb)
+{
+	struct wait_queue_head *paused = wb ? &ft_writeback_paused : &ft_paused;
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
 	u64 window = READ_ONCE(ft_knobs.idle_window);
 	u64 began = ktime_get_ns(), now = began, sleep;
@@ -108,15 +150,15 @@ static void ft_pause(struct inode *inode)
 		struct ft_activity activity = ft_activity_read();
 		ktime_t timeout;
 
-		prepare_to_wait(&ft_paused, &wait, TASK_INTERRUPTIBLE);
+		prepare_to_wait(paused, &wait, TASK_INTERRUPTIBLE);
 		sleep = ft_pause_sleep(&activity, window, bound, began, now);
-		if (!sleep || !ft_may_pause(inode))
+		if (!sleep || !ft_may_pause(inode, wb))
 			break;
-		timeout = inode ? min(sleep, FT_SLICE) : sleep;
+		timeout = inode || wb ? min(sleep, FT_SLICE) : sleep;
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 		now = ktime_get_ns();
 	}
-	finish_wait(&ft_paused, &wait);
+	finish_wait(paused, &wait);
 	if (now == began)
 		return;
 	fasttrack_count(FASTTRACK_PAUSE);
@@ -172,7 +214,7 @@ void __fasttrack_segment(struct kiocb *iocb, unsigned long pages)
 	if (iocb->ki_flags & (IOCB_NOWAIT | IOCB_WAITQ | IOCB_NOIO))
 		return;
 	if (ft_segment_over())
-		ft_pause(file_inode(iocb->ki_filp));
+		ft_pause(file_inode(iocb->ki_filp), NULL);
 }
 
 /**
@@ -183,7 +225,92 @@ void __fasttrack_segment(struct kiocb *iocb, unsigned long pages)
 void __fasttrack_resume_user(void)
 {
 	if (ft_segment_over())
-		ft_pause(NULL);
+		ft_pause(NULL, NULL);
+}
+
+/**
+ * __fasttrack_writeback_over - shall this turn of write-back end before a folio?
+ * @mapping: the folio's
+ * @wbc: the turn; remembers the answer
+ *
+ * Only with a background app's file, if nobody waits, after a segment, and if
+ * the foreground works and waits for nobody.
+ *
+ * Context: process context; does not sleep.
+ * Return: if so.
+ */
+bool __fasttrack_writeback_over(struct address_space *mapping,
+				struct writeback_control *wbc)
+{
+	struct fasttrack_owner owner;
+
+	current->fasttrack_pages++;
+	if (!wbc->fasttrack_yields || wbc->fasttrack_over)
+		return wbc->fasttrack_over;
+	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
+	    fasttrack_foreground_depends() || !ft_foreground_works())
+		return false;
+	owner = ft_owner_read(&mapping->fasttrack_owner);
+	wbc->fasttrack_over = __fasttrack_owner_class(&owner) ==
+			      FASTTRACK_BACKGROUND;
+	return wbc->fasttrack_over;
+}
+EXPORT_SYMBOL_GPL(__fasttrack_writeback_over);
+
+/* Where the pages are counted that @wbc writes of @mapping. */
+static struct bdi_writeback *ft_wb_of(struct address_space *mapping,
+				      struct writeback_control *wbc)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	if (wbc->wb)
+		return wbc->wb;
+#endif
+	return &inode_to_bdi(mapping->host)->wb;
+}
+
+/**
+ * __fasttrack_writeback_due - shall current, in its fsync, pause before a folio?
+ * @wbc: its write-back
+ *
+ * Context: process context; does not sleep.
+ * Return: if so.
+ */
+bool __fasttrack_writeback_due(struct writeback_control *wbc)
+{
+	/* It is promotion that ends the pause for who waits for a lock. */
+	return wbc->sync_mode == WB_SYNC_ALL && ft_segment_over() &&
+	       READ_ONCE(ft_knobs.promotion) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND &&
+	       ft_foreground_works();
+}
+EXPORT_SYMBOL_GPL(__fasttrack_writeback_due);
+
+/**
+ * __fasttrack_writeback_segment - between two segments of an fsync
+ * @mapping: the file's
+ * @wbc: its write-back
+ *
+ * Context: may sleep; no folio is locked, and all that is under write-back has
+ * been sent. A foreground task that waits for a lock that is held here says so
+ * (__fasttrack_others_begin()), and ends the pause.
+ */
+void __fasttrack_writeback_segment(struct address_space *mapping,
+				   struct writeback_control *wbc)
+{
+	ft_pause(mapping->host, ft_wb_of(mapping, wbc));
+}
+EXPORT_SYMBOL_GPL(__fasttrack_writeback_segment);
+
+/**
+ * __fasttrack_writeback_pause - between two turns of write-back
+ * @wb: whose
+ *
+ * Context: may sleep; the flusher, which holds no locks.
+ */
+void __fasttrack_writeback_pause(struct bdi_writeback *wb)
+{
+	current->fasttrack_pages = 0;
+	ft_pause(NULL, wb);
 }
 
 /**

@@ -151,6 +151,7 @@ static void ft_kick(void)
 
 	if (!fasttrack_foreground_depends())
 		return;
+	ft_writeback_go();
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
 		queue->kick(queue);
