@@ -13,7 +13,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fasttrack_lab.records import FOREGROUND_ONLY
+from fasttrack_lab.records import FOREGROUND_ONLY, Spread
 
 BASELINE_COLOUR = "#6b7280"
 COLOURS = {
@@ -50,8 +50,6 @@ BAR_SHARE = 0.8
 """Of the space of a group, the part that its bars take."""
 
 
-Spread = tuple[float, float, float]
-"""Mean, lowest and highest over the seeds."""
 Lookup = Callable[[str, int], "Spread | None"]
 """The value of a policy in the group at a place, or None where nothing was measured."""
 

@@ -25,6 +25,9 @@ BASELINE_POLICY = "stock"
 FOREGROUND_ONLY = "fg-only"
 """In place of a policy: the same run without background."""
 
+Spread = tuple[float, float, float]
+"""Mean, lowest and highest of a value over the seeds."""
+
 
 @dataclass(frozen=True)
 class Cell:

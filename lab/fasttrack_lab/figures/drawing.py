@@ -14,7 +14,7 @@ from fasttrack_lab import phone as phones_of_lab
 from fasttrack_lab import plots
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured
 from fasttrack_lab.figures.plot import Bars, Group, Lines
-from fasttrack_lab.records import FOREGROUND_ONLY
+from fasttrack_lab.records import FOREGROUND_ONLY, Spread
 
 LINE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
@@ -46,7 +46,7 @@ def _bars(plot: Bars, measured: Measured, phones: Sequence[str]) -> Canvas:
     panels = canvas.subplots(len(phones), 1, squeeze=False)[:, 0]
     for axes, phone in zip(panels, phones, strict=True):
 
-        def value(policy: str, place: int, phone: str = phone) -> plots.Spread | None:
+        def value(policy: str, place: int, phone: str = phone) -> Spread | None:
             group = plot.groups[place]
             return measured.spread(group.scenario, phone, policy, group.background, plot.measure)
 
@@ -83,7 +83,7 @@ def _lines(plot: Lines, measured: Measured, phones: Sequence[str]) -> Canvas:
     return canvas
 
 
-Shown = tuple[int, plots.Spread, float | None]
+Shown = tuple[int, Spread, float | None]
 """A point of a line, its value and the paper's."""
 
 

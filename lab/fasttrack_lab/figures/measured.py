@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from fasttrack_lab import report
-from fasttrack_lab.plots import Spread
-from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, Record
+from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, Record, Spread
 
 RESPONSE_S, TO_ALONE, TO_STOCK = "response_s", "slowdown", "to_stock"
 MEASURES = (*report.MEASURES, TO_STOCK)

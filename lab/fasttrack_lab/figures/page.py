@@ -13,7 +13,6 @@ from rich.table import Table
 
 from fasttrack_lab import report
 from fasttrack_lab.figures.claims import RULE, Claim, Finding
-from fasttrack_lab.figures.drawing import draw
 from fasttrack_lab.figures.measured import Measured
 from fasttrack_lab.figures.paper import PHONES, Figure
 from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record
@@ -74,6 +73,9 @@ def _claim_row(found: Found) -> dict[str, str]:
 
 def _figure(figure: Figure, measured: Measured, seeds: int, rows: Sequence[dict[str, str]]) -> dict[str, Any]:
     """What the template shows of a figure."""
+    # Loads matplotlib, which takes a second or two: --help does not wait for it.
+    from fasttrack_lab.figures.drawing import draw  # noqa: PLC0415
+
     return {
         "name": figure.name,
         "title": figure.title,
