@@ -199,7 +199,6 @@ static enum fti_kind fti_next_kind(struct fti_class *class)
 		if (!fti_has_kind(class, kind + 1, FTI_ASYNC) ||
 		    class->starved[kind]++ < fti_starved)
 			return kind;
-		class->starved[kind] = 0;
 	}
 	return FTI_ASYNC;
 }
@@ -445,12 +444,14 @@ static void fti_link(struct fti_data *fti, struct request *rq)
 	}
 }
 
-/* Make the queued @rq one of @class. */
+/* Make the queued @rq one of @class, and one that is waited for if @sync. */
 void fti_move(struct fti_data *fti, struct request *rq,
-	      enum fasttrack_class class)
+	      enum fasttrack_class class, bool sync)
 {
 	fti_unlink(fti, rq);
 	fti_set_class(rq, class);
+	if (sync)
+		rq->cmd_flags |= REQ_SYNC;
 	fti_link(fti, rq);
 }
 
@@ -524,14 +525,6 @@ static int fti_request_merge(struct request_queue *q, struct request **rq,
 					    ELEVATOR_FRONT_MERGE;
 }
 
-/* Somebody waits for the queued @rq from now on. */
-void fti_make_sync(struct fti_data *fti, struct request *rq)
-{
-	fti_unlink(fti, rq);
-	rq->cmd_flags |= REQ_SYNC;
-	fti_link(fti, rq);
-}
-
 static void fti_request_merged(struct request_queue *q, struct request *rq,
 			       enum elv_merge type)
 {
@@ -546,7 +539,7 @@ static void fti_request_merged(struct request_queue *q, struct request *rq,
 		elv_rb_add(root, rq);
 	}
 	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
-		fti_make_sync(fti, rq);
+		fti_move(fti, rq, fti_rq_class(rq), true);
 }
 
 static void fti_requests_merged(struct request_queue *q, struct request *rq,
@@ -566,7 +559,7 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 	fti_unlink(fti, next);
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
-		fti_make_sync(fti, rq);
+		fti_move(fti, rq, fti_rq_class(rq), true);
 }
 
 static bool fti_bio_merge(struct request_queue *q, struct bio *bio,

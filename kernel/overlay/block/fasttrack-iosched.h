@@ -113,8 +113,7 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 }
 
 void fti_move(struct fti_data *fti, struct request *rq,
-	      enum fasttrack_class class);
-void fti_make_sync(struct fti_data *fti, struct request *rq);
+	      enum fasttrack_class class, bool sync);
 void fti_release(struct fti_data *fti);
 void fti_init_promoter(struct fti_data *fti);
 void fti_read_state(struct fti_data *fti, struct fti_state *state);

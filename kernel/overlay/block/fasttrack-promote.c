@@ -58,8 +58,45 @@ static void fti_promote_request(struct fti_data *fti, struct request *rq)
 	trace_fasttrack_promote(rq, fti_rq_class(rq),
 				ktime_get_ns() - rq->fifo_time);
 	fasttrack_count(FASTTRACK_PROMOTED);
-	fti_make_sync(fti, rq);
-	fti_move(fti, rq, FASTTRACK_FOREGROUND);
+	fti_move(fti, rq, FASTTRACK_FOREGROUND, true);
+}
+
+typedef bool (fti_match)(const struct request *rq, const void *what);
+
+/* Promote the queued requests, of a kind from @first to @last, that match. */
+static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
+			    enum fti_kind last, fti_match *match,
+			    const void *what)
+{
+	struct request *rq, *next;
+	bool found = false;
+
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		for (enum fti_kind kind = first; kind <= last; kind++)
+			list_for_each_entry_safe(rq, next,
+						 &fti->class[i].fifo[kind],
+						 queuelist)
+				if (match(rq, what)) {
+					fti_promote_request(fti, rq);
+					found = true;
+				}
+	return found;
+}
+
+/* The same without the lock held; and run the queue. */
+static void fti_promote_and_run(struct fasttrack_queue *queue,
+				enum fti_kind first, enum fti_kind last,
+				fti_match *match, const void *what)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	bool found;
+
+	spin_lock(&fti->fti_lock);
+	found = fti_promote_all(fti, first, last, match, what);
+	spin_unlock(&fti->fti_lock);
+
+	if (found)
+		blk_mq_run_hw_queues(fti->q, true);
 }
 
 /* The file whose pages @rq moves, by its first one; NULL without data. */
@@ -73,44 +110,22 @@ static struct address_space *fti_mapping(const struct request *rq)
 	return READ_ONCE(page_folio(bv.bv_page)->mapping);
 }
 
-/*
- * A file system may end the write-back of a page with that of its neighbours,
- * as ext4 does when it converts their extent: promote the file's other writes.
- */
-static bool fti_promote_writes(struct fti_data *fti,
-			       const struct address_space *mapping)
+static bool fti_of_file(const struct request *rq, const void *mapping)
 {
-	struct request *rq, *next;
-	bool found = false;
-
-	if (!mapping)
-		return false;
-	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int kind = FTI_SYNC; kind < FTI_NR_KINDS; kind++)
-			list_for_each_entry_safe(rq, next,
-						 &fti->class[i].fifo[kind],
-						 queuelist)
-				if (fti_mapping(rq) == mapping) {
-					fti_promote_request(fti, rq);
-					found = true;
-				}
-	return found;
+	return mapping && fti_mapping(rq) == mapping;
 }
 
 static void fti_promote_file(struct fasttrack_queue *queue,
 			     const struct address_space *mapping)
 {
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	bool found;
-
-	spin_lock(&fti->fti_lock);
-	found = fti_promote_writes(fti, mapping);
-	spin_unlock(&fti->fti_lock);
-
-	if (found)
-		blk_mq_run_hw_queues(fti->q, true);
+	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, fti_of_file, mapping);
 }
 
+/*
+ * A file system may end the write-back of a page with that of its neighbours,
+ * as ext4 does when it converts their extent: with @file the file's other
+ * writes are promoted too.
+ */
 static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 			bool file)
 {
@@ -123,8 +138,8 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 		fti_promote_request(fti, rq);
 		/* Not the request's file: f2fs merges pages of many. */
 		if (file && op_is_write(req_op(rq)))
-			fti_promote_writes(fti,
-					   page_folio(pfn_to_page(pfn))->mapping);
+			fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_of_file,
+					page_folio(pfn_to_page(pfn))->mapping);
 	}
 	spin_unlock(&fti->fti_lock);
 
@@ -137,33 +152,16 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
  * A task that has sent a read or a direct write waits for it, most likely. It
  * does not wait for each write of what it syncs.
  */
-static bool fti_waited_for(const struct request *rq, pid_t pid)
+static bool fti_waited_for(const struct request *rq, const void *pid)
 {
-	return rq->bio && rq->bio->bi_origin.pid == pid &&
+	return rq->bio && rq->bio->bi_origin.pid == *(const pid_t *)pid &&
 	       (rq->bio->bi_origin.cause == FASTTRACK_CAUSE_READ ||
 		rq->bio->bi_origin.cause == FASTTRACK_CAUSE_SYNC_WRITE);
 }
 
 static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 {
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	struct request *rq, *next;
-	bool found = false;
-
-	spin_lock(&fti->fti_lock);
-	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int kind = FTI_READ; kind <= FTI_SYNC; kind++)
-			list_for_each_entry_safe(rq, next,
-						 &fti->class[i].fifo[kind],
-						 queuelist)
-				if (fti_waited_for(rq, pid)) {
-					fti_promote_request(fti, rq);
-					found = true;
-				}
-	spin_unlock(&fti->fti_lock);
-
-	if (found)
-		blk_mq_run_hw_queues(fti->q, true);
+	fti_promote_and_run(queue, FTI_READ, FTI_SYNC, fti_waited_for, &pid);
 }
 
 /* Requests of the app @uid in the queue of @from are of @class from now on. */
@@ -181,7 +179,7 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 
 			if (to != from && rq->bio &&
 			    rq->bio->bi_origin.uid == uid)
-				fti_move(fti, rq, to);
+				fti_move(fti, rq, to, false);
 		}
 }
 
