@@ -208,7 +208,10 @@ class Data:
     options: str = ""
 
 
-def look_at_files(tools: Tools, script: str, data: Data = Data(), phone_name: str = "s6") -> dict[str, Any]:
+EXT4 = Data()
+
+
+def look_at_files(tools: Tools, script: str, data: Data = EXT4, phone_name: str = "s6") -> dict[str, Any]:
     """What SCRIPT shows on a fresh file system; the kernel's log must be clean."""
     made = f"format_data({data.kind!r}, {data.features!r}, {data.options!r})\n"
     return look(tools, FILES + made + script + UNMOUNT, phone_name)

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, FRONT, Data, look_at_files
+from guest_script import BEHIND, EXT4, FRONT, Data, look_at_files
 
 from fasttrack_lab import policy
 from fasttrack_lab.runner import Tools
 from fasttrack_lab.side_by_side import each
 
 pytestmark = pytest.mark.guest
-
-EXT4 = Data()
 
 # The same work of the foreground twice: alone, and beside the background. A script defines front(call, turn), which
 # gives each call to be timed to CALL, and behind(), which returns the processes that it has started.

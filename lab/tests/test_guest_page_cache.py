@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, FRONT, Data, look_at_files
+from guest_script import BEHIND, EXT4, FRONT, Data, look_at_files
 
 from fasttrack_lab.runner import Tools
 from fasttrack_lab.side_by_side import each
@@ -20,16 +20,21 @@ write(FT + "enabled", "1")
 """
 
 
-def play(tools: Tools, script: str) -> dict[str, Any]:
+def play(tools: Tools, script: str, data: Data = EXT4) -> dict[str, Any]:
     """What SCRIPT shows on a fresh file system under FastTrack; the kernel's log must be clean."""
-    return look_at_files(tools, FASTTRACK + script)
+    return look_at_files(tools, FASTTRACK + script, data)
 
 
-PAUSED = """
+SCROLLING = """
 make("scroll", 64)
 make("target", 64)
 drop_caches()
 front = start(10101, lambda: reads_for_ever("scroll"))
+"""
+
+PAUSED = (
+    SCROLLING
+    + """
 def paused(counter):
     # A background writer that pauses, by its counter: it has stood still for 100 ms.
     behind = start(10102, lambda: writes_for_ever("target", counter))
@@ -42,6 +47,7 @@ def paused(counter):
     ms_until(still)
     return behind
 """
+)
 
 
 def test_background_pauses_and_is_bounded(tools: Tools) -> None:
@@ -71,11 +77,9 @@ end(behind)
     assert 1 <= shown["written"] < shown["written_alone"] / 10
 
 
-WRITE_BACK = """
-make("scroll", 64)
-make("target", 64)
-drop_caches()
-front = start(10101, lambda: reads_for_ever("scroll"))
+WRITE_BACK = (
+    SCROLLING
+    + """
 def pages_under_write_back(sync):
     # A background app has made 32 MiB dirty when the foreground comes; they are written back from then on. The most
     # pages under write-back at a time.
@@ -117,12 +121,13 @@ for name, knob in ("free", "0"), ("held", "1"):
         drop_caches()
 end(front)
 """
+)
 
 
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_write_back_goes_on_a_segment_at_a_time(tools: Tools, fs: str) -> None:
     """The flusher and a background fsync send the next segment when the last is written; sync(2) takes no longer."""
-    shown = look_at_files(tools, FASTTRACK + WRITE_BACK, Data(fs))
+    shown = play(tools, WRITE_BACK, Data(fs))
     segment = 512 // 4
     for who in "flusher", "fsync":
         assert shown[f"free {who}"] > 4 * segment
