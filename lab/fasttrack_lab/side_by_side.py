@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from fasttrack_lab import process, ui
+from fasttrack_lab import cores, process, ui
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -29,7 +28,7 @@ def each(
     ON_DONE is called from the caller's thread as each ends. An error of WORK ends everything and is raised.
     """
     answers: dict[int, Answer] = {}
-    with ui.bar(title, len(items)) as progress, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    with ui.bar(title, len(items)) as progress, ThreadPoolExecutor(jobs or cores.count()) as pool:
         futures: dict[Future[Answer], int] = {pool.submit(work, item): index for index, item in enumerate(items)}
         pending = set(futures)
         try:

@@ -15,7 +15,7 @@ import termios
 import time
 from pathlib import Path
 
-from fasttrack_lab import process
+from fasttrack_lab import cores, process
 from fasttrack_lab.boot.base import BootSpec, Outcome
 from fasttrack_lab.errors import LabError
 
@@ -65,20 +65,23 @@ class Uml:
             kernel.symlink_to(spec.kernel)
         argv = ["setarch", os.uname().machine, "-R", "./linux", *self.command_line(spec)]
         log = spec.run_dir / "console.log"
-        begin = time.monotonic()
         if spec.interactive:
-            return self._interactive(spec, argv, begin)
-        with log.open("wb") as handle:
-            child = process.start(argv, cwd=spec.run_dir, env=ENVIRONMENT, stdout=handle)
+            return self._interactive(spec, argv)
+        with cores.hold() as core, log.open("wb") as handle:
+            begin = time.monotonic()
+            pinned = ["taskset", "--cpu-list", str(core), *argv]
+            child = process.start(pinned, cwd=spec.run_dir, env=ENVIRONMENT, stdout=handle)
             ended = process.finish(child, spec.limit_s)
-        console = log.read_text(errors="replace")
-        return Outcome(ended.status, console, time.monotonic() - begin, ended.timed_out)
+            wall_s = time.monotonic() - begin
+        return Outcome(ended.status, log.read_text(errors="replace"), wall_s, ended.timed_out)
 
-    def _interactive(self, spec: BootSpec, argv: list[str], begin: float) -> Outcome:
+    def _interactive(self, spec: BootSpec, argv: list[str]) -> Outcome:
+        # Not on a core of its own: a person may leave it open for hours.
         # In this process's own group, or the terminal would stop it when it reads.
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise LabError("a shell needs a terminal: standard input and output must be one; see ./fasttrack exec")
         saved = termios.tcgetattr(sys.stdin)
+        begin = time.monotonic()
         try:
             status = subprocess.call([*process.LEASH, *argv], cwd=spec.run_dir, env=ENVIRONMENT)
         finally:

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasttrack_lab import process, setup, ui
+from fasttrack_lab import cores, process, setup, ui
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import config
 from fasttrack_lab.kernel.base import BaseFile, find_archive, unpack
@@ -165,7 +165,7 @@ def _configure(target: Target, source: Path, output: Path, log: Path) -> dict[st
 def _compile(target: Target, source: Path, output: Path, log: Path) -> None:
     counted = output / "fasttrack.objects"
     known = json.loads(counted.read_text()) if counted.is_file() else None
-    jobs = f"-j{os.cpu_count() or 1}"
+    jobs = f"-j{cores.count()}"
     goal = "linux" if target.arch == "um" else "bzImage"
     argv = make_argv(target, source, output, jobs, goal)
     with log.open("ab") as handle, ui.bar(f"kernel {target.name}", known or target.objects) as progress:
