@@ -14,6 +14,7 @@ from fasttrack_lab.commands import results
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.paper import FIGURES
+from fasttrack_lab.records import Cell
 
 
 def results_text(respond: Respond, broken: str = "") -> str:
@@ -30,7 +31,7 @@ def test_results_have_every_cell_and_its_command() -> None:
     assert "| camera-switch | update | n5 | 1.05 (1.00–1.10) | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 |" in lines
     assert "| camera-switch | update | n5 | 0.50 | 0.50 | 0.50 | 0.50 | 0.50 |" in lines
     assert "| gallery-launch | twelve apps | s6 | 1.05 (1.00–1.10) | 13.00 | 13.00 | 13.00 |" in lines
-    assert sum(line.startswith("| gallery-launch | ") for line in lines) == 2 * (2 * 4 + 2 * 2)
+    assert sum(line.startswith("| gallery-launch | ") for line in lines) == 2 * (2 * 4 + 2 * 2 + 2 * 4 + 2 * 4 + 2 * 2)
     assert (
         "./fasttrack compare game-load --phones n5,n6,s6,p1 --policies stock,none,kyber,bfq,fasttrack "
         "--backgrounds update,backup --seeds 2" in lines
@@ -38,6 +39,59 @@ def test_results_have_every_cell_and_its_command() -> None:
     assert sum(line.startswith("| F1") and line.endswith("| differs |") for line in lines) == 9
     assert all(note in text for note in report.NOTES)
     assert "ailed" not in text
+
+
+def goals_of(respond: Respond, broken: str = "") -> dict[str, list[str]]:
+    """Goal, number, where it is missed, and verdict, by what it is about."""
+    text = results_text(respond, broken)
+    part = text[text.index("## Goals") : text.index("## One background app")]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_goals_are_met_where_nothing_is_slower() -> None:
+    found = goals_of(lambda cell: 0.26 if cell.policy == "fasttrack-minus" else 1.0)
+    assert len(found) == 13
+    assert {row[-1] for row in found.values()} == {"met"}
+    assert found["fasttrack-minus against stock, average"] == ["-74 %", "-74.0 %", "-", "met"]
+
+
+def test_missed_goals_name_the_worst_cells() -> None:
+    """On f2fs alone, FastTrack is slow beside update on n5; elsewhere it loses to bfq once; twelve apps hurt."""
+
+    def world(cell: Cell) -> float:
+        where = (cell.fs, cell.scenario, cell.phone, cell.background)
+        if cell.policy == "fasttrack" and where == ("f2fs", "game-load", "n5", "update"):
+            return 1.4
+        if cell.policy == "bfq" and where == ("", "game-load", "p1", "backup"):
+            return 0.8
+        return 1.2 if cell.policy == "fasttrack" and len(cell.backgrounds) == 12 else 1.0
+
+    found = goals_of(world)
+    missed = {name: row for name, row in found.items() if row[-1] == "missed"}
+    assert missed == {
+        "response time over the best of stock, none, kyber, bfq, worst of 24": [
+            "at most 1.00",
+            "1.25",
+            "game-load beside backup on p1 1.25",
+            "missed",
+        ],
+        "fasttrack-minus against stock, average": ["-74 %", "+0.0 %", "-", "missed"],
+        "slowdown with twelve apps less that with six, worst of 6": [
+            "at most 0.05",
+            "0.20",
+            "gallery-launch on n6 0.20; gallery-launch on s6 0.20; camera-switch on n6 0.20; and 3 more",
+            "missed",
+        ],
+        "slowdown, f2fs, worst of 24": ["at most 1.10", "1.40", "game-load beside update on n5 1.40", "missed"],
+    }
+    assert found["slowdown, f2fs, average"][1] == "1.02"
+
+
+def test_a_goal_whose_runs_failed_is_not_measured() -> None:
+    planned = cells([section.grid for section in tables.SECTIONS], 1)
+    text = tables.markdown([record(one, 1.0, "it hung" if one.lru == "mglru" else None) for one in planned], 1, "k")
+    assert "no result: gallery-launch on n5, fasttrack, background update |  | not measured |" in text
 
 
 def test_failed_runs_are_said_where_they_are_missed() -> None:

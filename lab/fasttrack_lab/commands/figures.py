@@ -40,8 +40,7 @@ def measured_for(grids: Iterable[Grid], seeds: int, out: Path, fresh: bool, what
     """Says what will be run and makes what is lacking: the records, and the kernel's key."""
     planned = cells(grids, seeds)
     common.check_host()
-    used = {cell.phone for cell in planned}
-    phones = ", ".join(name for name in PHONES if name in used)
+    phones = ", ".join(dict.fromkeys(cell.phone for cell in planned))
     ui.say(f"{len(planned)} runs for {what}: phones {phones}, {'seed 1' if seeds == 1 else f'seeds 1 to {seeds}'}")
     return measure(out, planned, fresh, what)
 

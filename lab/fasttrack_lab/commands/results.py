@@ -28,10 +28,10 @@ RESULTS = CHECKOUT / "docs" / "RESULTS.md"
     help="The page to write  [default: docs/RESULTS.md of the checkout]",
 )
 def command(seeds: int, out: Path, fresh: bool, target: Path) -> None:
-    """Write docs/RESULTS.md: slowdowns under every policy, and the paper's statements, with the commands behind them.
+    """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
-    Its runs include the figures', which `figures` then finds: 786 with three seeds, about two hours on two cores. The
-    page is made from records alone; runs that failed are listed at its end.
+    Its runs include the figures', which `figures` then finds: 1272 with three seeds. The page is made from records
+    alone; runs that failed are listed at its end.
     """
     grids = [grid for figure in FIGURES for grid in figure.grids] + [section.grid for section in tables.SECTIONS]
     records, kernel = figures.measured_for(grids, seeds, out, fresh, "docs/RESULTS.md")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fasttrack_lab import compare, runner
+from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import Cell, Record, Request, plan
 
 
@@ -21,6 +22,9 @@ class Grid:
     policies: tuple[str, ...]
     backgrounds: tuple[str, ...]
     """Sets: names joined by `+`, in the order of the alphabet."""
+    fs: str = ""
+    """The file system; empty is each phone's own."""
+    lru: str = KERNEL_LRU
 
     def narrowed(self, phones: Iterable[str]) -> Grid:
         """The part of it on some phones, in the grid's own order."""
@@ -37,13 +41,21 @@ class Grid:
                 policies=self.policies,
                 backgrounds=tuple(tuple(names.split("+")) for names in self.backgrounds),
                 seeds=seeds,
+                file_systems=dict.fromkeys(self.phones, (self.fs,)),
+                lrus=(self.lru,),
             )
             for scenario in self.scenarios
         ]
 
+    def of(self, records: Iterable[Record]) -> list[Record]:
+        """The records of its file system and LRU."""
+        return [record for record in records if (record.cell.fs, record.cell.lru) == (self.fs, self.lru)]
+
     def _command(self, scenario: str, seeds: int) -> str:
         lists = (("phones", self.phones), ("policies", self.policies), ("backgrounds", self.backgrounds))
         options = [part for name, values in lists for part in (f"--{name}", ",".join(values))]
+        options += ["--fs", self.fs] if self.fs else []
+        options += ["--lru", self.lru] if self.lru != KERNEL_LRU else []
         return shlex.join(["./fasttrack", "compare", scenario, *options, "--seeds", str(seeds)])
 
 

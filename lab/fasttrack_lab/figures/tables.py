@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/RESULTS.md: tables of slowdowns and pauses, and what became of the paper's statements, from records alone."""
+"""docs/RESULTS.md: goals, tables of slowdowns and pauses, and what became of the paper's statements, from records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
 from fasttrack_lab import report
+from fasttrack_lab.figures import goals
 from fasttrack_lab.figures.claims import RULE
+from fasttrack_lab.figures.goals import Goal
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
 from fasttrack_lab.figures.page import Found, failures, findings
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
-from fasttrack_lab.figures.statements import FASTTRACK, LAUNCH, MANY_ORDER, SWITCH
+from fasttrack_lab.figures.statements import FASTTRACK, MANY_ORDER, MINUS
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY, Record
 
@@ -26,7 +29,8 @@ class Section:
     title: str
     text: str
     grid: Grid
-    called: dict[str, str]
+    called: dict[str, str] = field(default_factory=dict)
+    """Where a set of backgrounds has a shorter name."""
 
 
 def _apps(instances: int) -> str:
@@ -34,20 +38,47 @@ def _apps(instances: int) -> str:
     return "+".join(sorted(MANY_ORDER * instances))
 
 
-SECTIONS = (
-    Section(
-        "One background app",
-        "`stock` is mq-deadline; the device serves reads first under every policy but `fasttrack`.",
-        Grid(SCENARIOS, PHONES, (STOCK, "none", "kyber", "bfq", FASTTRACK), BACKGROUNDS),
-        {name: name for name in BACKGROUNDS},
-    ),
-    Section(
-        "Six and twelve background apps",
-        f"Six are {', '.join(MANY_ORDER[:-1])} and {MANY_ORDER[-1]}; twelve are two of each.",
-        Grid((LAUNCH, SWITCH), ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (_apps(1), _apps(2))),
-        {_apps(1): "six apps", _apps(2): "twelve apps"},
-    ),
+ONE = Section(
+    "One background app",
+    "`stock` is mq-deadline; the device serves reads first under every policy but `fasttrack`.",
+    Grid(SCENARIOS, PHONES, (STOCK, "none", "kyber", "bfq", FASTTRACK), BACKGROUNDS),
 )
+MANY = Section(
+    "Six and twelve background apps",
+    f"Six are {', '.join(MANY_ORDER[:-1])} and {MANY_ORDER[-1]}; twelve are two of each.",
+    Grid(SCENARIOS, ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (_apps(1), _apps(2))),
+    {_apps(1): "six apps", _apps(2): "twelve apps"},
+)
+F2FS = Section(
+    "f2fs",
+    "The phones of the paper with f2fs.",
+    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, fs="f2fs"),
+)
+MGLRU = Section(
+    "Multi-generational LRU",
+    "The phones of the paper with MGLRU, which Android's kernel has on.",
+    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, lru="mglru"),
+)
+NEWER = Section(
+    "Newer phones",
+    "UFS 3.1 and 4.0, with f2fs, as these phones have it.",
+    Grid(SCENARIOS, ("ufs31", "ufs40"), (STOCK, FASTTRACK), BACKGROUNDS),
+)
+SECTIONS = (ONE, MANY, F2FS, MGLRU, NEWER)
+WITHOUT_DEVICE = Grid(SCENARIOS, PHONES, (STOCK, MINUS), BACKGROUNDS)
+"""Of Figure 10's runs."""
+
+GOALS: tuple[tuple[Grid, Callable[[Grid, Measured], list[Goal]]], ...] = (
+    (ONE.grid, partial(goals.one_app, "one app")),
+    (ONE.grid, goals.against_peers),
+    (ONE.grid, goals.holds),
+    (WITHOUT_DEVICE, goals.without_device),
+    (MANY.grid, goals.many_apps),
+    (F2FS.grid, partial(goals.one_app, "f2fs")),
+    (MGLRU.grid, partial(goals.one_app, "MGLRU")),
+    (NEWER.grid, partial(goals.one_app, "newer phones")),
+)
+"""What to check on which runs."""
 
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
@@ -74,11 +105,12 @@ def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> It
     grid = section.grid
     for scenario, background, phone in product(grid.scenarios, grid.backgrounds, grid.phones):
         texts = [_text(measured, (scenario, phone, policy, background), shown) for policy, shown in columns]
-        yield [scenario, section.called[background], phone, *texts]
+        yield [scenario, section.called.get(background, background), phone, *texts]
 
 
-def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
+def _section(section: Section, records: Sequence[Record], seeds: int) -> list[str]:
     """Slowdowns, pauses, and the commands that make them."""
+    measured = Measured(section.grid.of(records))
     names, policies = ["foreground", "background", "phone"], list(section.grid.policies)
     alone: Column = (FOREGROUND_ONLY, lambda row: report.spread(row, RESPONSE_S, 2))
     slowdown: list[Column] = [(policy, lambda row: report.spread(row, TO_ALONE, 2)) for policy in policies]
@@ -103,6 +135,26 @@ def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
     ]
 
 
+def _goals(records: Sequence[Record]) -> list[str]:
+    """What is to be reached, and what is."""
+    rows: list[list[str]] = []
+    for grid, check in GOALS:
+        try:
+            reached = check(grid, Measured(grid.of(records)))
+        except NotMeasured as lacking:
+            rows.append(["", "", f"no result: {lacking}", "", "not measured"])
+            continue
+        rows += ([one.what, one.goal, one.here, one.missed, one.verdict] for one in reached)
+    headings = ["what, under fasttrack", "goal", "here", "where it is missed", ""]
+    return [
+        "## Goals",
+        "",
+        "Means over the seeds; a longest hold is over all of them.",
+        "",
+        *_table(headings, iter(rows)),
+    ]
+
+
 def _statements(found: Sequence[Found], seeds: int) -> list[str]:
     """The paper's statements."""
     rows = ([claim.id, claim.source, claim.statement, finding.here, finding.verdict] for _, claim, finding in found)
@@ -121,7 +173,7 @@ def _statements(found: Sequence[Found], seeds: int) -> list[str]:
 
 def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
     """The whole page."""
-    measured = Measured(records)
+    measured = Measured(ONE.grid.of(records))
     found = findings(FIGURES, measured)
     kernels = ", ".join(sorted(set(measured.runs["kernel"].drop_nulls().to_list())))
     lines = [
@@ -137,8 +189,9 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
+    lines += _goals(records)
     for section in SECTIONS:
-        lines += _section(section, measured, seeds)
+        lines += _section(section, records, seeds)
     lines += _statements(found, seeds)
     failed = failures(records)
     if failed:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What FastTrack has to reach, and what it has reached: each goal with its number, and where it is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from fasttrack_lab.figures.grid import Grid
+from fasttrack_lab.figures.measured import TO_ALONE, TO_STOCK, Measured
+from fasttrack_lab.figures.statements import FASTTRACK, MINUS
+from fasttrack_lab.records import BASELINE_POLICY as STOCK
+
+WORST, AVERAGE = 1.10, 1.05
+"""Slowdown with one background app: in every cell, and over all cells."""
+WORST_SIX = 1.15
+TWELVE_OVER_SIX = 0.05
+MINUS_CHANGE = -0.74
+LONGEST_HOLD_S = 1.0
+"""The default of background_pause_ms, in seconds."""
+REQUEST_S = 0.05
+"""One device request, generously: the largest of the slowest phone, with garbage collection before it."""
+SHOWN = 3
+"""Cells named of those that miss a goal, the worst first."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal, what was measured, and the cells that miss it."""
+
+    what: str
+    goal: str
+    here: str
+    missed: str
+    met: bool
+
+    @property
+    def verdict(self) -> str:
+        """As the page says it."""
+        return "met" if self.met else "missed"
+
+
+def _cells(grid: Grid, value: Callable[[str, str, str], float]) -> dict[str, float]:
+    """A value of scenario, phone and background for every cell of a grid, by what the cell is called."""
+    return {
+        f"{scenario} beside {background} on {phone}": value(scenario, phone, background)
+        for scenario, phone, background in product(grid.scenarios, grid.phones, grid.backgrounds)
+    }
+
+
+def _means(grid: Grid, measured: Measured, policy: str, measure: str = TO_ALONE) -> dict[str, float]:
+    """A policy's means over the seeds; NotMeasured where one is lacking."""
+    return _cells(grid, lambda scenario, phone, behind: measured.mean(scenario, phone, policy, behind, measure))
+
+
+def _at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -> Goal:
+    """Every value is at most so much; of those that are not, the worst are named."""
+    over = sorted((name for name, value in values.items() if value > goal), key=values.__getitem__, reverse=True)
+    missed = [f"{name} {values[name]:.2f}" for name in over[:SHOWN]]
+    missed += [f"and {len(over) - SHOWN} more"] if len(over) > SHOWN else []
+    here = f"{max(values.values()):.2f}{unit}"
+    return Goal(
+        f"{what}, worst of {len(values)}", f"at most {goal:.2f}{unit}", here, "; ".join(missed) or "-", not over
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def one_app(what: str, grid: Grid, measured: Measured) -> list[Goal]:
+    """Every cell, and their average."""
+    values = _means(grid, measured, FASTTRACK)
+    average = _mean(values.values())
+    return [
+        _at_most(f"slowdown, {what}", WORST, values),
+        Goal(f"slowdown, {what}, average", f"at most {AVERAGE:.2f}", f"{average:.2f}", "-", average <= AVERAGE),
+    ]
+
+
+def many_apps(grid: Grid, measured: Measured) -> list[Goal]:
+    """Six apps, and twelve against six: the backgrounds of the grid, in this order."""
+    six, twelve = (
+        {
+            f"{scenario} on {phone}": measured.mean(scenario, phone, FASTTRACK, behind, TO_ALONE)
+            for scenario, phone in product(grid.scenarios, grid.phones)
+        }
+        for behind in grid.backgrounds
+    )
+    more = {name: twelve[name] - value for name, value in six.items()}
+    return [
+        _at_most("slowdown, six apps", WORST_SIX, six),
+        _at_most("slowdown with twelve apps less that with six", TWELVE_OVER_SIX, more),
+    ]
+
+
+def against_peers(grid: Grid, measured: Measured) -> list[Goal]:
+    """FastTrack is never slower than the fastest of the grid's other policies."""
+    others = {name: _means(grid, measured, name) for name in grid.policies if name != FASTTRACK}
+    ratios = {
+        name: value / min(values[name] for values in others.values())
+        for name, value in _means(grid, measured, FASTTRACK).items()
+    }
+    return [_at_most(f"response time over the best of {', '.join(others)}", 1.0, ratios)]
+
+
+def without_device(grid: Grid, measured: Measured) -> list[Goal]:
+    """The change that `fasttrack-minus` brings, on average."""
+    change = _mean(_means(grid, measured, MINUS, TO_STOCK).values()) - 1
+    text = f"{change * 100:+.1f} %"
+    return [
+        Goal(f"{MINUS} against {STOCK}, average", f"{MINUS_CHANGE * 100:+.0f} %", text, "-", change <= MINUS_CHANGE)
+    ]
+
+
+def holds(grid: Grid, measured: Measured) -> list[Goal]:
+    """How long FastTrack makes one background task wait at a time."""
+
+    def longest(scenario: str, phone: str, background: str) -> float:
+        return float(measured.found(scenario, phone, FASTTRACK, background)["longest_hold_s"])
+
+    return [_at_most("longest hold of a background task", LONGEST_HOLD_S + REQUEST_S, _cells(grid, longest), " s")]
