@@ -234,7 +234,8 @@ void __fasttrack_resume_user(void)
  * @wbc: the turn; remembers the answer
  *
  * Only with a background app's file, if nobody waits, after a segment, and if
- * the foreground works and waits for nobody.
+ * the foreground works and waits for nobody. Files of others are written in the
+ * same turn: the foreground's do not wait for the background's.
  *
  * Context: process context; does not sleep.
  * Return: if so.
@@ -244,16 +245,20 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 {
 	struct fasttrack_owner owner;
 
+	if (wbc->fasttrack_over)
+		return true;
+	if (wbc->fasttrack_yields) {
+		owner = ft_owner_read(&mapping->fasttrack_owner);
+		if (__fasttrack_owner_class(&owner) != FASTTRACK_BACKGROUND)
+			return false;
+	}
 	current->fasttrack_pages++;
-	if (!wbc->fasttrack_yields || wbc->fasttrack_over)
-		return wbc->fasttrack_over;
-	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
+	if (!wbc->fasttrack_yields ||
+	    current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
 	    fasttrack_foreground_depends() || !ft_foreground_works())
 		return false;
-	owner = ft_owner_read(&mapping->fasttrack_owner);
-	wbc->fasttrack_over = __fasttrack_owner_class(&owner) ==
-			      FASTTRACK_BACKGROUND;
-	return wbc->fasttrack_over;
+	wbc->fasttrack_over = 1;
+	return true;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_writeback_over);
 
