@@ -470,12 +470,17 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
 	struct request_queue *q = rq->q;
+	enum fasttrack_class class;
 
 	lockdep_assert_held(&fti->fti_lock);
 
 	if (fti_has_sync_bio(rq))
 		rq->cmd_flags |= REQ_SYNC;
-	fti_set_class(rq, fti_opf_class(rq->cmd_flags));
+	class = fti_opf_class(rq->cmd_flags);
+	if (rq->bio && fasttrack_came_to_front(rq->bio))
+		class = fti_treat_as(FASTTRACK_FOREGROUND,
+				     op_is_sync(rq->cmd_flags));
+	fti_set_class(rq, class);
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -659,7 +664,10 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 		for (int sync = 0; sync < 2; sync++)
 			fti->shallow[i][sync] =
 				fti_shallow_depth(depth, fti_tags[i][sync]);
-		fti->shallow[i][0] = min(fti->shallow[i][0], async);
+		/* What is neutral does not wait until background has been sent. */
+		fti->shallow[i][0] = min(fti->shallow[i][0],
+					 i == FASTTRACK_NEUTRAL ? 2 * async :
+								  async);
 	}
 	fti->inherit_depth = fti_shallow_depth(depth, fti_inherit_tags);
 	sbitmap_queue_min_shallow_depth(tags,

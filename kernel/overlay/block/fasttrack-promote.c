@@ -209,10 +209,17 @@ static void fti_wake_senders(struct request_queue *q)
 	percpu_ref_put(&q->q_usage_counter);
 }
 
+/* Who reads metadata has a handle of the journal open, most likely. */
+static bool fti_of_metadata(const struct request *rq, const void *unused)
+{
+	return rq->cmd_flags & REQ_META;
+}
+
 static void fti_kick(struct fasttrack_queue *queue)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 
+	fti_promote_and_run(queue, FTI_READ, FTI_READ, fti_of_metadata, NULL);
 	fti_release(fti);
 	fti_wake_senders(fti->q);
 }

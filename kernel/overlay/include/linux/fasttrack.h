@@ -118,6 +118,7 @@ enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner
 void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr);
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
 void __fasttrack_mapping_used(struct address_space *mapping);
+bool fasttrack_came_to_front(const struct bio *bio);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
@@ -405,6 +406,8 @@ static inline bool fasttrack_bio_full(const struct bio *bio)
 
 struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
 					     enum fasttrack_cause cause);
+struct fasttrack_scope fasttrack_owner_enter(const struct address_space *mapping,
+					     enum fasttrack_cause cause);
 void fasttrack_scope_leave(struct fasttrack_scope outer);
 struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause);
 struct task_struct *fasttrack_wait_begin(struct task_struct *worker);
@@ -577,6 +580,13 @@ static inline bool fasttrack_may_merge(blk_opf_t a, blk_opf_t b)
 
 static inline struct fasttrack_scope
 fasttrack_scope_enter(enum fasttrack_class class, enum fasttrack_cause cause)
+{
+	return (struct fasttrack_scope){};
+}
+
+static inline struct fasttrack_scope
+fasttrack_owner_enter(const struct address_space *mapping,
+		      enum fasttrack_cause cause)
 {
 	return (struct fasttrack_scope){};
 }

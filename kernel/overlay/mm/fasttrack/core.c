@@ -363,6 +363,28 @@ struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
 EXPORT_SYMBOL_GPL(fasttrack_scope_enter);
 
 /**
+ * fasttrack_owner_enter - current works for the app that has dirtied a file
+ * @mapping: the file's
+ * @cause: why
+ *
+ * For workers that serve one file after the other: a background app's is not
+ * held back, or a foreground app's would wait behind it.
+ *
+ * Return: what to give to fasttrack_scope_leave().
+ */
+struct fasttrack_scope fasttrack_owner_enter(const struct address_space *mapping,
+					     enum fasttrack_cause cause)
+{
+	struct fasttrack_owner owner = ft_owner_read(&mapping->fasttrack_owner);
+	enum fasttrack_class class = __fasttrack_owner_class(&owner);
+
+	if (class == FASTTRACK_BACKGROUND)
+		class = FASTTRACK_NEUTRAL;
+	return fasttrack_scope_enter(class, cause);
+}
+EXPORT_SYMBOL_GPL(fasttrack_owner_enter);
+
+/**
  * fasttrack_cause_enter - what current sends from here on, it sends for @cause
  * @cause: an outer scope's cause stays: O_SYNC calls the fsync code
  *

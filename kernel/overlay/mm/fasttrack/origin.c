@@ -83,14 +83,43 @@ static enum fasttrack_cause ft_bio_cause(struct bio *bio,
 	return mapping ? FASTTRACK_CAUSE_WRITEBACK : FASTTRACK_CAUSE_SYNC_WRITE;
 }
 
+/**
+ * fasttrack_came_to_front - is the app of a background bio in front by now?
+ * @bio: on its way; as with queued requests, the app is known by its UID
+ *
+ * Context: any.
+ */
+bool fasttrack_came_to_front(const struct bio *bio)
+{
+	const struct fasttrack_owner owner = { .uid = bio->bi_origin.uid };
+
+	return fasttrack_opf_class(bio->bi_opf) == FASTTRACK_BACKGROUND &&
+	       __fasttrack_owner_class(&owner) == FASTTRACK_FOREGROUND;
+}
+EXPORT_SYMBOL_GPL(fasttrack_came_to_front);
+
+/*
+ * What is left of a large bio comes again. Its app may have come to the front
+ * since the first part was sent, and may wait for it.
+ */
+static void ft_bio_again(struct bio *bio)
+{
+	if (!fasttrack_came_to_front(bio))
+		return;
+	bio->bi_opf &= ~REQ_FASTTRACK_MASK;
+	bio->bi_opf |= fasttrack_class_opf(FASTTRACK_FOREGROUND);
+}
+
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
 	struct address_space *mapping;
 	enum fasttrack_class class;
 
-	if (origin->cause)
+	if (origin->cause) {
+		ft_bio_again(bio);
 		return;
+	}
 
 	rcu_read_lock();
 	mapping = ft_bio_mapping(bio);

@@ -231,7 +231,10 @@ bool __fasttrack_others_begin(struct task_struct *holder)
 	}
 
 	spin_lock(&ft_wait_lock);
-	current->fasttrack_others = current->fasttrack_scope.override;
+	/* A worker in a foreground scope is as good as a foreground task. */
+	current->fasttrack_others =
+		current->fasttrack_scope.override &&
+		current->fasttrack_scope.class != FASTTRACK_FOREGROUND;
 	depends = !current->fasttrack_others || current->fasttrack_waiters;
 	if (depends)
 		ft_depend(1);
@@ -277,9 +280,10 @@ void __fasttrack_lock_got(void)
 
 /*
  * Does whoever sleeps on @folio, which no request in a queue covers, wait for
- * others? A lock of a folio that is up to date is a task's; one that is not is
- * being read, by the device now. Write-back of a background app's may not have
- * come to the queue yet.
+ * others? A lock of a folio that is up to date, or under write-back, is a
+ * task's; another one is being read, by the device now. Write-back of a
+ * background app's may not have come to the queue yet, nor has all of a file's
+ * that the flusher is at.
  */
 static bool ft_folio_of_others(struct folio *folio, bool writeback)
 {
@@ -287,9 +291,12 @@ static bool ft_folio_of_others(struct folio *folio, bool writeback)
 	struct fasttrack_owner owner;
 
 	if (!writeback)
-		return folio_test_uptodate(folio);
+		return folio_test_uptodate(folio) ||
+		       folio_test_writeback(folio);
 	if (folio_test_anon(folio) || !mapping)
 		return false;
+	if (mapping->host && READ_ONCE(mapping->host->i_state) & I_SYNC)
+		return true;
 	owner = ft_owner_read(&mapping->fasttrack_owner);
 	return __fasttrack_owner_class(&owner) == FASTTRACK_BACKGROUND;
 }
