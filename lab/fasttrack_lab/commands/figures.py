@@ -66,7 +66,7 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
 
     Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
     runs.csv. Runs are kept in raw.jsonl by kernel and inputs: what is there is not run again, and figures share runs.
-    All figures with three seeds on four phones are 504 runs, some 30 to 40 minutes on two cores.
+    All figures with three seeds on four phones are 504 runs, some 15 minutes on two cores.
     """
     wanted = split_list(phones, "--phones")
     for name in wanted:
