@@ -7,7 +7,6 @@ puts them on different cores, each turn wakes an idle core, and a run takes up t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 
 from fasttrack_lab import process
 from fasttrack_lab.errors import Interrupted
-from fasttrack_lab.paths import cache_dir
+from fasttrack_lab.paths import try_lock
 
 POLL_S = 0.01
 """How often a guest without a core looks for one."""
@@ -29,15 +28,11 @@ def count() -> int:
 @contextmanager
 def hold() -> Iterator[int]:
     """The number of a core that no other guest has, also none of another process; waits for it."""
-    locks = cache_dir("locks")
     while not process.stopping():
         for core in sorted(os.sched_getaffinity(0)):
-            with (locks / f"core-{core}").open("w") as handle:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                yield core
-                return
+            with try_lock(f"core-{core}") as held:
+                if held:
+                    yield core
+                    return
         time.sleep(POLL_S)
     raise Interrupted("interrupted")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "lab"
@@ -38,10 +39,26 @@ def cache_dir(*parts: str) -> Path:
 @contextmanager
 def lock(name: str) -> Iterator[None]:
     """Hold the cache's lock NAME, so that two processes do not make the same thing at once."""
-    path = cache_dir("locks") / name
-    with path.open("w") as handle:
+    with _lock_file(name) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def try_lock(name: str) -> Iterator[bool]:
+    """The same without waiting: whether it is held, or somebody else has it."""
+    with _lock_file(name) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = False
+        else:
+            held = True
+        yield held
+
+
+def _lock_file(name: str) -> IO[str]:
+    return (cache_dir("locks") / name).open("w")
 
 
 def digest(parts: Iterable[bytes | str]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from recorded import recorded
 
 from fasttrack_lab import phone, policy, scenario
+from fasttrack_lab.figures.statements import MANY_ORDER
 from fasttrack_lab.runner import RunSpec, Tools, run_many
 from fasttrack_lab.specs import spec_of
 
@@ -14,9 +15,7 @@ pytestmark = pytest.mark.guest
 
 SEEDS = (1, 2, 3)
 PHONE = "s6"
-
-
-SIX = ("backup", "download", "photo-upload", "scan", "sync", "update")
+SIX = tuple(sorted(MANY_ORDER))
 
 
 def cell(front: scenario.Scenario, policy_name: str, behind: tuple[str, ...], seed: int, on: str = PHONE) -> RunSpec:

@@ -41,9 +41,9 @@ def test_results_have_every_cell_and_its_command() -> None:
     assert "ailed" not in text
 
 
-def goals_of(respond: Respond, broken: str = "") -> dict[str, list[str]]:
+def goals_of(respond: Respond) -> dict[str, list[str]]:
     """Goal, number, where it is missed, and verdict, by what it is about."""
-    text = results_text(respond, broken)
+    text = results_text(respond)
     part = text[text.index("## Goals") : text.index("## One background app")]
     rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
     return {row[0]: row[1:] for row in rows}

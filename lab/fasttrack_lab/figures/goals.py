@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+from fasttrack_lab.figures.claims import mean
 from fasttrack_lab.figures.grid import Grid
-from fasttrack_lab.figures.measured import TO_ALONE, TO_STOCK, Measured
-from fasttrack_lab.figures.statements import FASTTRACK, MINUS
+from fasttrack_lab.figures.measured import TO_ALONE, Measured
+from fasttrack_lab.figures.statements import FASTTRACK, MINUS, MINUS_CHANGE, mean_change
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 
 WORST, AVERAGE = 1.10, 1.05
 """Slowdown with one background app: in every cell, and over all cells."""
 WORST_SIX = 1.15
 TWELVE_OVER_SIX = 0.05
-MINUS_CHANGE = -0.74
 LONGEST_HOLD_S = 1.0
 """The default of background_pause_ms, in seconds."""
 REQUEST_S = 0.05
@@ -49,9 +49,9 @@ def _cells(grid: Grid, value: Callable[[str, str, str], float]) -> dict[str, flo
     }
 
 
-def _means(grid: Grid, measured: Measured, policy: str, measure: str = TO_ALONE) -> dict[str, float]:
+def _slowdowns(grid: Grid, measured: Measured, policy: str) -> dict[str, float]:
     """A policy's means over the seeds; NotMeasured where one is lacking."""
-    return _cells(grid, lambda scenario, phone, behind: measured.mean(scenario, phone, policy, behind, measure))
+    return _cells(grid, lambda scenario, phone, behind: measured.mean(scenario, phone, policy, behind, TO_ALONE))
 
 
 def _at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -> Goal:
@@ -65,15 +65,10 @@ def _at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -
     )
 
 
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
-
-
 def one_app(what: str, grid: Grid, measured: Measured) -> list[Goal]:
     """Every cell, and their average."""
-    values = _means(grid, measured, FASTTRACK)
-    average = _mean(values.values())
+    values = _slowdowns(grid, measured, FASTTRACK)
+    average = mean(values.values())
     return [
         _at_most(f"slowdown, {what}", WORST, values),
         Goal(f"slowdown, {what}, average", f"at most {AVERAGE:.2f}", f"{average:.2f}", "-", average <= AVERAGE),
@@ -98,17 +93,17 @@ def many_apps(grid: Grid, measured: Measured) -> list[Goal]:
 
 def against_peers(grid: Grid, measured: Measured) -> list[Goal]:
     """FastTrack is never slower than the fastest of the grid's other policies."""
-    others = {name: _means(grid, measured, name) for name in grid.policies if name != FASTTRACK}
+    others = {name: _slowdowns(grid, measured, name) for name in grid.policies if name != FASTTRACK}
     ratios = {
         name: value / min(values[name] for values in others.values())
-        for name, value in _means(grid, measured, FASTTRACK).items()
+        for name, value in _slowdowns(grid, measured, FASTTRACK).items()
     }
     return [_at_most(f"response time over the best of {', '.join(others)}", 1.0, ratios)]
 
 
 def without_device(grid: Grid, measured: Measured) -> list[Goal]:
     """The change that `fasttrack-minus` brings, on average."""
-    change = _mean(_means(grid, measured, MINUS, TO_STOCK).values()) - 1
+    change = mean_change(measured, grid.phones, MINUS)
     text = f"{change * 100:+.1f} %"
     return [
         Goal(f"{MINUS} against {STOCK}, average", f"{MINUS_CHANGE * 100:+.0f} %", text, "-", change <= MINUS_CHANGE)

@@ -47,9 +47,10 @@ class Grid:
             for scenario in self.scenarios
         ]
 
-    def of(self, records: Iterable[Record]) -> list[Record]:
-        """The records of its file system and LRU."""
-        return [record for record in records if (record.cell.fs, record.cell.lru) == (self.fs, self.lru)]
+    @property
+    def platform(self) -> tuple[str, str]:
+        """File system and LRU, as its cells have them."""
+        return self.fs, self.lru
 
     def _command(self, scenario: str, seeds: int) -> str:
         lists = (("phones", self.phones), ("policies", self.policies), ("backgrounds", self.backgrounds))

@@ -108,9 +108,20 @@ def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> It
         yield [scenario, section.called.get(background, background), phone, *texts]
 
 
-def _section(section: Section, records: Sequence[Record], seeds: int) -> list[str]:
+Platforms = dict[tuple[str, str], Measured]
+"""The numbers of each file system and LRU: names of cells are unique in one of them only."""
+
+
+def _platforms(records: Sequence[Record]) -> Platforms:
+    """The records of each, measured."""
+    parts: dict[tuple[str, str], list[Record]] = {section.grid.platform: [] for section in SECTIONS}
+    for record in records:
+        parts[record.cell.fs, record.cell.lru].append(record)
+    return {platform: Measured(part) for platform, part in parts.items()}
+
+
+def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
     """Slowdowns, pauses, and the commands that make them."""
-    measured = Measured(section.grid.of(records))
     names, policies = ["foreground", "background", "phone"], list(section.grid.policies)
     alone: Column = (FOREGROUND_ONLY, lambda row: report.spread(row, RESPONSE_S, 2))
     slowdown: list[Column] = [(policy, lambda row: report.spread(row, TO_ALONE, 2)) for policy in policies]
@@ -135,12 +146,12 @@ def _section(section: Section, records: Sequence[Record], seeds: int) -> list[st
     ]
 
 
-def _goals(records: Sequence[Record]) -> list[str]:
+def _goals(platforms: Platforms) -> list[str]:
     """What is to be reached, and what is."""
     rows: list[list[str]] = []
     for grid, check in GOALS:
         try:
-            reached = check(grid, Measured(grid.of(records)))
+            reached = check(grid, platforms[grid.platform])
         except NotMeasured as lacking:
             rows.append(["", "", f"no result: {lacking}", "", "not measured"])
             continue
@@ -173,7 +184,8 @@ def _statements(found: Sequence[Found], seeds: int) -> list[str]:
 
 def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
     """The whole page."""
-    measured = Measured(ONE.grid.of(records))
+    platforms = _platforms(records)
+    measured = platforms[ONE.grid.platform]
     found = findings(FIGURES, measured)
     kernels = ", ".join(sorted(set(measured.runs["kernel"].drop_nulls().to_list())))
     lines = [
@@ -189,9 +201,9 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
-    lines += _goals(records)
+    lines += _goals(platforms)
     for section in SECTIONS:
-        lines += _section(section, records, seeds)
+        lines += _section(section, platforms[section.grid.platform], seeds)
     lines += _statements(found, seeds)
     failed = failures(records)
     if failed:
