@@ -108,6 +108,12 @@ static inline blk_opf_t fasttrack_class_opf(enum fasttrack_class class)
 	return 0;
 }
 
+static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
+						 enum fasttrack_class class)
+{
+	return (opf & ~REQ_FASTTRACK_MASK) | fasttrack_class_opf(class);
+}
+
 static inline bool fasttrack_enabled(void)
 {
 	return static_branch_unlikely(&fasttrack_key);

@@ -375,9 +375,13 @@ EXPORT_SYMBOL_GPL(fasttrack_scope_enter);
 struct fasttrack_scope fasttrack_owner_enter(const struct address_space *mapping,
 					     enum fasttrack_cause cause)
 {
-	struct fasttrack_owner owner = ft_owner_read(&mapping->fasttrack_owner);
-	enum fasttrack_class class = __fasttrack_owner_class(&owner);
+	enum fasttrack_class class = FASTTRACK_NEUTRAL;
+	struct fasttrack_owner owner;
 
+	if (fasttrack_enabled()) {
+		owner = ft_owner_read(&mapping->fasttrack_owner);
+		class = __fasttrack_owner_class(&owner);
+	}
 	if (class == FASTTRACK_BACKGROUND)
 		class = FASTTRACK_NEUTRAL;
 	return fasttrack_scope_enter(class, cause);

@@ -106,8 +106,8 @@ static void ft_bio_again(struct bio *bio)
 {
 	if (!fasttrack_came_to_front(bio))
 		return;
-	bio->bi_opf &= ~REQ_FASTTRACK_MASK;
-	bio->bi_opf |= fasttrack_class_opf(FASTTRACK_FOREGROUND);
+	bio->bi_opf = fasttrack_opf_with_class(bio->bi_opf,
+					       FASTTRACK_FOREGROUND);
 }
 
 void __fasttrack_bio_submit(struct bio *bio)
