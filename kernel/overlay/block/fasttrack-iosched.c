@@ -15,7 +15,8 @@
  *    neither: it is neutral here, until somebody waits for it. It has few
  *    tags: a journal's commit may have to wait for all that is under way, and so
  *    do reads of devices that do not put them first.
- *  - A request that has waited for background_expire goes next: no starvation.
+ *  - A request that has waited for background_expire goes next, of background
+ *    within its share, and a read after twice that time: nobody starves.
  *  - A queued request that a foreground task waits for becomes foreground, and
  *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c).
  *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
@@ -92,8 +93,7 @@ static const unsigned int fti_starved = 2;
  */
 static void fti_set_class(struct request *rq, enum fasttrack_class class)
 {
-	rq->cmd_flags &= ~REQ_FASTTRACK_MASK;
-	rq->cmd_flags |= fasttrack_class_opf(class);
+	rq->cmd_flags = fasttrack_opf_with_class(rq->cmd_flags, class);
 	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
 	rq->elv.priv[1] = NULL;
 }
@@ -204,14 +204,15 @@ static enum fti_kind fti_next_kind(struct fti_class *class)
 }
 
 /* The request of a class, which has some, whose turn it is. */
-static struct request *fti_select(struct fti_class *class, bool expired,
-				  u64 now)
+static struct request *fti_select(struct fti_class *class,
+				  struct fti_choice choice, u64 now)
 {
 	struct request *rq = NULL;
 	struct request *oldest;
 
-	if (expired) {
-		rq = fti_oldest_request(class);
+	if (choice.expired) {
+		rq = choice.read ? fti_oldest(class, FTI_READ) :
+				   fti_oldest_request(class);
 		class->kind = fti_opf_kind(rq->cmd_flags);
 		class->batch = 0;
 		goto found;
@@ -244,14 +245,18 @@ static unsigned int fti_device_depth(struct request_queue *q)
 
 void fti_read_state(struct fti_data *fti, struct fti_state *state)
 {
+	const struct request *read =
+		fti_oldest(&fti->class[FASTTRACK_BACKGROUND], FTI_READ);
+
 	lockdep_assert_held(&fti->fti_lock);
 
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		state->oldest[i] = fti_oldest_time(&fti->class[i]);
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
 	}
+	state->oldest_read = read ? read->fifo_time : 0;
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
-	state->neutral_had_turn = fti->neutral_had_turn;
+	state->others_had_turn = fti->others_had_turn;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
@@ -347,27 +352,50 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 	fasttrack_foreground_io();
 }
 
+/*
+ * @rq, a background read that had waited, has gone, and its task goes on: what
+ * else it reads waits from @now. It is tasks that shall not starve, and a task
+ * that reads ahead has several requests.
+ */
+static void fti_wait_anew(struct fti_class *class, const struct request *rq,
+			  u64 now)
+{
+	struct list_head *fifo = &class->fifo[FTI_READ];
+	struct request *other, *next;
+	LIST_HEAD(others);
+
+	list_for_each_entry_safe(other, next, fifo, queuelist)
+		if (rq->bio && other->bio &&
+		    other->bio->bi_origin.pid == rq->bio->bi_origin.pid) {
+			other->fifo_time = now;
+			list_move_tail(&other->queuelist, &others);
+		}
+	list_splice_tail(&others, fifo);
+}
+
 static struct request *fti_dispatch_class(struct fti_data *fti,
 					  const struct fti_state *state,
 					  struct fti_choice choice, u64 now)
 {
-	struct request *rq = fti_select(&fti->class[choice.class],
-					choice.expired, now);
+	struct request *rq = fti_select(&fti->class[choice.class], choice, now);
 
 	fti_unlink(fti, rq);
 	fti_start(fti, rq, now);
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
 	if (choice.class == FASTTRACK_FOREGROUND)
-		fti->neutral_had_turn = false;
-	else if (choice.class == FASTTRACK_NEUTRAL && choice.expired)
-		fti->neutral_had_turn = true;
+		fti->others_had_turn = false;
+	else if (choice.expired)
+		fti->others_had_turn = true;
 	if (choice.class == FASTTRACK_FOREGROUND &&
 	    fti_overtakes(state, rq->fifo_time))
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
 	/* A task waits for a read; write-back goes on as long as any is sent. */
-	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ)
+	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ) {
 		fasttrack_max(FASTTRACK_DISPATCH_WAIT_MAX, now - rq->fifo_time);
+		if (choice.expired)
+			fti_wait_anew(&fti->class[choice.class], rq, now);
+	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired);
 	return rq;
@@ -658,16 +686,14 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct fti_data *fti = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 	unsigned int depth = tags->sb.depth;
-	unsigned int async = fti_async_tags(fti_device_depth(fti->q));
+	unsigned int device_depth = fti_device_depth(fti->q);
 
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++) {
 		for (int sync = 0; sync < 2; sync++)
 			fti->shallow[i][sync] =
 				fti_shallow_depth(depth, fti_tags[i][sync]);
-		/* What is neutral does not wait until background has been sent. */
 		fti->shallow[i][0] = min(fti->shallow[i][0],
-					 i == FASTTRACK_NEUTRAL ? 2 * async :
-								  async);
+					 fti_async_tags(device_depth, i));
 	}
 	fti->inherit_depth = fti_shallow_depth(depth, fti_inherit_tags);
 	sbitmap_queue_min_shallow_depth(tags,

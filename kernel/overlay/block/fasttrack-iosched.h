@@ -60,7 +60,7 @@ struct fti_class {
  * @in_flight: requests in the device, by class; completions lower it
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
- * @neutral_had_turn: likewise; guarded by @fti_lock
+ * @others_had_turn: likewise; guarded by @fti_lock
  * @background_next: likewise; written by completions
  * @held: background is held back; @timer or a completion decides again
  * @timer: ends a hold
@@ -80,7 +80,7 @@ struct fti_data {
 	atomic64_t foreground_last;
 	atomic64_t background_next;
 	bool foreground_seen;
-	bool neutral_had_turn;
+	bool others_had_turn;
 	bool held;
 	struct hrtimer timer;
 

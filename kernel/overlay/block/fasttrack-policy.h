@@ -26,12 +26,19 @@
  */
 #define FTI_DEPEND_WINDOW	NSEC_PER_MSEC
 
+/*
+ * A background read that has waited for background_expire this many times goes
+ * next whatever background's share is: a task waits for it.
+ */
+#define FTI_READ_EXPIRES	2
+
 /**
  * struct fti_bounds - the knobs of one queue
  * @idle_window: the foreground still works this long after its last request:
  *	its next one usually depends on the last
  * @background_expire: a request that waited this long goes next, whatever
- *	the foreground does; background within @background_share
+ *	the foreground does; background within @background_share, but for reads
+ *	that waited FTI_READ_EXPIRES times as long
  * @background_depth: background requests in the device while the foreground
  *	works
  * @background_share: per cent of the time that background requests may be in
@@ -50,10 +57,11 @@ struct fti_bounds {
 /**
  * struct fti_state - what the decision depends on
  * @oldest: arrival of the oldest queued request by class, 0 for none
+ * @oldest_read: likewise, of background's reads
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
- * @neutral_had_turn: the last request that was sent while the foreground had
- *	some was a neutral one that had waited for the bound
+ * @others_had_turn: the last request that was sent while the foreground had
+ *	some was one of others that went next because it had waited so long
  * @foreground_last: dispatch or end of the last foreground request
  * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
@@ -61,9 +69,10 @@ struct fti_bounds {
  */
 struct fti_state {
 	u64 oldest[FASTTRACK_NR_CLASSES];
+	u64 oldest_read;
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
-	bool neutral_had_turn;
+	bool others_had_turn;
 	u64 foreground_last;
 	bool foreground_depends;
 	u64 background_next;
@@ -74,12 +83,14 @@ struct fti_state {
  * struct fti_choice - the decision
  * @class: enum fasttrack_class whose turn it is, or FTI_NONE
  * @expired: it is sent because it waited for background_expire
+ * @read: its oldest read is sent, because it waited too long
  * @hold: background waits, and nobody else does
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
  */
 struct fti_choice {
 	int class;
 	bool expired;
+	bool read;
 	bool hold;
 	u64 wake;
 };
@@ -152,6 +163,15 @@ static inline bool fti_expired(const struct fti_state *state,
 	       now >= state->oldest[class] + bounds->background_expire;
 }
 
+/* Has a background read waited too long? */
+static inline bool fti_read_starves(const struct fti_state *state,
+				    const struct fti_bounds *bounds, u64 now)
+{
+	return state->oldest_read &&
+	       now >= state->oldest_read +
+			      FTI_READ_EXPIRES * bounds->background_expire;
+}
+
 /*
  * When a held background request can go at the earliest, if no request leaves
  * the device before; 0 if only that can help. Later than @now, because what
@@ -167,10 +187,15 @@ static inline u64 fti_wake(const struct fti_state *state,
 		wake = state->foreground_last + fti_window(state, bounds);
 	if (in_flight < bounds->background_depth)
 		wake = min(wake, state->background_next);
-	if (in_flight < max(bounds->background_depth, 1ULL))
+	if (in_flight < max(bounds->background_depth, 1ULL)) {
 		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +
 				     bounds->background_expire,
 				     state->background_next));
+		if (state->oldest_read)
+			wake = min(wake, state->oldest_read +
+					 FTI_READ_EXPIRES *
+						 bounds->background_expire);
+	}
 	return wake == U64_MAX ? 0 : wake;
 }
 
@@ -184,7 +209,8 @@ static inline u64 fti_wake(const struct fti_state *state,
  * last two that has waited for the bound goes first, so that nobody starves:
  * neutral and foreground take turns then, background one at a time and within
  * its share. Or a long queue of overdue requests would have the device for
- * itself.
+ * itself. But reads of background that have waited twice as long, and a slow
+ * device's share would make them wait for seconds, take turns as neutral does.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -194,9 +220,16 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	u64 limit = fti_background_limit(state, bounds, works);
 	unsigned int in_flight = state->in_flight[FASTTRACK_BACKGROUND];
 	struct fti_choice choice = { .class = FTI_NONE };
+	bool foreground = state->oldest[FASTTRACK_FOREGROUND];
+	bool turn = !foreground || !state->others_had_turn;
 
-	if (fti_expired(state, bounds, FASTTRACK_NEUTRAL, now) &&
-	    state->oldest[FASTTRACK_FOREGROUND] && !state->neutral_had_turn) {
+	if (works && turn && in_flight < max(limit, 1ULL) &&
+	    fti_read_starves(state, bounds, now)) {
+		choice.class = FASTTRACK_BACKGROUND;
+		choice.expired = true;
+		choice.read = true;
+	} else if (foreground && turn &&
+		   fti_expired(state, bounds, FASTTRACK_NEUTRAL, now)) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
 	} else if (works &&
@@ -205,7 +238,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		   now >= state->background_next) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
-	} else if (state->oldest[FASTTRACK_FOREGROUND]) {
+	} else if (foreground) {
 		choice.class = FASTTRACK_FOREGROUND;
 	} else if (state->oldest[FASTTRACK_NEUTRAL]) {
 		choice.class = FASTTRACK_NEUTRAL;
@@ -234,11 +267,15 @@ static inline unsigned int fti_shallow_depth(unsigned int depth,
 /*
  * And of those at most this many for writes that nobody waits for, on a device
  * that takes @device_depth requests at a time: enough to keep it busy. What is
- * more only makes others wait longer.
+ * more only makes others wait longer. What is neutral has twice as many, and
+ * does not wait until background's have been sent.
  */
-static inline unsigned int fti_async_tags(unsigned int device_depth)
+static inline unsigned int fti_async_tags(unsigned int device_depth,
+					  enum fasttrack_class class)
 {
-	return max(device_depth / 4, 4U);
+	unsigned int tags = max(device_depth / 4, 4U);
+
+	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
 }
 
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

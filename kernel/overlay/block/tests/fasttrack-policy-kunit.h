@@ -189,9 +189,54 @@ static void fti_test_no_starvation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, choice.expired);
 
 	/* In turns. */
-	state.neutral_had_turn = true;
+	state.others_had_turn = true;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+}
+
+static void fti_test_read_starves(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	const u64 bound = FTI_READ_EXPIRES * bounds->background_expire;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	/* Within its share as long as it has not waited too long. */
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - 1;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2 * bound;
+	state.oldest_read = FTI_NOW - bound + 1;
+	state.background_next = FTI_NOW + bound;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_TRUE(test, choice.expired);
+	KUNIT_EXPECT_TRUE(test, choice.read);
+
+	/* Before what is neutral and has waited not as long. */
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.oldest[FASTTRACK_NEUTRAL] = 0;
+
+	/* In turns, one at a time. */
+	state.others_had_turn = true;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	state.others_had_turn = false;
+	state.in_flight[FASTTRACK_BACKGROUND] = bounds->background_depth;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
+	/* A hold ends for it. */
+	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	state.in_flight[FASTTRACK_BACKGROUND] = 0;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, FTI_NOW + 1);
 }
 
 /*
@@ -202,8 +247,10 @@ static void fti_test_progress(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	const u64 overdue = FTI_NOW - bounds->background_expire;
+	const u64 starved =
+		FTI_NOW - FTI_READ_EXPIRES * bounds->background_expire;
 
-	for (unsigned int bits = 1; bits < 512; bits++) {
+	for (unsigned int bits = 1; bits < 2048; bits++) {
 		struct fti_state state = fti_test_state();
 		struct fti_choice choice;
 		bool in_device = false;
@@ -218,6 +265,10 @@ static void fti_test_progress(struct kunit *test)
 		state.background_next = bits & BIT(7) ? FTI_NOW + 1 : 0;
 		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
+		if (bits & BIT(9))
+			state.oldest_read = state.oldest[FASTTRACK_BACKGROUND];
+		if (bits & BIT(10) && state.oldest_read)
+			state.oldest_read = starved;
 		choice = fti_choose(&state, bounds, FTI_NOW);
 		if (!(bits & 7)) {
 			KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
@@ -225,6 +276,8 @@ static void fti_test_progress(struct kunit *test)
 		}
 		if (choice.class != FTI_NONE) {
 			KUNIT_EXPECT_NE(test, state.oldest[choice.class], 0);
+			KUNIT_EXPECT_TRUE(test,
+					  !choice.read || state.oldest_read);
 			continue;
 		}
 		KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -281,8 +334,9 @@ static void fti_test_tags(struct kunit *test)
 		KUNIT_EXPECT_LT(test, inherit, depth);
 	}
 	/* A device that takes one at a time; UFS and SATA. */
-	KUNIT_EXPECT_EQ(test, fti_async_tags(1), 4);
-	KUNIT_EXPECT_EQ(test, fti_async_tags(32), 8);
+	KUNIT_EXPECT_EQ(test, fti_async_tags(1, FASTTRACK_BACKGROUND), 4);
+	KUNIT_EXPECT_EQ(test, fti_async_tags(32, FASTTRACK_BACKGROUND), 8);
+	KUNIT_EXPECT_EQ(test, fti_async_tags(32, FASTTRACK_NEUTRAL), 16);
 }
 
 static struct kunit_case fti_test_cases[] = {
@@ -293,6 +347,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_background_depth),
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),
+	KUNIT_CASE(fti_test_read_starves),
 	KUNIT_CASE(fti_test_progress),
 	KUNIT_CASE(fti_test_kinds),
 	KUNIT_CASE(fti_test_tags),
