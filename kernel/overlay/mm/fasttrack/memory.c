@@ -28,6 +28,10 @@
  */
 static atomic_long_t ft_dirty;
 
+/* Not held to the reserve: who has given it up, or shall die or free memory. */
+#define FT_ALLOC_UNHELD	(ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS | \
+			 ALLOC_OOM)
+
 static bool ft_allocates(void)
 {
 	return READ_ONCE(ft_knobs.page_allocator) && in_task() &&
@@ -47,7 +51,7 @@ unsigned long __fasttrack_zone_reserve(struct zone *zone)
  * __fasttrack_alloc_mark - the watermark that an allocation must leave
  * @zone: where
  * @mark: stock's
- * @alloc_flags: ALLOC_FASTTRACK_SPENT: the reserve has been given up
+ * @alloc_flags: FT_ALLOC_UNHELD: stock's holds
  * @gfp: only allocations that can reclaim are held to the reserve
  *
  * Return: pages, at least @mark.
@@ -55,7 +59,7 @@ unsigned long __fasttrack_zone_reserve(struct zone *zone)
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp)
 {
-	if ((alloc_flags & (ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS)) ||
+	if ((alloc_flags & FT_ALLOC_UNHELD) ||
 	    !(gfp & __GFP_DIRECT_RECLAIM) || !ft_allocates() ||
 	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return mark;
@@ -71,7 +75,7 @@ unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
  */
 bool __fasttrack_alloc_spent(unsigned int *alloc_flags)
 {
-	if ((*alloc_flags & ALLOC_FASTTRACK_SPENT) || !ft_allocates() ||
+	if ((*alloc_flags & FT_ALLOC_UNHELD) || !ft_allocates() ||
 	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return false;
 	*alloc_flags |= ALLOC_FASTTRACK_SPENT;

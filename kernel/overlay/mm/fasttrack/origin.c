@@ -135,7 +135,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 			ft_scope_class(current) :
 			__fasttrack_owner_class(&owner);
 	} else {
-		origin->uid = from_kuid(&init_user_ns, current_uid());
+		origin->uid = from_kuid(&init_user_ns, task_uid(current));
 		class = __fasttrack_task_class(current);
 	}
 	rcu_read_unlock();

@@ -13,7 +13,8 @@
  *    readahead and everything short;
  *  - between two chunks of a long buffered read or write. There a file system
  *    may hold the inode's lock, and writers hold off a freeze of the file
- *    system. The pause ends within FT_SLICE when somebody waits for either;
+ *    system. The pause ends within FT_SLICE when somebody waits for either, or
+ *    the foreground for a lock of the caller's, a pipe's for one;
  *  - between two segments of write-back, until the last has been written: in its
  *    own fsync; and the flusher, with a background app's file and if nobody
  *    waits for the work. A file system ends the flusher's turn, which pauses
@@ -129,6 +130,7 @@ static bool ft_may_pause(struct inode *inode, struct bdi_writeback *wb)
 {
 	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
 	       !signal_pending(current) && !ft_in_the_way(inode) &&
+	       !fasttrack_inherits(current) &&
 	       (!wb || ft_writeback_may_pause(wb)) &&
 	       (!ft_is_user_task(current) ||
 		__fasttrack_task_class(current) == FASTTRACK_BACKGROUND);
@@ -206,7 +208,8 @@ void __fasttrack_cache_work(unsigned long pages)
  * @iocb: the call; one that must not block is left alone
  * @pages: copied since the last time
  *
- * Context: may sleep. The inode's lock may be held, no other and no folio.
+ * Context: may sleep. No folio is held; the inode's lock and its caller's may be,
+ * of a pipe or the file's position.
  */
 void __fasttrack_segment(struct kiocb *iocb, unsigned long pages)
 {

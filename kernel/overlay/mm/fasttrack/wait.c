@@ -356,8 +356,8 @@ void __fasttrack_folio_wait_end(unsigned int done)
 
 /**
  * fasttrack_wait_begin - current is about to wait for what @worker does
- * @worker: a kernel thread that works in scopes, or NULL; cannot go away before
- *	this returns
+ * @worker: a kernel thread that works in scopes, NULL or an error pointer;
+ *	cannot go away before this returns
  *
  * While a foreground task waits, the scopes of @worker are foreground.
  *
@@ -369,7 +369,8 @@ struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
 {
 	const struct folio *folio;
 
-	if (!worker || fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+	if (IS_ERR_OR_NULL(worker) ||
+	    fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return NULL;
 	get_task_struct(worker);
 	ft_activity_sleep();
