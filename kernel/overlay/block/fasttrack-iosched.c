@@ -98,6 +98,17 @@ static void fti_set_class(struct request *rq, enum fasttrack_class class)
 	rq->elv.priv[1] = NULL;
 }
 
+/* Background's share is not charged with it. */
+static void fti_set_free(struct request *rq)
+{
+	rq->elv.priv[0] = (void *)((uintptr_t)rq->elv.priv[0] | FTI_FREE);
+}
+
+static bool fti_is_free(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0] & FTI_FREE;
+}
+
 static bool fti_has_class(const struct request *rq)
 {
 	return rq->elv.priv[0];
@@ -353,7 +364,7 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 }
 
 /*
- * @rq, a background read that had waited, has gone, and its task goes on: what
+ * @rq, a background read that had starved, has gone, and its task goes on: what
  * else it reads waits from @now. It is tasks that shall not starve, and a task
  * that reads ahead has several requests.
  */
@@ -393,8 +404,10 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	/* A task waits for a read; write-back goes on as long as any is sent. */
 	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ) {
 		fasttrack_max(FASTTRACK_DISPATCH_WAIT_MAX, now - rq->fifo_time);
-		if (choice.expired)
+		if (choice.read) {
+			fti_set_free(rq);
 			fti_wait_anew(&fti->class[choice.class], rq, now);
+		}
 	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired);
@@ -623,7 +636,7 @@ static void fti_prepare_request(struct request *rq)
  */
 static bool fti_left_device(struct fti_data *fti, struct request *rq)
 {
-	u64 share = READ_ONCE(fti->bounds.background_share);
+	const struct fti_bounds bounds = fti_read_bounds(fti);
 	enum fasttrack_class class = fti_rq_class(rq);
 	unsigned long started = (unsigned long)rq->elv.priv[1];
 	u64 now, service;
@@ -640,9 +653,11 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 		fasttrack_foreground_io();
 		goto out;
 	}
+	if (fti_is_free(rq))
+		goto out;
 	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
 	atomic64_set(&fti->background_next,
-		     fti_background_next(now, service, share));
+		     fti_background_next(&bounds, now, service));
 out:
 	atomic_dec(&fti->in_flight[class]);
 	return true;
@@ -668,6 +683,10 @@ static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct fti_data *fti = data->q->elevator->elevator_data;
 	enum fasttrack_class class = fti_opf_class(opf);
 
+	/* It may have come to the front while it waited. */
+	if (class == FASTTRACK_BACKGROUND &&
+	    fasttrack_task_class(current) == FASTTRACK_FOREGROUND)
+		class = fti_treat_as(FASTTRACK_FOREGROUND, op_is_sync(opf));
 	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
 	if (class == FASTTRACK_FOREGROUND ||
 	    (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&

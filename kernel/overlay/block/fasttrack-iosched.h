@@ -91,10 +91,13 @@ struct fti_data {
 	struct request_queue *q;
 };
 
+/* Beside the class: see fti_set_free(). */
+#define FTI_FREE	BIT(2)
+
 /* What the dispatcher keeps with a request that it was given. */
 static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 {
-	return (uintptr_t)rq->elv.priv[0] - 1;
+	return ((uintptr_t)rq->elv.priv[0] & ~FTI_FREE) - 1;
 }
 
 /* Who swaps out waits for memory; and what is not data is no write-back. */

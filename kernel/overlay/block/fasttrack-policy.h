@@ -27,10 +27,11 @@
 #define FTI_DEPEND_WINDOW	NSEC_PER_MSEC
 
 /*
- * A background read that has waited for background_expire this many times goes
- * next whatever background's share is: a task waits for it.
+ * Nothing of background waits for its share longer than this many times
+ * background_expire after the last; and a read not longer than that at all, for
+ * a task waits for it.
  */
-#define FTI_READ_EXPIRES	2
+#define FTI_MOST_EXPIRES	2
 
 /**
  * struct fti_bounds - the knobs of one queue
@@ -38,7 +39,7 @@
  *	its next one usually depends on the last
  * @background_expire: a request that waited this long goes next, whatever
  *	the foreground does; background within @background_share, but for reads
- *	that waited FTI_READ_EXPIRES times as long
+ *	that waited FTI_MOST_EXPIRES times as long
  * @background_depth: background requests in the device while the foreground
  *	works
  * @background_share: per cent of the time that background requests may be in
@@ -82,7 +83,7 @@ struct fti_state {
 /**
  * struct fti_choice - the decision
  * @class: enum fasttrack_class whose turn it is, or FTI_NONE
- * @expired: it is sent because it waited for background_expire
+ * @expired: its oldest request is sent, because it waited for background_expire
  * @read: its oldest read is sent, because it waited too long
  * @hold: background waits, and nobody else does
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
@@ -146,13 +147,23 @@ static inline u64 fti_background_limit(const struct fti_state *state,
 	return state->device_depth - bounds->foreground_reserve;
 }
 
+static inline u64 fti_most_wait(const struct fti_bounds *bounds)
+{
+	return FTI_MOST_EXPIRES * bounds->background_expire;
+}
+
 /*
  * When background's next request may go after one that was in the device for
- * @service: so that @share per cent of the time are its own.
+ * @service: so that background_share per cent of the time are its own. One can
+ * have been there for long because of others.
  */
-static inline u64 fti_background_next(u64 now, u64 service, u64 share)
+static inline u64 fti_background_next(const struct fti_bounds *bounds, u64 now,
+				      u64 service)
 {
-	return now + div64_u64(service * (100 - share), share);
+	u64 share = bounds->background_share;
+
+	return now + min(div64_u64(service * (100 - share), share),
+			 fti_most_wait(bounds));
 }
 
 static inline bool fti_expired(const struct fti_state *state,
@@ -168,8 +179,7 @@ static inline bool fti_read_starves(const struct fti_state *state,
 				    const struct fti_bounds *bounds, u64 now)
 {
 	return state->oldest_read &&
-	       now >= state->oldest_read +
-			      FTI_READ_EXPIRES * bounds->background_expire;
+	       now >= state->oldest_read + fti_most_wait(bounds);
 }
 
 /*
@@ -193,8 +203,7 @@ static inline u64 fti_wake(const struct fti_state *state,
 				     state->background_next));
 		if (state->oldest_read)
 			wake = min(wake, state->oldest_read +
-					 FTI_READ_EXPIRES *
-						 bounds->background_expire);
+					 fti_most_wait(bounds));
 	}
 	return wake == U64_MAX ? 0 : wake;
 }
@@ -222,8 +231,9 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	struct fti_choice choice = { .class = FTI_NONE };
 	bool foreground = state->oldest[FASTTRACK_FOREGROUND];
 	bool turn = !foreground || !state->others_had_turn;
+	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
-	if (works && turn && in_flight < max(limit, 1ULL) &&
+	if (behind && turn && in_flight < max(limit, 1ULL) &&
 	    fti_read_starves(state, bounds, now)) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
@@ -232,9 +242,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		   fti_expired(state, bounds, FASTTRACK_NEUTRAL, now)) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
-	} else if (works &&
+	} else if (behind && in_flight < max(limit, 1ULL) &&
 		   fti_expired(state, bounds, FASTTRACK_BACKGROUND, now) &&
-		   in_flight < max(limit, 1ULL) &&
 		   now >= state->background_next) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;

@@ -183,18 +183,6 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 		}
 }
 
-static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
-			enum fasttrack_class class)
-{
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-
-	spin_lock(&fti->fti_lock);
-	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
-		fti_relabel_class(fti, from, uid, class);
-	spin_unlock(&fti->fti_lock);
-	blk_mq_run_hw_queues(fti->q, true);
-}
-
 /* Senders that wait for a scheduler tag see whether they may take more now. */
 static void fti_wake_senders(struct request_queue *q)
 {
@@ -207,6 +195,19 @@ static void fti_wake_senders(struct request_queue *q)
 	queue_for_each_hw_ctx(q, hctx, i)
 		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
 	percpu_ref_put(&q->q_usage_counter);
+}
+
+static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
+			enum fasttrack_class class)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	spin_lock(&fti->fti_lock);
+	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
+		fti_relabel_class(fti, from, uid, class);
+	spin_unlock(&fti->fti_lock);
+	blk_mq_run_hw_queues(fti->q, true);
+	fti_wake_senders(fti->q);
 }
 
 /* Who reads metadata has a handle of the journal open, most likely. */

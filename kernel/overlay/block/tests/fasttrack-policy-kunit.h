@@ -137,15 +137,22 @@ static void fti_test_background_share(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	struct fti_state state = fti_test_state();
+	struct fti_bounds half = *bounds, all = *bounds;
 	const u64 service = 5 * NSEC_PER_MSEC;
 	struct fti_choice choice;
 	u64 next;
 
-	next = fti_background_next(FTI_NOW, service, 50);
+	half.background_share = 50;
+	next = fti_background_next(&half, FTI_NOW, service);
 	KUNIT_EXPECT_EQ(test, next, FTI_NOW + service);
-	KUNIT_EXPECT_EQ(test, fti_background_next(FTI_NOW, service, 100),
+	all.background_share = 100;
+	KUNIT_EXPECT_EQ(test, fti_background_next(&all, FTI_NOW, service),
 			FTI_NOW);
-	KUNIT_EXPECT_GT(test, fti_background_next(FTI_NOW, service, 10), next);
+	KUNIT_EXPECT_GT(test, fti_background_next(bounds, FTI_NOW, service),
+			next);
+	/* However long it was in the device. */
+	KUNIT_EXPECT_EQ(test, fti_background_next(bounds, FTI_NOW, NSEC_PER_SEC),
+			FTI_NOW + fti_most_wait(bounds));
 
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW;
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
@@ -192,12 +199,24 @@ static void fti_test_no_starvation(struct kunit *test)
 	state.others_had_turn = true;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
+	/* Nor behind what is neutral, with nobody in front. */
+	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	state.background_next = FTI_NOW;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.background_next++;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.oldest_read = FTI_NOW - fti_most_wait(bounds);
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.read);
 }
 
 static void fti_test_read_starves(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
-	const u64 bound = FTI_READ_EXPIRES * bounds->background_expire;
+	const u64 bound = fti_most_wait(bounds);
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
@@ -248,7 +267,7 @@ static void fti_test_progress(struct kunit *test)
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	const u64 overdue = FTI_NOW - bounds->background_expire;
 	const u64 starved =
-		FTI_NOW - FTI_READ_EXPIRES * bounds->background_expire;
+		FTI_NOW - fti_most_wait(bounds);
 
 	for (unsigned int bits = 1; bits < 2048; bits++) {
 		struct fti_state state = fti_test_state();
