@@ -14,6 +14,7 @@ from fasttrack_lab.commands import results
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.paper import FIGURES
+from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import Cell
 
 
@@ -31,7 +32,7 @@ def test_results_have_every_cell_and_its_command() -> None:
     assert "| camera-switch | update | n5 | 1.05 (1.00–1.10) | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 |" in lines
     assert "| camera-switch | update | n5 | 0.50 | 0.50 | 0.50 | 0.50 | 0.50 |" in lines
     assert "| gallery-launch | twelve apps | s6 | 1.05 (1.00–1.10) | 13.00 | 13.00 | 13.00 |" in lines
-    assert sum(line.startswith("| gallery-launch | ") for line in lines) == 2 * (2 * 4 + 2 * 2 + 2 * 4 + 2 * 4 + 2 * 2)
+    assert sum(line.startswith("| gallery-launch | ") for line in lines) == 2 * (2 * 4 + 2 * 2 + 3 * 2 * 4 + 2 * 2)
     assert (
         "./fasttrack compare game-load --phones n5,n6,s6,p1 --policies stock,none,kyber,bfq,fasttrack "
         "--backgrounds update,backup --seeds 2" in lines
@@ -51,7 +52,7 @@ def goals_of(respond: Respond) -> dict[str, list[str]]:
 
 def test_goals_are_met_where_nothing_is_slower() -> None:
     found = goals_of(lambda cell: 0.26 if cell.policy == "fasttrack-minus" else 1.0)
-    assert len(found) == 13
+    assert len(found) == 18
     assert {row[-1] for row in found.values()} == {"met"}
     assert found["fasttrack-minus against stock, average"] == ["-74 %", "-74.0 %", "-", "met"]
 
@@ -60,10 +61,10 @@ def test_missed_goals_name_the_worst_cells() -> None:
     """On f2fs alone, FastTrack is slow beside update on n5; elsewhere it loses to bfq once; twelve apps hurt."""
 
     def world(cell: Cell) -> float:
-        where = (cell.fs, cell.scenario, cell.phone, cell.background)
-        if cell.policy == "fasttrack" and where == ("f2fs", "game-load", "n5", "update"):
+        where = (cell.fs, cell.lru, cell.scenario, cell.phone, cell.background)
+        if cell.policy == "fasttrack" and where == ("f2fs", KERNEL_LRU, "game-load", "n5", "update"):
             return 1.4
-        if cell.policy == "bfq" and where == ("", "game-load", "p1", "backup"):
+        if cell.policy == "bfq" and where == ("", KERNEL_LRU, "game-load", "p1", "backup"):
             return 0.8
         return 1.2 if cell.policy == "fasttrack" and len(cell.backgrounds) == 12 else 1.0
 

@@ -41,10 +41,16 @@ class Goal:
         return "met" if self.met else "missed"
 
 
+def _called(background: str) -> str:
+    """A set of backgrounds, by its name or how many they are."""
+    apps = background.split("+")
+    return background if len(apps) == 1 else f"{len(apps)} apps"
+
+
 def _cells(grid: Grid, value: Callable[[str, str, str], float]) -> dict[str, float]:
     """A value of scenario, phone and background for every cell of a grid, by what the cell is called."""
     return {
-        f"{scenario} beside {background} on {phone}": value(scenario, phone, background)
+        f"{scenario} beside {_called(background)} on {phone}": value(scenario, phone, background)
         for scenario, phone, background in product(grid.scenarios, grid.phones, grid.backgrounds)
     }
 
@@ -110,10 +116,11 @@ def without_device(grid: Grid, measured: Measured) -> list[Goal]:
     ]
 
 
-def holds(grid: Grid, measured: Measured) -> list[Goal]:
+def holds(what: str, grid: Grid, measured: Measured) -> list[Goal]:
     """How long FastTrack makes one background task wait at a time."""
 
     def longest(scenario: str, phone: str, background: str) -> float:
         return float(measured.found(scenario, phone, FASTTRACK, background)["longest_hold_s"])
 
-    return [_at_most("longest hold of a background task", LONGEST_HOLD_S + REQUEST_S, _cells(grid, longest), " s")]
+    cells = _cells(grid, longest)
+    return [_at_most(f"longest hold of a background task, {what}", LONGEST_HOLD_S + REQUEST_S, cells, " s")]

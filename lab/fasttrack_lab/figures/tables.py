@@ -59,24 +59,33 @@ MGLRU = Section(
     "The phones of the paper with MGLRU, which Android's kernel has on.",
     Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, lru="mglru"),
 )
+F2FS_MGLRU = Section(
+    "f2fs and multi-generational LRU",
+    "The phones of the paper with both, as most of today's Android phones.",
+    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, fs="f2fs", lru="mglru"),
+)
 NEWER = Section(
     "Newer phones",
     "UFS 3.1 and 4.0, with f2fs, as these phones have it.",
     Grid(SCENARIOS, ("ufs31", "ufs40"), (STOCK, FASTTRACK), BACKGROUNDS),
 )
-SECTIONS = (ONE, MANY, F2FS, MGLRU, NEWER)
+SECTIONS = (ONE, MANY, F2FS, MGLRU, F2FS_MGLRU, NEWER)
 WITHOUT_DEVICE = Grid(SCENARIOS, PHONES, (STOCK, MINUS), BACKGROUNDS)
 """Of Figure 10's runs."""
 
 GOALS: tuple[tuple[Grid, Callable[[Grid, Measured], list[Goal]]], ...] = (
     (ONE.grid, partial(goals.one_app, "one app")),
     (ONE.grid, goals.against_peers),
-    (ONE.grid, goals.holds),
+    (ONE.grid, partial(goals.holds, "one app")),
     (WITHOUT_DEVICE, goals.without_device),
     (MANY.grid, goals.many_apps),
     (F2FS.grid, partial(goals.one_app, "f2fs")),
     (MGLRU.grid, partial(goals.one_app, "MGLRU")),
+    (F2FS_MGLRU.grid, partial(goals.one_app, "f2fs and MGLRU")),
     (NEWER.grid, partial(goals.one_app, "newer phones")),
+    (MANY.grid, partial(goals.holds, "six and twelve apps")),
+    (F2FS.grid, partial(goals.holds, "f2fs")),
+    (NEWER.grid, partial(goals.holds, "newer phones")),
 )
 """What to check on which runs."""
 
