@@ -54,25 +54,35 @@ def test_every_file_is_documented() -> None:
     assert {one["path"].replace("{disk}", "<disk>") for one in FILES} == what
 
 
+def wrong(one: dict[str, Any]) -> list[str]:
+    """What a switch or a number of the contract does not take."""
+    if one["type"] == "bool":
+        return ["2", "x", "maybe", ""]
+    low, high = one["range"]
+    return [str(low - 1), str(high + 1), "1.5", "x", ""]
+
+
 def test_wrong_input_changes_nothing(tools: Tools) -> None:
+    knobs = {
+        one["path"].format(disk="sda"): wrong(one)
+        for one in FILES
+        if one["mode"] == "0644" and one["type"] in ("bool", "integer")
+    }
+    assert len(knobs) == 14
     shown = look(
         tools,
+        f"KNOBS = {knobs!r}\n"
         """
 write(QUEUE + "scheduler", "fasttrack")
 write(FT + "foreground_uids", "10101 10102")
 write(FT + "foreground_tgids", "1")
 tries = {
-    FT + "enabled": ["2x", "", "maybe"],
     FT + "foreground_uids": ["10101 x", "-1", "4294967295", " ".join(["7"] * 33)],
     FT + "foreground_tgids": ["0", "-1", "1 zwei", "4194304"],
     FT + "app_uids": ["5-", "7-6", "1-100000", "a-b"],
     FT + "foreground_cgroups": ["/no/such/cgroup"],
     FT + "app_cgroups": ["/no/such/cgroup"],
-    QUEUE + "iosched/idle_window_us": ["-1", "1000001", "x", ""],
-    QUEUE + "iosched/background_expire_ms": ["0", "60001", "1.5"],
-    QUEUE + "iosched/background_depth": ["-1", "10241"],
-    QUEUE + "iosched/background_share": ["0", "101"],
-    QUEUE + "iosched/foreground_reserve": ["-1", "10241"],
+    **KNOBS,
 }
 for path, values in tries.items():
     before = read(path)
@@ -83,7 +93,7 @@ for path, values in tries.items():
         for value, said, before, after in tried:
             assert said != "ok", (path, value)
             assert before == after, (path, value)
-            if "iosched" in path and value:
+            if path in knobs and value:
                 assert said == "Invalid argument", (path, value)
     assert shown["/sys/kernel/fasttrack/foreground_uids"][3][1] == "No space left on device"
     assert shown["/sys/kernel/fasttrack/foreground_tgids"][3][1] == "No such process"

@@ -32,29 +32,12 @@ drop_caches()
 front = start(10101, lambda: reads_for_ever("scroll"))
 """
 
-PAUSED = (
-    SCROLLING
-    + """
-def paused(counter):
-    # A background writer that pauses, by its counter: it has stood still for 100 ms.
-    behind = start(10102, lambda: writes_for_ever("target", counter))
-    old = -1
-    def still():
-        nonlocal old
-        old, was = SEEN[counter], old
-        time.sleep(0.1)
-        return old == was
-    ms_until(still)
-    return behind
-"""
-)
-
 
 def test_background_pauses_and_is_bounded(tools: Tools) -> None:
     """A background writer stands still while the foreground works, for no longer than the bound at a time."""
     shown = play(
         tools,
-        PAUSED
+        SCROLLING
         + """
 write(FT + "background_pause_ms", "300")
 behind = start(10102, lambda: writes_for_ever("target", 0))
@@ -135,42 +118,133 @@ def test_write_back_goes_on_a_segment_at_a_time(tools: Tools, fs: str) -> None:
     assert shown["held sync(2)"] < 1.1 * shown["free sync(2)"]
 
 
-def test_paused_tasks_die_stop_and_freeze_at_once(tools: Tools) -> None:
-    shown = play(
-        tools,
-        PAUSED
-        + """
+WORK = """
+def mapped(name):
+    handle = os.open("/run/data/" + name, os.O_RDWR)
+    return mmap.mmap(handle, 0), handle
+
+def reads(counter):
+    handle = os.open("/run/data/target", os.O_RDONLY)
+    while True:
+        at = SEEN[counter] % 64 * MIB
+        os.pread(handle, MIB, at)
+        os.posix_fadvise(handle, at, MIB, os.POSIX_FADV_DONTNEED)
+        SEEN[counter] += 1
+
+def faults(counter):
+    area, handle = mapped("target")
+    while True:
+        at = SEEN[counter] % 64 * MIB
+        for page in range(at, at + MIB, 4096):
+            area[page]
+        area.madvise(mmap.MADV_DONTNEED)
+        os.posix_fadvise(handle, at, MIB, os.POSIX_FADV_DONTNEED)
+        SEEN[counter] += 1
+
+def syncs(counter):
+    # Others have made the file dirty.
+    handle = os.open("/run/data/target", os.O_WRONLY)
+    while True:
+        os.fsync(handle)
+        SEEN[counter] += 1
+        time.sleep(0.01)
+
+WORKS = {
+    "writes": lambda counter: writes_for_ever("target", counter),
+    "reads": reads,
+    "faults": faults,
+    "syncs": syncs,
+}
+
+def pauses(pid, where):
+    # Is it in a pause now, and there?
+    stack = read(f"/proc/{pid}/stack") if os.path.exists(f"/proc/{pid}/stack") else ""
+    return "ft_pause" in stack and where in stack
+
+def gone(pid):
+    return os.waitpid(pid, os.WNOHANG)[0]
+
 os.mkdir("/run/cgroup")
 mount("cgroup2", "/run/cgroup")
 os.mkdir("/run/cgroup/behind")
+"""
+
+ENDS = """
+target = os.open("/run/data/target", os.O_WRONLY)
+def paused(counter):
+    if WHAT == "syncs":
+        os.pwrite(target, PATTERN * 8, 0)
+    behind = start(10102, lambda: WORKS[WHAT](counter))
+    ms_until(lambda: pauses(behind, WHERE))
+    return behind
 behind = paused(0)
 os.kill(behind, signal.SIGKILL)
-SHOWN["kill"] = ms_until(lambda: os.waitpid(behind, os.WNOHANG)[0])
+SHOWN["kill"] = ms_until(lambda: gone(behind) if WHERE == "" else not pauses(behind, WHERE))
 behind = paused(1)
 os.kill(behind, signal.SIGSTOP)
-SHOWN["stop"] = ms_until(lambda: os.waitpid(behind, os.WNOHANG | os.WUNTRACED)[0])
+stopped = lambda: os.waitpid(behind, os.WNOHANG | os.WUNTRACED)[0]
+SHOWN["stop"] = ms_until(stopped if WHERE == "" else lambda: not pauses(behind, WHERE))
 os.kill(behind, signal.SIGCONT)
 end(behind)
 behind = paused(2)
 write("/run/cgroup/behind/cgroup.procs", str(behind))
 write("/run/cgroup/behind/cgroup.freeze", "1")
-SHOWN["freeze"] = ms_until(lambda: "frozen 1" in read("/run/cgroup/behind/cgroup.events"))
+frozen = lambda: "frozen 1" in read("/run/cgroup/behind/cgroup.events")
+SHOWN["freeze"] = ms_until(frozen if WHERE == "" else lambda: not pauses(behind, WHERE))
 write("/run/cgroup/behind/cgroup.freeze", "0")
 end(behind)
 behind, count = paused(3), SEEN[3]
 write(FT + "enabled", "0")
-SHOWN["off"] = ms_until(lambda: SEEN[3] > count)
+SHOWN["off"] = ms_until(lambda: SEEN[3] > count if WHERE == "" else not pauses(behind, WHERE))
 write(FT + "enabled", "1")
 end(behind)
 behind, count = paused(4), SEEN[4]
 write(FT + "foreground_uids", "10102")
-SHOWN["to the front"] = ms_until(lambda: SEEN[4] > count)
+SHOWN["to the front"] = ms_until(lambda: SEEN[4] > count if WHERE == "" else not pauses(behind, WHERE))
 end(behind, front)
-""",
-    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("fs", "work", "where"),
+    [
+        ("ext4", "writes", ""),
+        ("ext4", "reads", ""),
+        ("ext4", "faults", ""),
+        ("f2fs", "writes", ""),
+        ("f2fs", "reads", ""),
+        ("ext4", "syncs", "do_writepages"),
+        ("f2fs", "syncs", "do_writepages"),
+    ],
+)
+def test_paused_tasks_die_stop_and_freeze_at_once(tools: Tools, fs: str, work: str, where: str) -> None:
+    """Whatever a background task pauses in. An fsync leaves its pause at once, and waits for what it has sent."""
+    shown = play(tools, SCROLLING + WORK + f"WHAT, WHERE = {work!r}, {where!r}\n" + ENDS, Data(fs))
     assert set(shown) == {"kill", "stop", "freeze", "off", "to the front"}
     for what, ms in shown.items():
         assert ms < 20, (what, ms)
+
+
+def test_neutral_tasks_do_not_pause(tools: Tools) -> None:
+    """A service that writes, reads, faults and syncs beside a foreground that works; an app in its place pauses."""
+    shown = play(
+        tools,
+        SCROLLING
+        + WORK
+        + """
+for who, uid in ("service", 1000), ("app", 10102):
+    before = stat("pauses")
+    behind = [start(uid, lambda counter=counter, work=work: work(counter))
+              for counter, work in enumerate(WORKS.values())]
+    time.sleep(2)
+    end(*behind)
+    SHOWN[who] = stat("pauses") - before
+    os.sync()
+end(front)
+""",
+    )
+    assert shown["service"] == 0
+    assert shown["app"] > 4
 
 
 @pytest.mark.parametrize("generations", ["0", "7"], ids=["classic", "mglru"])
@@ -312,3 +386,52 @@ SHOWN["done"] = [SEEN[0], SEEN[1]]
     )
     assert shown["status"] == [0, 0]
     assert shown["done"] == [2, 2]
+
+
+@pytest.mark.parametrize(("generations", "use"), [("0", "mapped"), ("7", "dirty")], ids=["classic", "mglru"])
+def test_protected_pages_are_no_reason_to_kill(tools: Tools, generations: str, use: str) -> None:
+    """Nine tenths of the memory are pages of the foreground's files, all protected: others' allocations get them."""
+    shown = play(
+        tools,
+        f"""
+write("/sys/kernel/mm/lru_gen/enabled", "{generations}")
+write(FT + "foreground_cache_percent", "100")
+write(FT + "background_pause_ms", "10")
+free = int(next(line for line in read("/proc/meminfo").splitlines() if line.startswith("MemAvail")).split()[1])
+MOST = free // 1024 * 9 // 10
+make("front", MOST)
+make("behind", 20)
+drop_caches()
+def front():
+    handle = os.open("/run/data/front", os.O_RDWR)
+    area = mmap.mmap(handle, 0)
+    while True:
+        for at in range(0, MOST * MIB, 4096):
+            if {use == "dirty"}:
+                area[at] = 1
+            else:
+                area[at]
+            if at % MIB == 0:
+                SEEN[0] += 1
+                # It has used all of them once, and goes on at an app's pace.
+                if SEEN[0] > MOST:
+                    time.sleep(0.002)
+def behind():
+    area = mmap.mmap(-1, 60 * MIB)
+    for at in range(0, len(area), 4096):
+        area[at] = 1
+    SEEN[1] = 1
+    reads_whole("behind")
+ahead = start({FRONT}, front)
+ms_until(lambda: SEEN[0] >= MOST, limit=100)
+child = start({BEHIND}, behind)
+SHOWN["status"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+before = SEEN[0]
+ms_until(lambda: SEEN[0] > before + 4, limit=100)
+SHOWN["done"], SHOWN["protected"] = SEEN[1], stat("reclaim_protected")
+SHOWN["killed"] = int(read("/proc/vmstat").split("oom_kill ")[1].split()[0])
+end(ahead)
+""",
+    )
+    assert (shown["status"], shown["done"], shown["killed"]) == (0, 1, 0)
+    assert shown["protected"] > 0
