@@ -94,9 +94,27 @@ def test_what_was_dirtied_in_front_is_written_back_as_background_after_the_switc
 @pytest.mark.slow
 def test_app_switch_is_slow_on_stock_and_runs_under_every_policy(tools: Tools) -> None:
     front, s6 = scenario.load("app-switch"), phone.load("s6")
+    names = [name for name in policy.names() if name != "stock"]
     specs = [spec_of(front, [], s6, policy.load("stock"), 1, idle=True)]
-    specs += [spec_of(front, [], s6, policy.load(name), 1) for name in policy.names()]
+    specs += [spec_of(front, [], s6, policy.load(name), 1) for name in ("stock", *names)]
     idle, stock, *others = run_many(specs, tools)
     assert all(result.ok for result in (idle, stock, *others)), [result.verdict.error for result in (stock, *others)]
     assert idle.response_s is not None and stock.response_s is not None
     assert stock.response_s > 2 * idle.response_s
+    fasttrack = others[names.index("fasttrack")].response_s
+    assert fasttrack is not None and fasttrack < 1.5 * idle.response_s
+
+
+def test_a_split_screen_is_fast_beside_an_update(tools: Tools) -> None:
+    """One app in front reads, the other writes and syncs: neither is behind."""
+    front, s6, behind = scenario.load("split-screen"), phone.load("s6"), [scenario.load_background("update")]
+    kinds = [("stock", []), ("stock", behind), ("fasttrack", behind)]
+    results = run_many([spec_of(front, others, s6, policy.load(name), 1) for name, others in kinds], tools)
+    assert all(result.ok for result in results), [result.verdict.error for result in results]
+    alone, stock, fasttrack = (
+        [app["response_s"] for app in result.to_json()["foregrounds"].values()] for result in results
+    )
+    assert len(alone) == 2
+    assert max(stock) > 5 * max(alone)
+    for mine, best in zip(fasttrack, alone, strict=True):
+        assert mine < 1.1 * best
