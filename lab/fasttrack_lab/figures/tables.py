@@ -169,8 +169,8 @@ def _goals(platforms: Platforms) -> list[str]:
     return [
         "## Goals",
         "",
-        "Means over the seeds; a longest hold is over all of them. [MISSED.md](MISSED.md) says why a goal is missed, and "
-        "[STEPS.md](STEPS.md) what each step brought.",
+        "Means over the seeds; a longest hold is over all of them. [MISSED.md](MISSED.md) says why a goal is missed, "
+        "and [STEPS.md](STEPS.md) what each step brought.",
         "",
         *_table(headings, iter(rows)),
     ]
