@@ -20,7 +20,7 @@ FRONT, BEHIND = 10101, 10102
 """UIDs of two apps."""
 
 PROLOGUE = """#!/usr/bin/python3 -ISu
-import ctypes, json, os, subprocess, sys, time, traceback
+import ctypes, json, mmap, os, subprocess, sys, time, traceback
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 def failed(kind, error, where):
@@ -64,7 +64,23 @@ def as_uid(uid, work):
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
+def direct_read():
+    # One bio: the page cache would answer a second read.
+    buffer = mmap.mmap(-1, 4096)
+    handle = os.open("/dev/sda", os.O_RDONLY | os.O_DIRECT)
+    os.preadv(handle, [buffer], 0)
+    os.close(handle)
+
+def bios_of(work):
+    # The fields of each bio that is sent during WORK; fasttrack_bio must be enabled.
+    open(TRACE + "trace", "w").close()
+    work()
+    lines = [line.split("fasttrack_bio: ")[1].split() for line in read(TRACE + "trace").splitlines()
+             if "fasttrack_bio: " in line]
+    return [dict(pair.split("=") for pair in line) for line in lines]
+
 FT = "/sys/kernel/fasttrack/"
+TRACE = "/sys/kernel/tracing/"
 QUEUE = "/sys/block/sda/queue/"
 SHOWN = {}
 mount("proc", "/proc")
@@ -86,7 +102,7 @@ time.sleep(10)
 
 # A file system at /run/data, and functions for apps: some go on until they are killed.
 FILES = """
-import mmap, random, signal
+import random, signal
 MKFS = {
     "ext4": ["/sbin/mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0"],
     "f2fs": ["/sbin/mkfs.f2fs", "-q", "-f"],
@@ -157,6 +173,9 @@ def resident(name):
         raise OSError(ctypes.get_errno(), "mincore")
     os.close(handle)
     return sum(page & 1 for page in there) / len(there)
+
+def meminfo_kb(name):
+    return int(read("/proc/meminfo").split(name + ":")[1].split()[0])
 
 def stat(name):
     return int(read(FT + "stats/" + name))

@@ -107,15 +107,6 @@ def classes(work):
     return {name: int(read(FT + "stats/bios_" + name)) - old for name, old in before.items()}
 
 os.chmod("/dev/sda", 0o666)
-SECTOR = 0
-def direct_read():
-    # The page cache would answer a second read: take another block, past it.
-    import mmap
-    buffer = mmap.mmap(-1, 4096)
-    handle = os.open("/dev/sda", os.O_RDONLY | os.O_DIRECT)
-    os.preadv(handle, [buffer], 0)
-    os.close(handle)
-
 def by(uid):
     return classes(lambda: as_uid(uid, direct_read))
 """
@@ -218,15 +209,7 @@ os.chmod("/run/data", 0o777)
 write(QUEUE + "scheduler", "fasttrack")
 write(FT + "foreground_uids", "10101")
 write(FT + "enabled", "1")
-trace = "/sys/kernel/tracing/"
-write(trace + "events/fasttrack/fasttrack_bio/enable", "1")
-
-def traced(work):
-    open(trace + "trace", "w").close()
-    work()
-    lines = [line.split("fasttrack_bio: ")[1].split() for line in read(trace + "trace").splitlines()
-             if "fasttrack_bio: " in line]
-    return [dict(pair.split("=") for pair in line) for line in lines]
+write(TRACE + "events/fasttrack/fasttrack_bio/enable", "1")
 
 def dirty(name):
     handle = os.open("/run/data/" + name, os.O_CREAT | os.O_WRONLY, 0o644)
@@ -236,20 +219,20 @@ def dirty(name):
 def write_back(uid):
     as_uid(uid, lambda: dirty(f"behind{uid}"))
     os.sync()
-SHOWN["write-back 10101"] = traced(lambda: write_back(10101))
-SHOWN["write-back 10102"] = traced(lambda: write_back(10102))
-SHOWN["fsync"] = traced(lambda: as_uid(10101, lambda: os.fsync(dirty("a"))))
-SHOWN["fdatasync"] = traced(lambda: as_uid(10102, lambda: os.fdatasync(dirty("b"))))
+SHOWN["write-back 10101"] = bios_of(lambda: write_back(10101))
+SHOWN["write-back 10102"] = bios_of(lambda: write_back(10102))
+SHOWN["fsync"] = bios_of(lambda: as_uid(10101, lambda: os.fsync(dirty("a"))))
+SHOWN["fdatasync"] = bios_of(lambda: as_uid(10102, lambda: os.fdatasync(dirty("b"))))
 def sync_write():
     handle = os.open("/run/data/c", os.O_CREAT | os.O_WRONLY | os.O_DSYNC, 0o644)
     os.write(handle, b"x" * 8192)
-SHOWN["O_DSYNC"] = traced(lambda: as_uid(10102, sync_write))
+SHOWN["O_DSYNC"] = bios_of(lambda: as_uid(10102, sync_write))
 write("/proc/sys/vm/drop_caches", "3")
 def read_back():
     with open("/run/data/a", "rb") as handle:
         handle.read()
-SHOWN["read"] = traced(lambda: as_uid(10101, read_back))
-write(trace + "events/fasttrack/fasttrack_bio/enable", "0")
+SHOWN["read"] = bios_of(lambda: as_uid(10101, read_back))
+write(TRACE + "events/fasttrack/fasttrack_bio/enable", "0")
 LIBC.umount(b"/run/data")
 """,
     )

@@ -24,23 +24,12 @@ load = [start({FRONT}, lambda: reads_for_ever("scroll"))]
 for index in range(3):
     load.append(start({BEHIND}, lambda: writes_for_ever(f"load{{index}}", index)))
 
-trace = "/sys/kernel/tracing/"
-write(trace + "events/fasttrack/fasttrack_bio/enable", "1")
-
-def direct_read():
-    buffer = mmap.mmap(-1, 4096)
-    handle = os.open("/dev/sda", os.O_RDONLY | os.O_DIRECT)
-    os.preadv(handle, [buffer], 0)
-    os.close(handle)
+write(TRACE + "events/fasttrack/fasttrack_bio/enable", "1")
 
 def classes_of(pid, work):
     # The classes of what PID sends during WORK.
-    write(trace + "events/fasttrack/fasttrack_bio/filter", f"pid == {{pid}}")
-    open(trace + "trace", "w").close()
-    work()
-    lines = [line for line in read(trace + "trace").splitlines() if "fasttrack_bio: " in line]
-    return sorted({{dict(pair.split("=") for pair in line.split("fasttrack_bio: ")[1].split())["class"]
-                   for line in lines}})
+    write(TRACE + "events/fasttrack/fasttrack_bio/filter", f"pid == {{pid}}")
+    return sorted({{bio["class"] for bio in bios_of(work)}})
 
 class Stepper:
     # A child that does one thing after the other, each when it is told to.

@@ -161,9 +161,6 @@ def pauses(pid, where):
     stack = read(f"/proc/{pid}/stack") if os.path.exists(f"/proc/{pid}/stack") else ""
     return "ft_pause" in stack and where in stack
 
-def gone(pid):
-    return os.waitpid(pid, os.WNOHANG)[0]
-
 os.mkdir("/run/cgroup")
 mount("cgroup2", "/run/cgroup")
 os.mkdir("/run/cgroup/behind")
@@ -177,30 +174,32 @@ def paused(counter):
     behind = start(10102, lambda: WORKS[WHAT](counter))
     ms_until(lambda: pauses(behind, WHERE))
     return behind
+def ms_to(done, behind):
+    # An fsync has only to leave its pause: it waits for what it has sent.
+    return ms_until((lambda: not pauses(behind, WHERE)) if WHERE else done)
+
 behind = paused(0)
 os.kill(behind, signal.SIGKILL)
-SHOWN["kill"] = ms_until(lambda: gone(behind) if WHERE == "" else not pauses(behind, WHERE))
+SHOWN["kill"] = ms_to(lambda: os.waitpid(behind, os.WNOHANG)[0], behind)
 behind = paused(1)
 os.kill(behind, signal.SIGSTOP)
-stopped = lambda: os.waitpid(behind, os.WNOHANG | os.WUNTRACED)[0]
-SHOWN["stop"] = ms_until(stopped if WHERE == "" else lambda: not pauses(behind, WHERE))
+SHOWN["stop"] = ms_to(lambda: os.waitpid(behind, os.WNOHANG | os.WUNTRACED)[0], behind)
 os.kill(behind, signal.SIGCONT)
 end(behind)
 behind = paused(2)
 write("/run/cgroup/behind/cgroup.procs", str(behind))
 write("/run/cgroup/behind/cgroup.freeze", "1")
-frozen = lambda: "frozen 1" in read("/run/cgroup/behind/cgroup.events")
-SHOWN["freeze"] = ms_until(frozen if WHERE == "" else lambda: not pauses(behind, WHERE))
+SHOWN["freeze"] = ms_to(lambda: "frozen 1" in read("/run/cgroup/behind/cgroup.events"), behind)
 write("/run/cgroup/behind/cgroup.freeze", "0")
 end(behind)
 behind, count = paused(3), SEEN[3]
 write(FT + "enabled", "0")
-SHOWN["off"] = ms_until(lambda: SEEN[3] > count if WHERE == "" else not pauses(behind, WHERE))
+SHOWN["off"] = ms_to(lambda: SEEN[3] > count, behind)
 write(FT + "enabled", "1")
 end(behind)
 behind, count = paused(4), SEEN[4]
 write(FT + "foreground_uids", "10102")
-SHOWN["to the front"] = ms_until(lambda: SEEN[4] > count if WHERE == "" else not pauses(behind, WHERE))
+SHOWN["to the front"] = ms_to(lambda: SEEN[4] > count, behind)
 end(behind, front)
 """
 
@@ -313,7 +312,7 @@ def fill():
 behind = start({BEHIND}, fill)
 low = 1 << 40
 while SEEN[0] < 4:
-    free = int(next(line for line in read("/proc/meminfo").splitlines() if line.startswith("MemFree")).split()[1])
+    free = meminfo_kb("MemFree")
     low = min(low, free)
     time.sleep(0.001)
 SHOWN["low_kb"] = low
@@ -367,7 +366,7 @@ def test_memory_that_is_all_the_foregrounds(tools: Tools) -> None:
 make("front", 200)
 make("behind", 200)
 drop_caches()
-free = int(next(line for line in read("/proc/meminfo").splitlines() if line.startswith("MemAvail")).split()[1])
+free = meminfo_kb("MemAvailable")
 def front():
     area = mmap.mmap(-1, free * 1024 * 9 // 10)
     for at in range(0, len(area), 4096):
@@ -397,7 +396,7 @@ def test_protected_pages_are_no_reason_to_kill(tools: Tools, generations: str, u
 write("/sys/kernel/mm/lru_gen/enabled", "{generations}")
 write(FT + "foreground_cache_percent", "100")
 write(FT + "background_pause_ms", "10")
-free = int(next(line for line in read("/proc/meminfo").splitlines() if line.startswith("MemAvail")).split()[1])
+free = meminfo_kb("MemAvailable")
 MOST = free // 1024 * 9 // 10
 make("front", MOST)
 make("behind", 20)

@@ -34,6 +34,9 @@ MANY_ORDER = (UPDATE, BACKUP, "download", UPLOAD, "scan", "sync")
 """In which order background apps come in: first the two of the other figures, then a writer and a reader by turns."""
 MANY = {count: "+".join(sorted(MANY_ORDER[:count])) for count in range(2, len(MANY_ORDER) + 1)}
 """Number of background apps -> the set."""
+SIX, TWELVE = MANY[len(MANY_ORDER)], "+".join(sorted(MANY_ORDER * 2))
+CALLED = {SIX: "six apps", TWELVE: "twelve apps"}
+"""Sets of background apps that have a shorter name."""
 
 MINUS_CHANGE = -0.74
 READS_AGAINST_WRITES_S = {FOREGROUND_ONLY: 0.45, STOCK: 3.55}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -17,25 +17,18 @@ from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
 from fasttrack_lab.figures.page import Found, failures, findings
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
-from fasttrack_lab.figures.statements import FASTTRACK, MANY_ORDER, MINUS
+from fasttrack_lab.figures.statements import CALLED, FASTTRACK, MANY_ORDER, MINUS, SIX, TWELVE
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY, Record
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: what was run, and how its backgrounds are called."""
+    """A part of the page, and what was run for it."""
 
     title: str
     text: str
     grid: Grid
-    called: dict[str, str] = field(default_factory=dict)
-    """Where a set of backgrounds has a shorter name."""
-
-
-def _apps(instances: int) -> str:
-    """All background apps, each so many times."""
-    return "+".join(sorted(MANY_ORDER * instances))
 
 
 ONE = Section(
@@ -46,8 +39,7 @@ ONE = Section(
 MANY = Section(
     "Six and twelve background apps",
     f"Six are {', '.join(MANY_ORDER[:-1])} and {MANY_ORDER[-1]}; twelve are two of each.",
-    Grid(SCENARIOS, ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (_apps(1), _apps(2))),
-    {_apps(1): "six apps", _apps(2): "twelve apps"},
+    Grid(SCENARIOS, ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (SIX, TWELVE)),
 )
 F2FS = Section(
     "f2fs",
@@ -114,7 +106,7 @@ def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> It
     grid = section.grid
     for scenario, background, phone in product(grid.scenarios, grid.backgrounds, grid.phones):
         texts = [_text(measured, (scenario, phone, policy, background), shown) for policy, shown in columns]
-        yield [scenario, section.called.get(background, background), phone, *texts]
+        yield [scenario, CALLED.get(background, background), phone, *texts]
 
 
 Platforms = dict[tuple[str, str], Measured]
