@@ -116,3 +116,18 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert set(lab.ran) == {"kyber/update/1"}
     assert target.read_text().startswith("# Results\n")
     assert "failed" not in target.read_text()
+
+
+def test_the_page_again_without_runs(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    target = tmp_path / "RESULTS.md"
+    arguments = ["--seeds", "1", "--out", str(tmp_path / "out"), "--file", str(target)]
+    lab.broken = {"kyber/update/1"}
+    CliRunner().invoke(results.command, arguments)
+    text, lab.ran = target.read_text(), []
+    target.unlink()
+    again = CliRunner().invoke(results.command, [*arguments, "--no-runs"])
+    assert again.exit_code == 1
+    assert (target.read_text(), lab.ran) == (text, [])
+    lacking = CliRunner().invoke(results.command, [*arguments, "--no-runs", "--seeds", "2"])
+    assert "lacks" in str(lacking.exception) and "without --no-runs" in str(lacking.exception)
+    assert lab.ran == []
