@@ -22,12 +22,10 @@
  *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
  *    virtio devices are told; sd tells the class itself in the CDB.
  *
- * Within a class the order is mq-deadline's: batches in sector order, reads
- * before writes, with deadlines; and writes that somebody waits for before
- * others. Write-back throttling is off for this elevator, as it is for BFQ: its
- * latency target would hold the foreground's fsync back together with
- * everybody's write-back. The few tags of asynchronous writes take its place,
- * with FastTrack off too.
+ * The order within a class is in fasttrack-queues.c. Write-back throttling is off
+ * for this elevator, as it is for BFQ: its latency target would hold the
+ * foreground's fsync back together with everybody's write-back. The few tags of
+ * asynchronous writes take its place, with FastTrack off too.
  *
  * Data of a flush sequence goes first and is not held: blk-flush keeps other
  * flushes waiting for it. Not here: what the device does with the class, and
@@ -77,16 +75,6 @@ static const unsigned int fti_tags[FASTTRACK_NR_CLASSES][2] = {
 
 static const unsigned int fti_inherit_tags = 90;
 
-/* Deadlines within a class and batch size: mq-deadline's values. */
-static const u64 fti_expire[FTI_NR_KINDS] = {
-	[FTI_READ]	= 500 * NSEC_PER_MSEC,
-	[FTI_SYNC]	= 5ULL * NSEC_PER_SEC,
-	[FTI_ASYNC]	= 5ULL * NSEC_PER_SEC,
-};
-
-static const unsigned int fti_batch = 16;
-static const unsigned int fti_starved = 2;
-
 /*
  * What the dispatcher keeps with a request: its class, in its flags too, and
  * when it went to the device, in microseconds (0: it did not yet).
@@ -117,135 +105,6 @@ static bool fti_has_class(const struct request *rq)
 static unsigned long fti_now_us(u64 now)
 {
 	return (unsigned long)div_u64(now, NSEC_PER_USEC) ?: 1;
-}
-
-static struct fti_class *fti_queue_of(struct fti_data *fti,
-				      const struct request *rq)
-{
-	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
-}
-
-static struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
-{
-	return list_first_entry_or_null(&class->fifo[kind], struct request,
-					queuelist);
-}
-
-/* The oldest request of @class, NULL if it has none. */
-static struct request *fti_oldest_request(struct fti_class *class)
-{
-	struct request *oldest = NULL;
-
-	for (enum fti_kind kind = FTI_READ; kind <= FTI_ASYNC; kind++) {
-		struct request *rq = fti_oldest(class, kind);
-
-		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
-			oldest = rq;
-	}
-	return oldest;
-}
-
-/* Its arrival, 0 if there is none. */
-static u64 fti_oldest_time(struct fti_class *class)
-{
-	const struct request *rq = fti_oldest_request(class);
-
-	return rq ? rq->fifo_time : 0;
-}
-
-static void fti_unlink(struct fti_data *fti, struct request *rq)
-{
-	struct fti_class *class = fti_queue_of(fti, rq);
-	struct request_queue *q = rq->q;
-
-	lockdep_assert_held(&fti->fti_lock);
-
-	list_del_init(&rq->queuelist);
-	/* A request that was merged while it was being inserted is in no list. */
-	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(&class->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
-		class->queued--;
-	}
-	elv_rqhash_del(q, rq);
-	if (q->last_merge == rq)
-		q->last_merge = NULL;
-}
-
-/* The next request of @class at or after where the last one ended. */
-static struct request *fti_from_position(const struct fti_class *class,
-					 enum fti_kind kind)
-{
-	struct rb_node *node = class->sort_list[kind].rb_node;
-	struct request *found = NULL;
-
-	while (node) {
-		struct request *rq = rb_entry_rq(node);
-
-		if (blk_rq_pos(rq) >= class->position[kind]) {
-			found = rq;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return found;
-}
-
-/* Does @class have a request of a kind from @first to @last? */
-static bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
-			 enum fti_kind last)
-{
-	for (enum fti_kind kind = first; kind <= last; kind++)
-		if (!list_empty(&class->fifo[kind]))
-			return true;
-	return false;
-}
-
-/* The first kind that there is, unless it has starved later ones long enough. */
-static enum fti_kind fti_next_kind(struct fti_class *class)
-{
-	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
-		if (!fti_has_kind(class, kind, kind))
-			continue;
-		if (!fti_has_kind(class, kind + 1, FTI_ASYNC) ||
-		    class->starved[kind]++ < fti_starved)
-			return kind;
-	}
-	return FTI_ASYNC;
-}
-
-/* The request of a class, which has some, whose turn it is. */
-static struct request *fti_select(struct fti_class *class,
-				  struct fti_choice choice, u64 now)
-{
-	struct request *rq = NULL;
-	struct request *oldest;
-
-	if (choice.expired) {
-		rq = choice.read ? fti_oldest(class, FTI_READ) :
-				   fti_oldest_request(class);
-		class->kind = fti_opf_kind(rq->cmd_flags);
-		class->batch = 0;
-		goto found;
-	}
-	/* Who waits is not made to wait for a batch of what nobody waits for. */
-	if (class->kind < FTI_ASYNC || !fti_has_kind(class, FTI_READ, FTI_SYNC))
-		rq = fti_from_position(class, class->kind);
-	if (rq && class->batch < fti_batch)
-		goto found;
-
-	class->kind = fti_next_kind(class);
-	class->batch = 0;
-	oldest = fti_oldest(class, class->kind);
-	rq = fti_from_position(class, class->kind);
-	if (!rq || now >= oldest->fifo_time + fti_expire[class->kind])
-		rq = oldest;
-found:
-	class->batch++;
-	for (enum fti_kind kind = FTI_READ; kind < class->kind; kind++)
-		class->starved[kind] = 0;
-	class->position[class->kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
-	return rq;
 }
 
 /* A SCSI host has tags for more than a device of it may take. */
@@ -363,27 +222,6 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 	fasttrack_foreground_io();
 }
 
-/*
- * @rq, a background read that had starved, has gone, and its task goes on: what
- * else it reads waits from @now. It is tasks that shall not starve, and a task
- * that reads ahead has several requests.
- */
-static void fti_wait_anew(struct fti_class *class, const struct request *rq,
-			  u64 now)
-{
-	struct list_head *fifo = &class->fifo[FTI_READ];
-	struct request *other, *next;
-	LIST_HEAD(others);
-
-	list_for_each_entry_safe(other, next, fifo, queuelist)
-		if (rq->bio && other->bio &&
-		    other->bio->bi_origin.pid == rq->bio->bi_origin.pid) {
-			other->fifo_time = now;
-			list_move_tail(&other->queuelist, &others);
-		}
-	list_splice_tail(&others, fifo);
-}
-
 static struct request *fti_dispatch_class(struct fti_data *fti,
 					  const struct fti_state *state,
 					  struct fti_choice choice, u64 now)
@@ -457,34 +295,6 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 		!READ_ONCE(fti->held));
 }
 
-/*
- * Put @rq, whose arrival is known, among those of its class. It is the newest,
- * unless it comes from another class or kind.
- */
-static void fti_link(struct fti_data *fti, struct request *rq)
-{
-	struct fti_class *class = fti_queue_of(fti, rq);
-	enum fti_kind kind = fti_opf_kind(rq->cmd_flags);
-	struct list_head *fifo = &class->fifo[kind];
-	struct request_queue *q = rq->q;
-	struct request *before;
-
-	lockdep_assert_held(&fti->fti_lock);
-
-	elv_rb_add(&class->sort_list[kind], rq);
-	list_for_each_entry_reverse(before, fifo, queuelist)
-		if (before->fifo_time <= rq->fifo_time)
-			break;
-	/* Of none before it, &before->queuelist is the list's head. */
-	list_add(&rq->queuelist, &before->queuelist);
-	class->queued++;
-	if (rq_mergeable(rq)) {
-		elv_rqhash_add(q, rq);
-		if (!q->last_merge)
-			q->last_merge = rq;
-	}
-}
-
 /* Make the queued @rq one of @class, and one that is waited for if @sync. */
 void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync)
@@ -507,21 +317,25 @@ static bool fti_has_sync_bio(const struct request *rq)
 	return false;
 }
 
+/* What a request with @opf is treated as, whose app may be @in_front by now. */
+static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
+{
+	return in_front ? fti_treat_as(FASTTRACK_FOREGROUND, op_is_sync(opf)) :
+			  fti_opf_class(opf);
+}
+
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
 	struct request_queue *q = rq->q;
-	enum fasttrack_class class;
+	bool in_front;
 
 	lockdep_assert_held(&fti->fti_lock);
 
 	if (fti_has_sync_bio(rq))
 		rq->cmd_flags |= REQ_SYNC;
-	class = fti_opf_class(rq->cmd_flags);
-	if (rq->bio && fasttrack_came_to_front(rq->bio))
-		class = fti_treat_as(FASTTRACK_FOREGROUND,
-				     op_is_sync(rq->cmd_flags));
-	fti_set_class(rq, class);
+	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
+	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -636,9 +450,9 @@ static void fti_prepare_request(struct request *rq)
  */
 static bool fti_left_device(struct fti_data *fti, struct request *rq)
 {
-	const struct fti_bounds bounds = fti_read_bounds(fti);
 	enum fasttrack_class class = fti_rq_class(rq);
 	unsigned long started = (unsigned long)rq->elv.priv[1];
+	struct fti_bounds bounds;
 	u64 now, service;
 
 	if (!started)
@@ -655,6 +469,7 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	}
 	if (fti_is_free(rq))
 		goto out;
+	bounds = fti_read_bounds(fti);
 	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
 	atomic64_set(&fti->background_next,
 		     fti_background_next(&bounds, now, service));
@@ -684,9 +499,9 @@ static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	enum fasttrack_class class = fti_opf_class(opf);
 
 	/* It may have come to the front while it waited. */
-	if (class == FASTTRACK_BACKGROUND &&
-	    fasttrack_task_class(current) == FASTTRACK_FOREGROUND)
-		class = fti_treat_as(FASTTRACK_FOREGROUND, op_is_sync(opf));
+	if (class == FASTTRACK_BACKGROUND)
+		class = fti_class_now(opf, fasttrack_task_class(current) ==
+						   FASTTRACK_FOREGROUND);
 	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
 	if (class == FASTTRACK_FOREGROUND ||
 	    (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&
@@ -723,14 +538,6 @@ static int fti_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
 	fti_depth_updated(hctx);
 	return 0;
-}
-
-static void fti_init_class(struct fti_class *class)
-{
-	for (int kind = 0; kind < FTI_NR_KINDS; kind++) {
-		class->sort_list[kind] = RB_ROOT;
-		INIT_LIST_HEAD(&class->fifo[kind]);
-	}
 }
 
 static int fti_init_sched(struct request_queue *q, struct elevator_type *e)

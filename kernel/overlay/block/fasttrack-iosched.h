@@ -115,6 +115,18 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 	return fti_treat_as(fasttrack_opf_class(opf), op_is_sync(opf));
 }
 
+struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
+struct request *fti_oldest(struct fti_class *class, enum fti_kind kind);
+u64 fti_oldest_time(struct fti_class *class);
+bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
+		  enum fti_kind last);
+void fti_link(struct fti_data *fti, struct request *rq);
+void fti_unlink(struct fti_data *fti, struct request *rq);
+struct request *fti_select(struct fti_class *class, struct fti_choice choice,
+			   u64 now);
+void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now);
+void fti_init_class(struct fti_class *class);
+
 void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync);
 void fti_release(struct fti_data *fti);

@@ -266,8 +266,7 @@ static void fti_test_progress(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	const u64 overdue = FTI_NOW - bounds->background_expire;
-	const u64 starved =
-		FTI_NOW - fti_most_wait(bounds);
+	const u64 starved = FTI_NOW - fti_most_wait(bounds);
 
 	for (unsigned int bits = 1; bits < 2048; bits++) {
 		struct fti_state state = fti_test_state();
@@ -307,34 +306,6 @@ static void fti_test_progress(struct kunit *test)
 	}
 }
 
-static void fti_test_kinds(struct kunit *test)
-{
-	struct request *rq = kunit_kzalloc(test, FTI_NR_KINDS * sizeof(*rq),
-					   GFP_KERNEL);
-	struct fti_class class = {};
-
-	KUNIT_ASSERT_NOT_NULL(test, rq);
-	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_READ), FTI_READ);
-	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE | REQ_SYNC), FTI_SYNC);
-	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE | REQ_FUA), FTI_SYNC);
-	KUNIT_EXPECT_EQ(test, fti_opf_kind(REQ_OP_WRITE), FTI_ASYNC);
-
-	fti_init_class(&class);
-	for (int i = 0; i < FTI_NR_KINDS; i++) {
-		list_add_tail(&rq[i].queuelist, &class.fifo[i]);
-		rq[i].fifo_time = FTI_NOW - i;
-	}
-	KUNIT_EXPECT_EQ(test, fti_oldest_time(&class), FTI_NOW - 2);
-
-	/* Later kinds have their turn after some of the first. */
-	for (unsigned int i = 0; i < fti_starved; i++)
-		KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_READ);
-	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_SYNC);
-	list_del(&rq[FTI_READ].queuelist);
-	list_del(&rq[FTI_SYNC].queuelist);
-	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_ASYNC);
-}
-
 static void fti_test_tags(struct kunit *test)
 {
 	for (unsigned int depth = 2; depth <= BLK_MQ_MAX_DEPTH; depth *= 2) {
@@ -368,7 +339,6 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_no_starvation),
 	KUNIT_CASE(fti_test_read_starves),
 	KUNIT_CASE(fti_test_progress),
-	KUNIT_CASE(fti_test_kinds),
 	KUNIT_CASE(fti_test_tags),
 	{}
 };

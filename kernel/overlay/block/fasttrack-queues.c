@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The queued requests of the I/O dispatcher, and which of a class goes next.
+ *
+ * Within a class the order is mq-deadline's: batches in sector order, reads
+ * before writes, with deadlines; and writes that somebody waits for before
+ * others. Which class' turn it is: fti_choose().
+ */
+#include <linux/blkdev.h>
+#include <linux/fasttrack.h>
+#include <linux/list.h>
+#include <linux/rbtree.h>
+
+#include "blk.h"
+#include "elevator.h"
+#include "fasttrack-iosched.h"
+
+/* Deadlines within a class and batch size: mq-deadline's values. */
+static const u64 fti_expire[FTI_NR_KINDS] = {
+	[FTI_READ]	= 500 * NSEC_PER_MSEC,
+	[FTI_SYNC]	= 5ULL * NSEC_PER_SEC,
+	[FTI_ASYNC]	= 5ULL * NSEC_PER_SEC,
+};
+
+static const unsigned int fti_batch = 16;
+static const unsigned int fti_starved = 2;
+
+struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq)
+{
+	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
+}
+
+struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
+{
+	return list_first_entry_or_null(&class->fifo[kind], struct request,
+					queuelist);
+}
+
+/* The oldest request of @class, NULL if it has none. */
+static struct request *fti_oldest_request(struct fti_class *class)
+{
+	struct request *oldest = NULL;
+
+	for (enum fti_kind kind = FTI_READ; kind <= FTI_ASYNC; kind++) {
+		struct request *rq = fti_oldest(class, kind);
+
+		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
+			oldest = rq;
+	}
+	return oldest;
+}
+
+/* Its arrival, 0 if there is none. */
+u64 fti_oldest_time(struct fti_class *class)
+{
+	const struct request *rq = fti_oldest_request(class);
+
+	return rq ? rq->fifo_time : 0;
+}
+
+/* Does @class have a request of a kind from @first to @last? */
+bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
+		  enum fti_kind last)
+{
+	for (enum fti_kind kind = first; kind <= last; kind++)
+		if (!list_empty(&class->fifo[kind]))
+			return true;
+	return false;
+}
+
+/*
+ * Put @rq, whose arrival is known, among those of its class. It is the newest,
+ * unless it comes from another class or kind.
+ */
+void fti_link(struct fti_data *fti, struct request *rq)
+{
+	struct fti_class *class = fti_queue_of(fti, rq);
+	enum fti_kind kind = fti_opf_kind(rq->cmd_flags);
+	struct list_head *fifo = &class->fifo[kind];
+	struct request_queue *q = rq->q;
+	struct request *before;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	elv_rb_add(&class->sort_list[kind], rq);
+	list_for_each_entry_reverse(before, fifo, queuelist)
+		if (before->fifo_time <= rq->fifo_time)
+			break;
+	/* Of none before it, &before->queuelist is the list's head. */
+	list_add(&rq->queuelist, &before->queuelist);
+	class->queued++;
+	if (rq_mergeable(rq)) {
+		elv_rqhash_add(q, rq);
+		if (!q->last_merge)
+			q->last_merge = rq;
+	}
+}
+
+void fti_unlink(struct fti_data *fti, struct request *rq)
+{
+	struct fti_class *class = fti_queue_of(fti, rq);
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	list_del_init(&rq->queuelist);
+	/* A request that was merged while it was being inserted is in no list. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(&class->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
+		class->queued--;
+	}
+	elv_rqhash_del(q, rq);
+	if (q->last_merge == rq)
+		q->last_merge = NULL;
+}
+
+/* The next request of @class at or after where the last one ended. */
+static struct request *fti_from_position(const struct fti_class *class,
+					 enum fti_kind kind)
+{
+	struct rb_node *node = class->sort_list[kind].rb_node;
+	struct request *found = NULL;
+
+	while (node) {
+		struct request *rq = rb_entry_rq(node);
+
+		if (blk_rq_pos(rq) >= class->position[kind]) {
+			found = rq;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* The first kind that there is, unless it has starved later ones long enough. */
+static enum fti_kind fti_next_kind(struct fti_class *class)
+{
+	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
+		if (!fti_has_kind(class, kind, kind))
+			continue;
+		if (!fti_has_kind(class, kind + 1, FTI_ASYNC) ||
+		    class->starved[kind]++ < fti_starved)
+			return kind;
+	}
+	return FTI_ASYNC;
+}
+
+/* The request of a class, which has some, whose turn it is. */
+struct request *fti_select(struct fti_class *class, struct fti_choice choice,
+			   u64 now)
+{
+	struct request *rq = NULL;
+	struct request *oldest;
+
+	if (choice.expired) {
+		rq = choice.read ? fti_oldest(class, FTI_READ) :
+				   fti_oldest_request(class);
+		class->kind = fti_opf_kind(rq->cmd_flags);
+		class->batch = 0;
+		goto found;
+	}
+	/* Who waits is not made to wait for a batch of what nobody waits for. */
+	if (class->kind < FTI_ASYNC || !fti_has_kind(class, FTI_READ, FTI_SYNC))
+		rq = fti_from_position(class, class->kind);
+	if (rq && class->batch < fti_batch)
+		goto found;
+
+	class->kind = fti_next_kind(class);
+	class->batch = 0;
+	oldest = fti_oldest(class, class->kind);
+	rq = fti_from_position(class, class->kind);
+	if (!rq || now >= oldest->fifo_time + fti_expire[class->kind])
+		rq = oldest;
+found:
+	class->batch++;
+	for (enum fti_kind kind = FTI_READ; kind < class->kind; kind++)
+		class->starved[kind] = 0;
+	class->position[class->kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	return rq;
+}
+
+/*
+ * @rq, a background read that had starved, has gone, and its task goes on: what
+ * else it reads waits from @now. It is tasks that shall not starve, and a task
+ * that reads ahead has several requests.
+ */
+void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now)
+{
+	struct list_head *fifo = &class->fifo[FTI_READ];
+	struct request *other, *next;
+	LIST_HEAD(others);
+
+	list_for_each_entry_safe(other, next, fifo, queuelist)
+		if (rq->bio && other->bio &&
+		    other->bio->bi_origin.pid == rq->bio->bi_origin.pid) {
+			other->fifo_time = now;
+			list_move_tail(&other->queuelist, &others);
+		}
+	list_splice_tail(&others, fifo);
+}
+
+void fti_init_class(struct fti_class *class)
+{
+	for (int kind = 0; kind < FTI_NR_KINDS; kind++) {
+		class->sort_list[kind] = RB_ROOT;
+		INIT_LIST_HEAD(&class->fifo[kind]);
+	}
+}
+
+#if IS_ENABLED(CONFIG_FASTTRACK_KUNIT_TEST)
+#include "tests/fasttrack-queues-kunit.h"
+#endif
