@@ -227,6 +227,8 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 					  struct fti_choice choice, u64 now)
 {
 	struct request *rq = fti_select(&fti->class[choice.class], choice, now);
+	bool boosted = choice.class == FASTTRACK_FOREGROUND &&
+		       fti_overtakes(state, rq->fifo_time);
 
 	fti_unlink(fti, rq);
 	fti_start(fti, rq, now);
@@ -236,8 +238,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		fti->others_had_turn = false;
 	else if (choice.expired)
 		fti->others_had_turn = true;
-	if (choice.class == FASTTRACK_FOREGROUND &&
-	    fti_overtakes(state, rq->fifo_time))
+	if (boosted)
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
 	/* A task waits for a read; write-back goes on as long as any is sent. */
 	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ) {
@@ -248,7 +249,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		}
 	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
-				 choice.expired);
+				 choice.expired, boosted);
 	return rq;
 }
 

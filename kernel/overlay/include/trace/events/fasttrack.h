@@ -91,9 +91,10 @@ TRACE_EVENT(fasttrack_bio,
 /* The dispatcher sends a request to the device. */
 TRACE_EVENT(fasttrack_dispatch,
 
-	TP_PROTO(struct request *rq, u8 class, u64 waited_ns, bool expired),
+	TP_PROTO(struct request *rq, u8 class, u64 waited_ns, bool expired,
+		 bool boosted),
 
-	TP_ARGS(rq, class, waited_ns, expired),
+	TP_ARGS(rq, class, waited_ns, expired, boosted),
 
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
@@ -102,6 +103,7 @@ TRACE_EVENT(fasttrack_dispatch,
 		__field(u64, waited_ns)
 		__field(u8, class)
 		__field(bool, expired)
+		__field(bool, boosted)
 	),
 
 	TP_fast_assign(
@@ -111,13 +113,14 @@ TRACE_EVENT(fasttrack_dispatch,
 		__entry->waited_ns = waited_ns;
 		__entry->class = class;
 		__entry->expired = expired;
+		__entry->boosted = boosted;
 	),
 
-	TP_printk("dev=%d:%d sector=%llu bytes=%u class=%s waited_ns=%llu expired=%d",
+	TP_printk("dev=%d:%d sector=%llu bytes=%u class=%s waited_ns=%llu expired=%d boosted=%d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->bytes,
 		  show_fasttrack_class(__entry->class), __entry->waited_ns,
-		  __entry->expired)
+		  __entry->expired, __entry->boosted)
 );
 
 /* The dispatcher begins to hold background requests back. */

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each of FastTrack's events fires, says what has happened, and is there as often as its counter says.
+
+One guest plays everything that makes an event: apps come to the front and leave it; what the front has read is spared
+by reclaim; and a background app's writes, reads and write-back wait for an app in front that scrolls, which then waits
+for a page of that write-back.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from guest_script import BEHIND, FRONT, look_at_files
+
+from fasttrack_lab.paths import CHECKOUT
+from fasttrack_lab.runner import Tools
+
+pytestmark = pytest.mark.guest
+
+EVENTS: dict[str, Any] = tomllib.loads((CHECKOUT / "contract" / "tracepoints.toml").read_text())["fasttrack"]
+
+PAUSE_MS, EXPIRE_MS = 300, 200
+READ_MIB = 16
+"""What the front has read when the background reads more than fits."""
+
+WATCHED = f"""
+write(QUEUE + "scheduler", "fasttrack")
+write(FT + "enabled", "1")
+write(FT + "background_pause_ms", "{PAUSE_MS}")
+# Background requests go when they have waited for so long, and not before.
+write(QUEUE + "iosched/background_depth", "0")
+write(QUEUE + "iosched/background_expire_ms", "{EXPIRE_MS}")
+make("scroll", 16)
+make("read", {READ_MIB})
+make("shared", 2)
+make("behind", 200)
+drop_caches()
+# Leaves some 200 MiB to the page cache.
+with open("/tmp/held", "wb") as held:
+    for _ in range(220):
+        held.write(PATTERN)
+os.mkdir("/run/cgroup")
+mount("cgroup2", "/run/cgroup")
+os.mkdir("/run/cgroup/front")
+
+def goes_in_front():
+    write(FT + "foreground_uids", "{FRONT} {BEHIND}")
+    write(FT + "foreground_tgids", "1")
+    write(FT + "foreground_cgroups", "/front")
+    write(FT + "foreground_tgids", " ")
+    write(FT + "foreground_cgroups", " ")
+    write(FT + "foreground_uids", "{FRONT}")
+
+def writes_back():
+    handle = os.open("/run/data/shared", os.O_WRONLY)
+    os.pwrite(handle, PATTERN * 2, 0)
+    SEEN[0] = 1
+    ms_until(lambda: SEEN[0] == 2)
+    # SYNC_FILE_RANGE_WRITE
+    LIBC.sync_file_range(handle, ctypes.c_long(0), ctypes.c_long(2 * MIB), 2)
+    time.sleep(1000)
+
+def waits_for_a_page():
+    # SYNC_FILE_RANGE_WAIT_BEFORE
+    handle = os.open("/run/data/shared", os.O_RDWR)
+    LIBC.sync_file_range(handle, ctypes.c_long(MIB), ctypes.c_long(4096), 1)
+
+def play():
+    goes_in_front()
+    as_uid({FRONT}, lambda: reads_whole("read"))
+    as_uid({BEHIND}, lambda: reads_whole("behind"))
+    drop_caches()
+    behind = [start({BEHIND}, writes_back)]
+    ms_until(lambda: SEEN[0] == 1)
+    front = start({FRONT}, lambda: reads_for_ever("scroll"))
+    time.sleep(0.05)
+    behind.append(start({BEHIND}, lambda: writes_for_ever("target", 1)))
+    behind.append(start({BEHIND}, lambda: reads_for_ever("behind")))
+    SEEN[0] = 2
+    time.sleep(0.01)
+    as_uid({FRONT}, waits_for_a_page)
+    time.sleep(1)
+    end(front, *behind)
+    os.sync()
+    SHOWN["front"], SHOWN["behind"] = front, behind
+
+SHOWN["inode"] = os.stat("/run/data/read").st_ino
+write(TRACE + "trace_clock", "mono")
+write(TRACE + "buffer_size_kb", "16384")
+SHOWN["before"] = {{name: stat(name) for name in os.listdir(FT + "stats")}}
+write(TRACE + "events/fasttrack/enable", "1")
+play()
+write(TRACE + "events/fasttrack/enable", "0")
+SHOWN["after"] = {{name: stat(name) for name in SHOWN["before"]}}
+SHOWN["buffer"] = dict(line.split(": ") for line in read(TRACE + "per_cpu/cpu0/stats").splitlines())
+SHOWN["lines"] = [line for line in read(TRACE + "trace").splitlines() if ": fasttrack_" in line]
+"""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of the trace."""
+
+    name: str
+    time_s: float
+    fields: dict[str, str]
+
+    @classmethod
+    def of_line(cls, line: str) -> Event:
+        """LINE is 'TASK-PID [CPU] FLAGS TIME: NAME: KEY=VALUE ...'."""
+        head, name, said = line.split(": ")
+        return cls(name, float(head.split()[-1]), dict(pair.split("=") for pair in said.split()))
+
+    def __getitem__(self, field: str) -> int:
+        return int(self.fields[field])
+
+
+@dataclass(frozen=True)
+class Watched:
+    """All events, and what the guest has shown besides."""
+
+    events: list[Event]
+    shown: dict[str, Any]
+
+    def of(self, name: str) -> list[Event]:
+        return [event for event in self.events if event.name == "fasttrack_" + name]
+
+    def gained(self, counter: str) -> int:
+        return int(self.shown["after"][counter] - self.shown["before"][counter])
+
+
+@pytest.fixture(scope="module")
+def watched(tools: Tools) -> Watched:
+    """What happened in the guest."""
+    shown = look_at_files(tools, WATCHED)
+    return Watched([Event.of_line(line) for line in shown.pop("lines")], shown)
+
+
+def overtaking(events: list[Event]) -> int:
+    """Foreground requests that go to the device while an older one of another class waits."""
+    oldest, count = math.inf, 0
+    for event in reversed(events):
+        if event.name not in ("fasttrack_dispatch", "fasttrack_promote"):
+            continue
+        arrival = event.time_s - event["waited_ns"] / 1e9
+        if event.fields["class"] != "foreground":
+            oldest = min(oldest, arrival)
+        elif oldest < arrival:
+            count += 1
+    return count
+
+
+def test_all_fire(watched: Watched) -> None:
+    """With the fields of the contract, and none is lost."""
+    assert watched.shown["buffer"]["overrun"] == watched.shown["buffer"]["dropped events"] == "0"
+    assert {event.name for event in watched.events} == set(EVENTS)
+    for event in watched.events:
+        assert set(event.fields) == set(EVENTS[event.name]["fields"]), event
+        assert event.fields.get("dev", "8:0") == "8:0", event
+
+
+def test_as_many_as_counted(watched: Watched) -> None:
+    bios = Counter(event.fields["class"] for event in watched.of("bio"))
+    counted = {
+        "bios_neutral": bios["neutral"],
+        "bios_background": bios["background"],
+        "bios_foreground": bios["foreground"],
+        "dispatch_boosted": sum(event["boosted"] for event in watched.of("dispatch")),
+        "dispatch_expired": sum(event["expired"] for event in watched.of("dispatch")),
+        "dispatch_held": len(watched.of("hold")),
+        "promoted": len(watched.of("promote")),
+        "pauses": len(watched.of("pause")),
+        "reclaim_protected": len(watched.of("protect")),
+    }
+    assert {name: watched.gained(name) for name in counted} == counted
+    assert min(counted.values()) > 0
+
+
+def test_foreground(watched: Watched) -> None:
+    sizes = [(event["uids"], event["groups"], event["cgroups"]) for event in watched.of("foreground")]
+    assert sizes == [(2, 0, 0), (2, 1, 0), (2, 1, 1), (2, 0, 1), (2, 0, 0), (1, 0, 0)]
+
+
+def test_bio(watched: Watched) -> None:
+    whose = {(event["uid"], event.fields["class"]) for event in watched.of("bio")}
+    assert whose == {(0, "neutral"), (BEHIND, "background"), (FRONT, "foreground")}
+    causes = {(event["pid"], event.fields["cause"]) for event in watched.of("bio")}
+    assert (watched.shown["front"], "read") in causes
+    assert any(event["uid"] == BEHIND and event.fields["cause"] == "writeback" for event in watched.of("bio"))
+
+
+def test_dispatch(watched: Watched) -> None:
+    """The front's requests go at once, but for the promoted; the others' when they have waited long enough."""
+    expired = [event for event in watched.of("dispatch") if event["expired"]]
+    for event in expired:
+        assert event.fields["class"] == "background" and event["waited_ns"] >= EXPIRE_MS * 1e6, event
+    assert max(event["waited_ns"] for event in expired) // 1000 == watched.shown["after"]["dispatch_wait_max_us"]
+    assert sum(event["boosted"] for event in watched.of("dispatch")) == overtaking(watched.events)
+    waited = [event for event in watched.of("dispatch") if event.fields["class"] == "foreground"]
+    assert sum(event["waited_ns"] > 1e6 for event in waited) == len(watched.of("promote"))
+
+
+def test_hold(watched: Watched) -> None:
+    """Background has requests, none in the device, and goes on when they have waited long enough, if not before."""
+    for event in watched.of("hold"):
+        assert event["queued"] > 0 and event["in_flight"] == 0, event
+        assert 0 < event["wake_ns"] / 1e9 - event.time_s < EXPIRE_MS / 1e3 + 1e-6, event
+
+
+def test_promote(watched: Watched) -> None:
+    """Both requests of the write-back; they go at once, and as the front's."""
+    promoted = watched.of("promote")
+    assert [event["bytes"] for event in promoted] == [1 << 20, 1 << 20]
+    for event in promoted:
+        (sent,) = [other for other in watched.of("dispatch") if other["sector"] == event["sector"]]
+        assert (event.fields["class"], sent.fields["class"]) == ("background", "foreground")
+        assert 9e6 < event["waited_ns"] <= sent["waited_ns"] < event["waited_ns"] + 1e5
+
+
+def test_pause(watched: Watched) -> None:
+    for event in watched.of("pause"):
+        assert event["uid"] == BEHIND and event["pid"] in watched.shown["behind"], event
+        assert 0 < event["paused_ns"] < (PAUSE_MS + 1) * 1e6, event
+    longest = max(event["paused_ns"] for event in watched.of("pause"))
+    assert longest // 1000 == watched.shown["after"]["pause_max_us"]
+
+
+def test_protect(watched: Watched) -> None:
+    """Every page of the file, before reclaim looks at all that there is."""
+    spared = watched.of("protect")
+    assert {event["ino"] for event in spared} == {watched.shown["inode"]}
+    assert {event["index"] for event in spared} == set(range(READ_MIB * 256))
+    for event in spared:
+        assert event["pages"] == 1 and 2 < event["priority"] <= 12, event
