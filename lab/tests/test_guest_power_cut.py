@@ -29,7 +29,10 @@ from fasttrack_lab.side_by_side import each
 pytestmark = pytest.mark.guest
 
 CUTS = 50
-"""On each file system."""
+"""On each file system as phones make it."""
+
+FAST_COMMIT_CUTS = 20
+"""On ext4 with fast commits."""
 
 LAST_COMMAND = 700
 """Counted from the writers' start."""
@@ -55,9 +58,13 @@ def mount_phone():
 WRITE = (
     SHARED
     + """
+def fast_commits():
+    # The second line of what ext4 shows is "COUNT commits".
+    return read("/proc/fs/ext4/sda/fc_info").splitlines()[1].split()[0] if FS == "ext4" else "0"
+
 def acknowledge(writer, number):
     counted = " ".join(f"{name} {read(FT + 'stats/' + name)}" for name in ("pauses", "dispatch_held"))
-    os.write(1, f"acked {writer} {number} {counted}\\n".encode())
+    os.write(1, f"acked {writer} {number} {counted} fast {fast_commits()}\\n".encode())
 
 def replace_file(directory, writer, number):
     # A new file under its last name, as apps save theirs.
@@ -151,6 +158,8 @@ class Cut:
     """Where and how the power goes."""
 
     fs: str
+    features: str
+    """What the file system is made with beside what phones have."""
     command: int
     seed: int
     persist: int
@@ -168,29 +177,35 @@ class Answer:
     """Of background tasks, before the last record."""
     held: int
     """Requests that the dispatcher held back, before the last record."""
+    fast_commits: int
+    """Of ext4, before the last record."""
 
 
-def cuts(fs: str) -> list[Cut]:
-    draw = random.Random(f"{SEED} {fs}")
-    return [Cut(fs, draw.randrange(1, LAST_COMMAND), index, draw.choice([0, 0, 30, 70])) for index in range(CUTS)]
+def cuts(fs: str, features: str, count: int) -> list[Cut]:
+    draw = random.Random(f"{SEED} {fs}{features}")
+    return [
+        Cut(fs, features, draw.randrange(1, LAST_COMMAND), index, draw.choice([0, 0, 30, 70])) for index in range(count)
+    ]
 
 
 def written(console: str, error: str | None) -> Answer:
     """What the first boot's writers printed."""
-    lines = re.findall(r"^acked (\d) (\d+) pauses (\d+) dispatch_held (\d+)\r?$", console, re.MULTILINE)
+    line = r"^acked (\d) (\d+) pauses (\d+) dispatch_held (\d+) fast (\d+)\r?$"
+    lines = re.findall(line, console, re.MULTILINE)
     said = [tuple(map(int, line)) for line in lines]
     return Answer(
         error,
         tuple(max((number + 1 for who, number, *_ in said if who == writer), default=0) for writer in range(2)),
-        max((pauses for *_, pauses, _ in said), default=0),
-        max((held for *_, held in said), default=0),
+        *(max((one[column] for one in said), default=0) for column in (2, 3, 4)),
     )
 
 
 def cut_and_check(tools: Tools, cut: Cut) -> Answer:
     """Two boots: the writing one ends in the cut, the other reads what it left."""
     s6 = phone.load("s6").with_fs(cut.fs)
-    about = f"FS, OPTIONS, FORMAT = {s6.fs!r}, {s6.mount_options!r}, {s6.format!r}\n"
+    program, *arguments = s6.format
+    made = [program, *(["-O", cut.features] if cut.features else []), *arguments]
+    about = f"FS, OPTIONS, FORMAT = {s6.fs!r}, {s6.mount_options!r}, {made!r}\n"
     params = storage_params(tools.backend, s6)
     params |= {"mflash.size_mb": str(STORAGE_MIB), "mflash.seed": str(cut.seed)}
     power = {"cut_command": str(cut.command), "mflash.power_cut_persist": str(cut.persist)}
@@ -208,14 +223,20 @@ def cut_and_check(tools: Tools, cut: Cut) -> Answer:
     return replace(answer, error=f"{cut}: {answer.error}\n{tail(outcome.console)}") if answer.error else answer
 
 
-@pytest.mark.parametrize("fs", phone.FILE_SYSTEMS)
-def test_nothing_that_was_synced_is_lost(tools: Tools, fs: str) -> None:
-    planned = cuts(fs)
+@pytest.mark.parametrize(
+    ("fs", "features", "count"),
+    [("ext4", "", CUTS), ("f2fs", "", CUTS), ("ext4", "fast_commit", FAST_COMMIT_CUTS)],
+    ids=["ext4", "f2fs", "ext4-fast_commit"],
+)
+def test_nothing_that_was_synced_is_lost(tools: Tools, fs: str, features: str, count: int) -> None:
+    planned = cuts(fs, features, count)
     answers = each(planned, lambda cut: cut_and_check(tools, cut), f"power cuts on {fs}")
     failures = [answer.error for answer in answers if answer.error]
     assert not failures, "\n".join(failures)
     for writer in range(2):
-        assert sum(answer.acknowledged[writer] > 0 for answer in answers) > CUTS // 2
-    assert sum(answer.pauses > 0 for answer in answers) > CUTS // 2
-    assert sum(answer.held > 0 for answer in answers) > CUTS // 2
-    assert len({cut.command for cut in planned}) > CUTS // 2
+        assert sum(answer.acknowledged[writer] > 0 for answer in answers) > count // 2
+    assert sum(answer.pauses > 0 for answer in answers) > count // 2
+    assert sum(answer.held > 0 for answer in answers) > count // 2
+    fast = sum(answer.fast_commits > 0 for answer in answers)
+    assert fast > count // 2 if features else fast == 0
+    assert len({cut.command for cut in planned}) > count // 2
