@@ -18,23 +18,24 @@ pytestmark = pytest.mark.guest
 CONTRACT = CHECKOUT / "contract"
 OVERLAY = CHECKOUT / "kernel" / "overlay"
 FILES: list[dict[str, Any]] = tomllib.loads((CONTRACT / "sysfs.toml").read_text())["file"]
-EVENTS: dict[str, Any] = tomllib.loads((CONTRACT / "tracepoints.toml").read_text())["fasttrack"]
+EVENTS: dict[str, dict[str, Any]] = tomllib.loads((CONTRACT / "tracepoints.toml").read_text())
+ELEVATORS = sorted({one["elevator"] for one in FILES if "elevator" in one})
 
 
 def test_files_and_events_are_the_contract(tools: Tools) -> None:
     shown = look(
         tools,
-        """
-write(QUEUE + "scheduler", "fasttrack")
-roots = [FT, FT + "stats/", QUEUE + "iosched/"]
-SHOWN["files"] = {
-    root + name: [oct(os.stat(root + name).st_mode & 0o777), read(root + name)]
-    for root in roots for name in os.listdir(root) if os.path.isfile(root + name)
-}
-events = "/sys/kernel/tracing/events/fasttrack/"
-SHOWN["events"] = {
-    name: read(events + name + "/format") for name in os.listdir(events) if os.path.isdir(events + name)
-}
+        f"""
+def files(*roots):
+    return {{root + name: [oct(os.stat(root + name).st_mode & 0o777), read(root + name)]
+            for root in roots for name in os.listdir(root) if os.path.isfile(root + name)}}
+SHOWN["files"] = files(FT, FT + "stats/")
+for elevator in {ELEVATORS!r}:
+    write(QUEUE + "scheduler", elevator)
+    SHOWN["files"].update(files(QUEUE + "iosched/"))
+def formats(root):
+    return {{name: read(root + name + "/format") for name in os.listdir(root) if os.path.isdir(root + name)}}
+SHOWN["events"] = {{system: formats(TRACE + "events/" + system + "/") for system in {list(EVENTS)!r}}}
 """,
     )
     agreed = {one["path"].format(disk="sda"): one for one in FILES}
@@ -42,10 +43,11 @@ SHOWN["events"] = {
     for path, (mode, value) in shown["files"].items():
         assert mode == oct(int(agreed[path]["mode"], 8)), path
         assert value == agreed[path].get("default", "0"), path
-    assert sorted(shown["events"]) == sorted(EVENTS)
-    for name, text in shown["events"].items():
-        fields = [one for one in re.findall(r"field:.*?(\w+);", text) if not one.startswith("common_")]
-        assert fields == EVENTS[name]["fields"], name
+    for system, formats in shown["events"].items():
+        assert sorted(formats) == sorted(EVENTS[system])
+        for name, text in formats.items():
+            fields = [one for one in re.findall(r"field:.*?(\w+);", text) if not one.startswith("common_")]
+            assert fields == EVENTS[system][name]["fields"], name
 
 
 def test_every_file_is_documented() -> None:
@@ -63,17 +65,14 @@ def wrong(one: dict[str, Any]) -> list[str]:
 
 
 def test_wrong_input_changes_nothing(tools: Tools) -> None:
-    knobs = {
-        one["path"].format(disk="sda"): wrong(one)
-        for one in FILES
-        if one["mode"] == "0644" and one["type"] in ("bool", "integer")
-    }
-    assert len(knobs) == 14
+    numbers = [one for one in FILES if one["mode"] == "0644" and one["type"] in ("bool", "integer")]
+    knobs = {one["path"].format(disk="sda"): wrong(one) for one in numbers}
+    elevators = {one["path"].format(disk="sda"): one["elevator"] for one in numbers if "elevator" in one}
+    assert len(knobs) == 20
     shown = look(
         tools,
-        f"KNOBS = {knobs!r}\n"
+        f"KNOBS, ELEVATORS = {knobs!r}, {elevators!r}\n"
         """
-write(QUEUE + "scheduler", "fasttrack")
 write(FT + "foreground_uids", "10101 10102")
 write(FT + "foreground_tgids", "1")
 tries = {
@@ -85,6 +84,8 @@ tries = {
     **KNOBS,
 }
 for path, values in tries.items():
+    if path in ELEVATORS:
+        write(QUEUE + "scheduler", ELEVATORS[path])
     before = read(path)
     SHOWN[path] = [[value, write(path, value) if value else "empty", before, read(path)] for value in values]
 """,

@@ -1,0 +1,770 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SmartIO: an elevator for apps that wait for reads (after Jeong et al., in a
+ * poster at MobiSys 2014).
+ *
+ * Controls the order of requests, and how many of them are in the device at a
+ * time. It reacts to a request's ioprio, direction, and place on the disk:
+ *
+ *  - Beneath the block layer's priority classes and their levels there is a
+ *    third one: reads go before writes.
+ *  - Writes wait for as long as there are reads, but no process' for longer
+ *    than write_wait_ms: then one of its writes goes, and its wait begins anew.
+ *    The process is the one that sends the write; for buffered write-back this
+ *    is the flusher. A request that several have merged is the first one's.
+ *  - The device is given as many requests at a time as it works best with, a
+ *    number each for sequential and random reads and writes. They are measured
+ *    once (./fasttrack storebench). As long as nobody has told them, there is
+ *    no limit.
+ *  - A read of a lower level waits for higher ones no longer than prio_aging_ms.
+ *
+ * Not here: anything about apps in front, deadlines of reads against reads, and
+ * the order by sector, which flash storage does not need.
+ */
+#include <linux/bio.h>
+#include <linux/bitops.h>
+#include <linux/blkdev.h>
+#include <linux/ioprio.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/rbtree.h>
+#include <linux/sbitmap.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include <trace/events/block.h>
+
+#include "blk.h"
+#include "blk-mq.h"
+#include "blk-mq-debugfs.h"
+#include "blk-mq-sched.h"
+#include "elevator.h"
+#include "smartio-policy.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/smartio.h>
+
+/* The poster's figure: what a person does not notice of a write. */
+static const u64 smartio_write_wait = 100 * NSEC_PER_MSEC;
+/* mq-deadline's value. */
+static const u64 smartio_prio_aging = 10ULL * NSEC_PER_SEC;
+
+/* Scheduler tags that writes may take, in per cent: BFQ's part for them. */
+static const unsigned int smartio_write_tags = 75;
+
+/* Streams that are known at a time, of each direction: more than apps have. */
+#define SMARTIO_STREAMS	16
+
+enum smartio_direction {
+	SMARTIO_READS,
+	SMARTIO_WRITES,
+	SMARTIO_NR_DIRECTIONS,
+};
+
+/**
+ * struct smartio_queue - the queued requests of one direction
+ * @sort_list: by sector
+ * @fifo: of each level, by when their wait began
+ * @flowed: of each level, when one was last sent that needed no exception: all
+ *	others have waited for it, not for reads
+ * @busy: levels whose @fifo is not empty
+ * @queued: requests in the lists
+ * @ends: where the last requests of so many streams ended
+ * @oldest_end: the one of @ends that is replaced next
+ *
+ * All guarded by smartio_data.smartio_lock.
+ */
+struct smartio_queue {
+	struct rb_root sort_list;
+	struct list_head fifo[SMARTIO_NR_LEVELS];
+	u64 flowed[SMARTIO_NR_LEVELS];
+	unsigned long busy;
+	unsigned int queued;
+	sector_t ends[SMARTIO_STREAMS];
+	unsigned int oldest_end;
+};
+
+/**
+ * struct smartio_data - one queue's elevator
+ * @smartio_lock: guards @head, @queue, @write_had_turn, @write_wait_max, and
+ *	@held being set
+ * @head: requests that must go first (BLK_MQ_INSERT_AT_HEAD)
+ * @queue: the rest, by direction
+ * @in_flight: requests in the device, by direction; completions lower it
+ * @held: what is queued waits until a request leaves the device
+ * @write_had_turn: see smartio_choose()
+ * @write_wait_max: the longest that a process' writes have waited for reads
+ * @knobs: written by sysfs, each with WRITE_ONCE()
+ */
+struct smartio_data {
+	spinlock_t smartio_lock;	/* see above */
+	struct list_head head;
+	struct smartio_queue queue[SMARTIO_NR_DIRECTIONS];
+	atomic_t in_flight[SMARTIO_NR_DIRECTIONS];
+	bool held;
+	bool write_had_turn;
+	u64 write_wait_max;
+	struct smartio_knobs knobs;
+};
+
+static_assert(SMARTIO_NR_LEVELS <= BITS_PER_LONG);
+
+/* What is kept with a request: its process, and whether it is in the device. */
+static void smartio_set_process(struct request *rq, pid_t process)
+{
+	rq->elv.priv[0] = (void *)(uintptr_t)process;
+}
+
+static pid_t smartio_process(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0];
+}
+
+static void smartio_set_in_device(struct request *rq, bool in_device)
+{
+	rq->elv.priv[1] = (void *)(uintptr_t)in_device;
+}
+
+static bool smartio_in_device(const struct request *rq)
+{
+	return rq->elv.priv[1];
+}
+
+static enum smartio_direction smartio_opf_direction(blk_opf_t opf)
+{
+	return op_is_write(opf) ? SMARTIO_WRITES : SMARTIO_READS;
+}
+
+static enum smartio_direction smartio_direction(const struct request *rq)
+{
+	return smartio_opf_direction(rq->cmd_flags);
+}
+
+static struct smartio_queue *smartio_queue_of(struct smartio_data *smartio,
+					      const struct request *rq)
+{
+	return &smartio->queue[smartio_direction(rq)];
+}
+
+static struct request *smartio_first(struct smartio_queue *queue,
+				     unsigned int level)
+{
+	return list_first_entry_or_null(&queue->fifo[level], struct request,
+					queuelist);
+}
+
+/* When the wait of the first of a level, which there is, began. */
+static u64 smartio_since(struct smartio_queue *queue, unsigned int level)
+{
+	return max(smartio_first(queue, level)->fifo_time,
+		   queue->flowed[level]);
+}
+
+/* The request that has waited longest, of all levels; NULL if there is none. */
+static struct request *smartio_oldest(struct smartio_queue *queue, u64 *since)
+{
+	struct request *oldest = NULL;
+	unsigned int level;
+
+	for_each_set_bit(level, &queue->busy, SMARTIO_NR_LEVELS) {
+		u64 began = smartio_since(queue, level);
+
+		if (!oldest || began < *since) {
+			oldest = smartio_first(queue, level);
+			*since = began;
+		}
+	}
+	return oldest;
+}
+
+/* The stream that @rq goes on with; SMARTIO_STREAMS if with none. */
+static unsigned int smartio_stream(const struct smartio_queue *queue,
+				   const struct request *rq)
+{
+	unsigned int i;
+
+	for (i = 0; i < SMARTIO_STREAMS; i++)
+		if (queue->ends[i] == blk_rq_pos(rq))
+			break;
+	return i;
+}
+
+static void smartio_note_end(struct smartio_queue *queue,
+			     const struct request *rq)
+{
+	unsigned int stream = smartio_stream(queue, rq);
+
+	if (stream == SMARTIO_STREAMS) {
+		stream = queue->oldest_end;
+		queue->oldest_end = (stream + 1) % SMARTIO_STREAMS;
+	}
+	queue->ends[stream] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+}
+
+/* The knobs as they are now; a decision sees each of them once. */
+static struct smartio_knobs
+smartio_read_knobs(const struct smartio_data *smartio)
+{
+	struct smartio_knobs knobs = {
+		.write_wait = READ_ONCE(smartio->knobs.write_wait),
+		.prio_aging = READ_ONCE(smartio->knobs.prio_aging),
+	};
+
+	for (int kind = 0; kind < SMARTIO_NR_KINDS; kind++)
+		knobs.depth[kind] = READ_ONCE(smartio->knobs.depth[kind]);
+	return knobs;
+}
+
+/* Queues. */
+
+static void smartio_unlink(struct smartio_data *smartio, struct request *rq)
+{
+	struct smartio_queue *queue = smartio_queue_of(smartio, rq);
+	unsigned int level = smartio_level(req_get_ioprio(rq));
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&smartio->smartio_lock);
+
+	list_del_init(&rq->queuelist);
+	/* A request that was merged while it was being inserted is in no list. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(&queue->sort_list, rq);
+		WRITE_ONCE(queue->queued, queue->queued - 1);
+		if (list_empty(&queue->fifo[level]))
+			__clear_bit(level, &queue->busy);
+	}
+	elv_rqhash_del(q, rq);
+	if (q->last_merge == rq)
+		q->last_merge = NULL;
+}
+
+static void smartio_link(struct smartio_data *smartio, struct request *rq)
+{
+	struct smartio_queue *queue = smartio_queue_of(smartio, rq);
+	unsigned int level = smartio_level(req_get_ioprio(rq));
+	struct request_queue *q = rq->q;
+
+	lockdep_assert_held(&smartio->smartio_lock);
+
+	elv_rb_add(&queue->sort_list, rq);
+	list_add_tail(&rq->queuelist, &queue->fifo[level]);
+	__set_bit(level, &queue->busy);
+	WRITE_ONCE(queue->queued, queue->queued + 1);
+	if (rq_mergeable(rq)) {
+		elv_rqhash_add(q, rq);
+		if (!q->last_merge)
+			q->last_merge = rq;
+	}
+}
+
+/*
+ * A write of @process, of the level of @fifo, goes because it has waited long:
+ * what else it has written waits from @now, behind that of others.
+ */
+static void smartio_wait_anew(struct list_head *fifo, pid_t process, u64 now)
+{
+	struct request *rq, *next;
+	LIST_HEAD(others);
+
+	list_for_each_entry_safe(rq, next, fifo, queuelist)
+		if (smartio_process(rq) == process) {
+			rq->fifo_time = now;
+			list_move_tail(&rq->queuelist, &others);
+		}
+	list_splice_tail(&others, fifo);
+}
+
+/* Dispatch. */
+
+static struct smartio_waiting
+smartio_read_waiting(struct smartio_data *smartio,
+		     const struct smartio_knobs *knobs,
+		     enum smartio_direction direction, unsigned int in_flight)
+{
+	struct smartio_queue *queue = &smartio->queue[direction];
+	struct smartio_waiting waiting = { .level = SMARTIO_NR_LEVELS };
+	struct request *first;
+	enum smartio_kind kind;
+
+	if (!smartio_oldest(queue, &waiting.since))
+		return waiting;
+	waiting.level = __ffs(queue->busy);
+	first = smartio_first(queue, waiting.level);
+	kind = smartio_kind(direction == SMARTIO_WRITES,
+			    smartio_stream(queue, first) < SMARTIO_STREAMS);
+	waiting.full = smartio_is_full(knobs, kind, in_flight);
+	return waiting;
+}
+
+static struct request *smartio_request_of(struct smartio_data *smartio,
+					  enum smartio_turn turn)
+{
+	struct smartio_queue *reads = &smartio->queue[SMARTIO_READS];
+	struct smartio_queue *writes = &smartio->queue[SMARTIO_WRITES];
+	u64 since;
+
+	switch (turn) {
+	case SMARTIO_READ:
+		return smartio_first(reads, __ffs(reads->busy));
+	case SMARTIO_WRITE:
+		return smartio_first(writes, __ffs(writes->busy));
+	case SMARTIO_AGED_READ:
+		return smartio_oldest(reads, &since);
+	case SMARTIO_OVERDUE_WRITE:
+		return smartio_oldest(writes, &since);
+	default:
+		return NULL;
+	}
+}
+
+/* @rq goes to the device. */
+static void smartio_start(struct smartio_data *smartio, struct request *rq)
+{
+	rq->rq_flags |= RQF_STARTED;
+	smartio_set_in_device(rq, true);
+	atomic_inc(&smartio->in_flight[smartio_direction(rq)]);
+	smartio_note_end(smartio_queue_of(smartio, rq), rq);
+}
+
+static void smartio_send(struct smartio_data *smartio, struct request *rq,
+			 enum smartio_turn turn, u64 now)
+{
+	struct smartio_queue *writes = &smartio->queue[SMARTIO_WRITES];
+	unsigned int level = smartio_level(req_get_ioprio(rq));
+	u64 wait = now - max(rq->fifo_time,
+			     smartio_queue_of(smartio, rq)->flowed[level]);
+
+	smartio_unlink(smartio, rq);
+	smartio_start(smartio, rq);
+	smartio->write_had_turn = turn == SMARTIO_OVERDUE_WRITE;
+	if (turn == SMARTIO_WRITE)
+		writes->flowed[level] = now;
+	else if (turn == SMARTIO_OVERDUE_WRITE)
+		smartio_wait_anew(&writes->fifo[level], smartio_process(rq),
+				  now);
+	if (smartio_direction(rq) == SMARTIO_WRITES)
+		smartio->write_wait_max = max(smartio->write_wait_max, wait);
+	trace_smartio_dispatch(rq, turn, smartio_process(rq), wait);
+}
+
+/*
+ * Nobody may go: wait until a request leaves the device.
+ * Return: false if one has left meanwhile, so that the decision is stale.
+ */
+static bool smartio_hold(struct smartio_data *smartio,
+			 const unsigned int in_flight[SMARTIO_NR_DIRECTIONS])
+{
+	lockdep_assert_held(&smartio->smartio_lock);
+
+	WRITE_ONCE(smartio->held, true);
+	/* Pairs with the barrier in smartio_release(). */
+	smp_mb();
+	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
+		if (atomic_read(&smartio->in_flight[i]) != in_flight[i]) {
+			WRITE_ONCE(smartio->held, false);
+			return false;
+		}
+	return true;
+}
+
+/* Requests wait no longer for others to leave the device, if they did. */
+static void smartio_release(struct smartio_data *smartio,
+			    struct request_queue *q)
+{
+	/* Pairs with the barrier in smartio_hold(). */
+	smp_mb();
+	if (READ_ONCE(smartio->held)) {
+		WRITE_ONCE(smartio->held, false);
+		blk_mq_run_hw_queues(q, true);
+	}
+}
+
+static struct request *smartio_next(struct smartio_data *smartio)
+{
+	const struct smartio_knobs knobs = smartio_read_knobs(smartio);
+	unsigned int in_flight[SMARTIO_NR_DIRECTIONS];
+	struct smartio_waiting reads, writes;
+	enum smartio_turn turn;
+	struct request *rq;
+	u64 now;
+
+	do {
+		now = ktime_get_ns();
+		for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
+			in_flight[i] = atomic_read(&smartio->in_flight[i]);
+		reads = smartio_read_waiting(smartio, &knobs, SMARTIO_READS,
+					     in_flight[SMARTIO_READS]);
+		writes = smartio_read_waiting(smartio, &knobs, SMARTIO_WRITES,
+					      in_flight[SMARTIO_WRITES]);
+		turn = smartio_choose(&reads, &writes, smartio->write_had_turn,
+				      &knobs, now);
+	} while (turn == SMARTIO_NOBODY &&
+		 (smartio_has(&reads) || smartio_has(&writes)) &&
+		 !smartio_hold(smartio, in_flight));
+	rq = smartio_request_of(smartio, turn);
+	if (rq)
+		smartio_send(smartio, rq, turn, now);
+	return rq;
+}
+
+/*
+ * Requests are sorted for the whole queue, so the one returned may belong to
+ * another hardware queue than @hctx.
+ */
+static struct request *smartio_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct smartio_data *smartio = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+
+	spin_lock(&smartio->smartio_lock);
+	rq = list_first_entry_or_null(&smartio->head, struct request,
+				      queuelist);
+	if (rq) {
+		list_del_init(&rq->queuelist);
+		smartio_start(smartio, rq);
+	} else {
+		rq = smartio_next(smartio);
+	}
+	spin_unlock(&smartio->smartio_lock);
+	return rq;
+}
+
+static bool smartio_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct smartio_data *smartio = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&smartio->head) ||
+	       (!READ_ONCE(smartio->held) &&
+		(READ_ONCE(smartio->queue[SMARTIO_READS].queued) ||
+		 READ_ONCE(smartio->queue[SMARTIO_WRITES].queued)));
+}
+
+/* Insertion and merging. */
+
+static void smartio_insert_request(struct smartio_data *smartio,
+				   struct request *rq, blk_insert_t flags,
+				   struct list_head *free)
+{
+	lockdep_assert_held(&smartio->smartio_lock);
+
+	if (blk_mq_sched_try_insert_merge(rq->q, rq, free))
+		return;
+
+	trace_block_rq_insert(rq);
+	rq->fifo_time = ktime_get_ns();
+	/* blk-flush keeps other flushes waiting for the data of one. */
+	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
+	    (rq->rq_flags & RQF_FLUSH_SEQ)) {
+		list_add(&rq->queuelist, &smartio->head);
+		return;
+	}
+	smartio_link(smartio, rq);
+	/* It may go where those that wait may not. */
+	WRITE_ONCE(smartio->held, false);
+}
+
+static void smartio_insert_requests(struct blk_mq_hw_ctx *hctx,
+				    struct list_head *list, blk_insert_t flags)
+{
+	struct smartio_data *smartio = hctx->queue->elevator->elevator_data;
+	LIST_HEAD(free);
+
+	spin_lock(&smartio->smartio_lock);
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request,
+						      queuelist);
+
+		list_del_init(&rq->queuelist);
+		smartio_insert_request(smartio, rq, flags, &free);
+	}
+	spin_unlock(&smartio->smartio_lock);
+
+	blk_mq_free_requests(&free);
+}
+
+static int smartio_request_merge(struct request_queue *q, struct request **rq,
+				 struct bio *bio)
+{
+	struct smartio_data *smartio = q->elevator->elevator_data;
+	struct smartio_queue *queue =
+		&smartio->queue[smartio_opf_direction(bio->bi_opf)];
+	struct request *next = elv_rb_find(&queue->sort_list,
+					   bio_end_sector(bio));
+
+	if (!next || !elv_bio_merge_ok(next, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = next;
+	return blk_discard_mergable(next) ? ELEVATOR_DISCARD_MERGE :
+					    ELEVATOR_FRONT_MERGE;
+}
+
+static void smartio_request_merged(struct request_queue *q, struct request *rq,
+				   enum elv_merge type)
+{
+	struct smartio_data *smartio = q->elevator->elevator_data;
+	struct rb_root *root = &smartio_queue_of(smartio, rq)->sort_list;
+
+	/* Its first sector has changed. */
+	if (type == ELEVATOR_FRONT_MERGE) {
+		elv_rb_del(root, rq);
+		elv_rb_add(root, rq);
+	}
+}
+
+static void smartio_requests_merged(struct request_queue *q,
+				    struct request *rq, struct request *next)
+{
+	struct smartio_data *smartio = q->elevator->elevator_data;
+
+	/* @rq stands for both now, and takes the earlier place. */
+	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
+	    next->fifo_time < rq->fifo_time) {
+		list_move(&rq->queuelist, &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	smartio_unlink(smartio, next);
+}
+
+static bool smartio_bio_merge(struct request_queue *q, struct bio *bio,
+			      unsigned int nr_segs)
+{
+	struct smartio_data *smartio = q->elevator->elevator_data;
+	struct request *free = NULL;
+	bool merged;
+
+	spin_lock(&smartio->smartio_lock);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock(&smartio->smartio_lock);
+
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+/* Life of a request. */
+
+/* Called by the process that sends it, when it gets its tag. */
+static void smartio_prepare_request(struct request *rq)
+{
+	smartio_set_process(rq, task_tgid_nr(current));
+	smartio_set_in_device(rq, false);
+}
+
+/*
+ * @rq has ended, or comes back. Runs in completions, so without the lock; and
+ * for requests that were never in the device, too.
+ */
+static void smartio_finish_requeue_request(struct request *rq)
+{
+	struct smartio_data *smartio = rq->q->elevator->elevator_data;
+
+	if (!smartio_in_device(rq))
+		return;
+	smartio_set_in_device(rq, false);
+	atomic_dec(&smartio->in_flight[smartio_direction(rq)]);
+	smartio_release(smartio, rq->q);
+}
+
+/* Called before a scheduler tag is taken. Reads may take them all. */
+static void smartio_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	if (smartio_opf_direction(opf) == SMARTIO_WRITES)
+		data->shallow_depth =
+			max(data->q->nr_requests * smartio_write_tags / 100,
+			    1UL);
+}
+
+static void smartio_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+}
+
+static int smartio_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	smartio_depth_updated(hctx);
+	return 0;
+}
+
+static void smartio_init_queue(struct smartio_queue *queue)
+{
+	queue->sort_list = RB_ROOT;
+	for (int level = 0; level < SMARTIO_NR_LEVELS; level++)
+		INIT_LIST_HEAD(&queue->fifo[level]);
+	for (int i = 0; i < SMARTIO_STREAMS; i++)
+		queue->ends[i] = (sector_t)-1;
+}
+
+static int smartio_init_sched(struct request_queue *q, struct elevator_type *e)
+{
+	struct elevator_queue *eq = elevator_alloc(q, e);
+	struct smartio_data *smartio;
+
+	if (!eq)
+		return -ENOMEM;
+	smartio = kzalloc_node(sizeof(*smartio), GFP_KERNEL, q->node);
+	if (!smartio) {
+		kobject_put(&eq->kobj);
+		return -ENOMEM;
+	}
+	spin_lock_init(&smartio->smartio_lock);
+	INIT_LIST_HEAD(&smartio->head);
+	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
+		smartio_init_queue(&smartio->queue[i]);
+	smartio->knobs.write_wait = smartio_write_wait;
+	smartio->knobs.prio_aging = smartio_prio_aging;
+
+	eq->elevator_data = smartio;
+	q->elevator = eq;
+	/* Requests are sorted for the queue, not for a hardware queue. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+static void smartio_exit_sched(struct elevator_queue *e)
+{
+	struct smartio_data *smartio = e->elevator_data;
+
+	WARN_ON_ONCE(!list_empty(&smartio->head));
+	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++) {
+		WARN_ON_ONCE(smartio->queue[i].queued);
+		WARN_ON_ONCE(smartio->queue[i].busy);
+		WARN_ON_ONCE(atomic_read(&smartio->in_flight[i]));
+	}
+	kfree(smartio);
+}
+
+/* Knobs. @unit: the file's unit in the field's. Wrong input: -EINVAL. */
+static ssize_t smartio_store(u64 *knob, const char *page, size_t count,
+			     u64 lowest, u64 highest, u64 unit)
+{
+	u64 value;
+
+	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
+		return -EINVAL;
+	WRITE_ONCE(*knob, value * unit);
+	return count;
+}
+
+#define SMARTIO_KNOB(_name, _field, _lowest, _highest, _unit)		\
+static ssize_t smartio_##_name##_show(struct elevator_queue *e,	\
+				      char *page)			\
+{									\
+	struct smartio_data *smartio = e->elevator_data;		\
+									\
+	return sysfs_emit(page, "%llu\n",				\
+			  div_u64(READ_ONCE(smartio->knobs._field),	\
+				  _unit));				\
+}									\
+									\
+static ssize_t smartio_##_name##_store(struct elevator_queue *e,	\
+				       const char *page, size_t count)	\
+{									\
+	struct smartio_data *smartio = e->elevator_data;		\
+									\
+	return smartio_store(&smartio->knobs._field, page, count,	\
+			     _lowest, _highest, _unit);			\
+}
+
+#define SMARTIO_DEPTH(_name, _kind)					\
+	SMARTIO_KNOB(_name, depth[_kind], 0, BLK_MQ_MAX_DEPTH, 1)
+
+SMARTIO_KNOB(write_wait_ms, write_wait, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
+SMARTIO_KNOB(prio_aging_ms, prio_aging, 1, 600 * MSEC_PER_SEC, NSEC_PER_MSEC)
+SMARTIO_DEPTH(sequential_read_depth, SMARTIO_SEQUENTIAL_READ)
+SMARTIO_DEPTH(random_read_depth, SMARTIO_RANDOM_READ)
+SMARTIO_DEPTH(sequential_write_depth, SMARTIO_SEQUENTIAL_WRITE)
+SMARTIO_DEPTH(random_write_depth, SMARTIO_RANDOM_WRITE)
+
+#define SMARTIO_ATTR(_name) \
+	__ATTR(_name, 0644, smartio_##_name##_show, smartio_##_name##_store)
+
+static struct elv_fs_entry smartio_attrs[] = {
+	SMARTIO_ATTR(write_wait_ms),
+	SMARTIO_ATTR(prio_aging_ms),
+	SMARTIO_ATTR(sequential_read_depth),
+	SMARTIO_ATTR(random_read_depth),
+	SMARTIO_ATTR(sequential_write_depth),
+	SMARTIO_ATTR(random_write_depth),
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int smartio_state_show(void *data, struct seq_file *m)
+{
+	static const char * const names[] = {
+		[SMARTIO_READS]		= "reads",
+		[SMARTIO_WRITES]	= "writes",
+	};
+	struct request_queue *q = data;
+	struct smartio_data *smartio = q->elevator->elevator_data;
+
+	spin_lock(&smartio->smartio_lock);
+	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
+		seq_printf(m, "%s queued %u in_flight %d levels %lx\n",
+			   names[i], smartio->queue[i].queued,
+			   atomic_read(&smartio->in_flight[i]),
+			   smartio->queue[i].busy);
+	seq_printf(m, "held %d write_wait_max_us %llu\n", smartio->held,
+		   div_u64(smartio->write_wait_max, NSEC_PER_USEC));
+	spin_unlock(&smartio->smartio_lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr smartio_queue_debugfs_attrs[] = {
+	{"state", 0400, smartio_state_show},
+	{},
+};
+#endif
+
+static struct elevator_type smartio_sched = {
+	.ops = {
+		.depth_updated		= smartio_depth_updated,
+		.limit_depth		= smartio_limit_depth,
+		.insert_requests	= smartio_insert_requests,
+		.dispatch_request	= smartio_dispatch_request,
+		.prepare_request	= smartio_prepare_request,
+		.finish_request		= smartio_finish_requeue_request,
+		.requeue_request	= smartio_finish_requeue_request,
+		.next_request		= elv_rb_latter_request,
+		.former_request		= elv_rb_former_request,
+		.bio_merge		= smartio_bio_merge,
+		.request_merge		= smartio_request_merge,
+		.requests_merged	= smartio_requests_merged,
+		.request_merged		= smartio_request_merged,
+		.has_work		= smartio_has_work,
+		.init_sched		= smartio_init_sched,
+		.exit_sched		= smartio_exit_sched,
+		.init_hctx		= smartio_init_hctx,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = smartio_queue_debugfs_attrs,
+#endif
+	.elevator_attrs = smartio_attrs,
+	.elevator_name = "smartio",
+	.elevator_owner = THIS_MODULE,
+};
+MODULE_ALIAS("smartio-iosched");
+
+static int __init smartio_init(void)
+{
+	return elv_register(&smartio_sched);
+}
+
+static void __exit smartio_exit(void)
+{
+	elv_unregister(&smartio_sched);
+}
+
+module_init(smartio_init);
+module_exit(smartio_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("SmartIO I/O scheduler");
+
+#if IS_ENABLED(CONFIG_IOSCHED_SMARTIO_KUNIT_TEST)
+#include "tests/smartio-policy-kunit.h"
+#endif

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The elevator smartio at work: what goes first, how long writes wait, what the device is given. Times are virtual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from guest_script import look
+
+from fasttrack_lab.runner import Tools
+from fasttrack_lab.side_by_side import each
+
+pytestmark = pytest.mark.guest
+
+WRITE_WAIT_MS = 100.0
+"""The knob's default."""
+
+# Writers and readers that keep the device busy, and what the elevator sends meanwhile, in order.
+LOAD = """
+mount("debugfs", "/sys/kernel/debug")
+disk = os.open("/dev/sda", os.O_WRONLY | os.O_DIRECT)
+block = mmap.mmap(-1, 1 << 20)
+for index in range(128):
+    os.pwritev(disk, [block], index << 20)
+os.close(disk)
+
+def fio(name, mode, size, depth, offset, more=""):
+    return subprocess.Popen(
+        f"exec {more} fio --name={name} --filename=/dev/sda --rw={mode} --bs={size} --offset={offset}m --size=32m "
+        f"--direct=1 --ioengine=libaio --iodepth={depth} --time_based --runtime=2s --clocksource=clock_gettime "
+        "--thread --output-format=json", shell=True, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+def end(process):
+    # Operations in each direction, and their mean and longest time in ms.
+    said = process.communicate()[0].decode()
+    job = json.loads(said[said.index("{"):])["jobs"][0]
+    side = job["read"] if job["read"]["total_ios"] else job["write"]
+    return {"ios": side["total_ios"], "mean_ms": side["clat_ns"]["mean"] / 1e6, "max_ms": side["clat_ns"]["max"] / 1e6}
+
+def traced(*events):
+    for event in events:
+        write(TRACE + "events/" + event + "/enable", "1")
+    write(TRACE + "buffer_size_kb", "16384")
+    open(TRACE + "trace", "w").close()
+
+def lines():
+    for line in read(TRACE + "trace").splitlines():
+        if not line.startswith("#"):
+            yield line.split(": ", 2)[1:]
+
+def state(name):
+    return int(read("/sys/kernel/debug/block/sda/sched/state").split(name + " ")[1].split()[0])
+"""
+
+BOTH = """
+write(QUEUE + "scheduler", "{elevator}")
+if "{elevator}" == "smartio":
+    write(QUEUE + "iosched/sequential_write_depth", "{write_depth}")
+traced("smartio/smartio_dispatch")
+READ, WRITE = fio("reads", "randread", "64k", {read_depth}, 0), fio("writes", "write", "512k", 32, 64)
+SHOWN["reads"], SHOWN["writes"] = end(READ), end(WRITE)
+SHOWN["sent"] = [dict(pair.split("=") for pair in fields.split()) for _, fields in lines()]
+if "{elevator}" == "smartio":
+    SHOWN["wait_max_ms"] = state("write_wait_max_us") / 1e3
+"""
+
+
+def both(tools: Tools, phone_name: str, elevator: str, read_depth: int, write_depth: int = 0) -> dict[str, Any]:
+    """Random reads, so many at a time, beside a stream of writes, of which the device is given so many."""
+    load = BOTH.format(elevator=elevator, read_depth=read_depth, write_depth=write_depth)
+    return look(tools, LOAD + load, phone_name)
+
+
+@pytest.mark.parametrize(("phone_name", "write_depth", "factor"), [("s6", 1, 3), ("n6", 0, 10)])
+def test_reads_pass_writes(tools: Tools, phone_name: str, write_depth: int, factor: int) -> None:
+    """One read at a time. A device with a queue must not be given all writes for that; it writes about as fast."""
+    stock, smartio = each(
+        ["mq-deadline", "smartio"], lambda name: both(tools, phone_name, name, 1, write_depth), "elevators"
+    )
+    assert smartio["reads"]["mean_ms"] * factor < stock["reads"]["mean_ms"]
+    assert smartio["writes"]["ios"] > 0.9 * stock["writes"]["ios"]
+
+
+def test_a_process_waits_for_reads_no_longer_than_the_bound(tools: Tools) -> None:
+    """More reads than the device can serve, without a pause: a write goes every 100 ms, and only those."""
+    shown = both(tools, "n6", "smartio", 64)
+    overdue = [one for one in shown["sent"] if one["turn"] == "overdue_write"]
+    assert 15 <= len(overdue) <= 25
+    assert shown["writes"]["ios"] > 15
+    # A request of the device: 64 KiB read or 512 KiB written.
+    assert WRITE_WAIT_MS <= shown["wait_max_ms"] <= WRITE_WAIT_MS + 8
+    waited = [int(one["waited_ns"]) / 1e6 for one in shown["sent"] if "write" in one["turn"]]
+    assert max(waited) == pytest.approx(shown["wait_max_ms"], abs=0.001)
+
+
+def test_no_more_in_the_device_than_the_knobs_say(tools: Tools) -> None:
+    shown = look(
+        tools,
+        LOAD
+        + """
+write(QUEUE + "scheduler", "smartio")
+traced("smartio/smartio_dispatch", "block/block_rq_complete")
+
+def most(mode, size, **depths):
+    # The most requests that were in the device at a time, and operations.
+    for kind in ("sequential_read", "random_read", "sequential_write", "random_write"):
+        write(QUEUE + f"iosched/{kind}_depth", str(depths.get(kind, 0)))
+    open(TRACE + "trace", "w").close()
+    done = end(fio("one", mode, size, 32, 0))
+    inside, highest = 0, 0
+    for name, _ in lines():
+        inside += 1 if name.endswith("smartio_dispatch") else -1
+        highest = max(highest, inside)
+    return highest, done["ios"]
+SHOWN["no limit"] = most("randread", "4k")
+SHOWN["four"] = most("randread", "4k", random_read=4, sequential_read=4)
+SHOWN["others'"] = most("randread", "4k", sequential_read=1, sequential_write=1, random_write=1)
+SHOWN["writes"] = most("randwrite", "4k", random_write=2, sequential_write=2)
+SHOWN["sequential"] = most("write", "512k", sequential_write=2, random_write=32)
+""",
+    )
+    assert shown["no limit"][0] > 16
+    assert shown["four"][0] == 4
+    assert shown["others'"][0] == shown["no limit"][0]
+    assert shown["writes"][0] == 2
+    # Where a stream begins again at its start, that write goes on with nothing.
+    assert shown["sequential"][0] <= 3
+    # Whoever is held back goes on as soon as one has left the device: the queue is never run by a timer.
+    assert shown["four"][1] > 1000
+
+
+def test_priorities_come_before_reads_and_writes(tools: Tools) -> None:
+    """Writes of class RT go before reads; reads of class idle wait for both, but are not starved."""
+    shown = look(
+        tools,
+        LOAD
+        + """
+write(QUEUE + "scheduler", "smartio")
+write(QUEUE + "iosched/prio_aging_ms", "500")
+RT, READ, IDLE = fio("rt", "randwrite", "64k", 4, 0, "ionice -c 1"), fio("reads", "randread", "64k", 64, 32), \
+    fio("idle", "randread", "64k", 4, 96, "ionice -c 3")
+SHOWN["rt"], SHOWN["reads"], SHOWN["idle"] = end(RT), end(READ), end(IDLE)
+""",
+        "n6",
+    )
+    assert shown["rt"]["mean_ms"] < shown["reads"]["mean_ms"] / 4
+    # A request of them a bound: four are queued at a time.
+    assert 4 <= shown["idle"]["ios"] < shown["reads"]["ios"] / 10
+    assert shown["idle"]["max_ms"] >= 500
+
+
+def test_elevators_change_under_load(tools: Tools) -> None:
+    shown = look(
+        tools,
+        LOAD
+        + """
+READ, WRITE = fio("reads", "randread", "64k", 16, 0), fio("writes", "write", "512k", 32, 64)
+SHOWN["said"] = []
+for turn in range(20):
+    time.sleep(0.05)
+    SHOWN["said"].append(write(QUEUE + "scheduler", ("smartio", "none", "smartio", "fasttrack")[turn % 4]))
+SHOWN["reads"], SHOWN["writes"] = end(READ), end(WRITE)
+write(QUEUE + "scheduler", "smartio")
+SHOWN["state"] = read("/sys/kernel/debug/block/sda/sched/state").splitlines()
+""",
+    )
+    assert set(shown["said"]) == {"ok"}
+    assert shown["reads"]["ios"] > 0 and shown["writes"]["ios"] > 0
+    assert [line.split()[0] for line in shown["state"]] == ["reads", "writes", "held"]
