@@ -438,6 +438,116 @@ def test_shared_files(tools: Tools) -> None:
     assert sum(stock.beside) > 10 > 10 * sum(fasttrack.beside)
 
 
+FOLIO = """
+write(QUEUE + "max_sectors_kb", str(REQUEST_KIB))
+go = os.pipe()
+make("scroll", 16)
+make("shared", 32)
+make("target", 64)
+drop_caches()
+def front(call, turn):
+    handle = os.open("/run/data/shared", os.O_RDWR)
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+    for first in range(0, 32, 8):
+        # Somebody scrolls while the background begins with its next parts of the file.
+        time.sleep(0.2)
+        reads_at_random(lambda one, *arguments: one(*arguments), "scroll", 4)
+        parts = range(first, first + PARTS)
+        if turn:
+            os.write(go[1], bytes(parts))
+            time.sleep(0.001)
+        use(call, handle, parts[-1] * MIB)
+def behind():
+    children = start_behind(work, WORKERS) + start_behind(lambda index: Queue("target", OTHERS, 16, READS).keep_full())
+    time.sleep(0.1)
+    return children
+"""
+
+READ_AHEAD = """
+WORKERS, READS, OTHERS = 8, True, 131072
+def use(call, handle, at):
+    call(os.pread, handle, 4096, at)
+    os.posix_fadvise(handle, at, 4096, os.POSIX_FADV_DONTNEED)
+def work(index):
+    handle = os.open("/run/data/shared", os.O_RDONLY)
+    while part := os.read(go[0], 1):
+        os.posix_fadvise(handle, part[0] * MIB, MIB, os.POSIX_FADV_WILLNEED)
+play()
+"""
+
+WRITE_BACK = """
+WORKERS, READS, OTHERS = 1, False, 524288
+# A page does not change under write-back. A file system sees at its mount that the device asks for that.
+LIBC.umount2(b"/run/data", 0)
+write(QUEUE + "stable_writes", "1")
+mount("ext4", "/run/data", "/dev/sda")
+write("/proc/sys/vm/dirty_writeback_centisecs", "0")
+def use(call, handle, at):
+    call(os.pwrite, handle, PATTERN[:4096], at)
+def work(index):
+    handle = os.open("/run/data/shared", os.O_WRONLY)
+    for first in range(0, 32, 8):
+        os.pwrite(handle, PATTERN * PARTS, first * MIB)
+        os.read(go[0], PARTS)
+        # SYNC_FILE_RANGE_WRITE
+        LIBC.sync_file_range(handle, ctypes.c_long(first * MIB), ctypes.c_long(PARTS * MIB), 2)
+    time.sleep(1000)
+play()
+"""
+
+
+class WaitsForLongError(AssertionError):
+    """The foreground waits for longer than for what it needs."""
+
+
+def bounded(times: Times, ms: float) -> None:
+    """None of the foreground's calls beside the background has taken so long."""
+    if max(times.beside) >= ms:
+        raise WaitsForLongError(f"{max(times.beside):.2f} ms, not below {ms}")
+
+
+def not_promoted(reason: str) -> pytest.MarkDecorator:
+    """The wait is known to be as long as on stock, or longer."""
+    return pytest.mark.xfail(reason=reason, raises=WaitsForLongError, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("parts", "request_kib"),
+    [
+        pytest.param(8, 1024, id="queued"),
+        pytest.param(2, 256, id="split", marks=not_promoted("other requests of the folio's bio stay behind")),
+        pytest.param(8, 256, id="no tag", marks=not_promoted("who reads ahead waits for a request tag")),
+    ],
+)
+def test_folio_that_is_read(tools: Tools, parts: int, request_kib: int) -> None:
+    """Inversion 7: the page is locked until a request ends with which the background reads ahead.
+
+    Its bio is one request (queued) or four (split), or has not got its requests (no tag).
+    """
+    stock, fasttrack = on_both(tools, f"PARTS, REQUEST_KIB = {parts}, {request_kib}\n" + FOLIO + READ_AHEAD)
+    assert min(stock.beside) > 12
+    # The 1 MiB of the page's bio, and what is in the device.
+    bounded(fasttrack, 5)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(2, id="queued"),
+        pytest.param(8, id="no tag", marks=not_promoted("requests that come later are not promoted, and starve")),
+    ],
+)
+def test_folio_under_write_back(tools: Tools, parts: int) -> None:
+    """Inversion 7: the page must not change until the bio of PARTS MiB ends with which the background writes it.
+
+    All of its requests are in the queue (queued), or not yet (no tag).
+    """
+    stock, fasttrack = on_both(tools, f"PARTS, REQUEST_KIB = {parts}, 1024\n" + FOLIO + WRITE_BACK)
+    assert min(stock.beside) > 20 * parts
+    # The bio is PARTS times 7 ms of the device's time.
+    bounded(fasttrack, 10 * parts)
+
+
 LOCK_HOLDER = """
 write(QUEUE + "nr_requests", "16")
 make("scroll", 64)
@@ -469,10 +579,7 @@ SHOWN["depended"] = stat("depended")
 
 
 def test_holder_of_a_lock(tools: Tools) -> None:
-    """Inversion 7: who holds the lock of a shared file waits for a request tag.
-
-    Folios that a queued request holds have their test in test_guest_page_cache.py.
-    """
+    """Inversion 7: who holds the lock of a shared file waits for a request tag."""
     held, promoted = play(tools, LOCK_HOLDER, EXT4, 'fasttrack write(FT + "promotion", "0")', "fasttrack")
     assert promoted.shown["depended"] > 0
     assert max(held.beside) > 500
