@@ -71,13 +71,29 @@ def direct_read():
     os.preadv(handle, [buffer], 0)
     os.close(handle)
 
-def bios_of(work):
-    # The fields of each bio that is sent during WORK; fasttrack_bio must be enabled.
+def events_of(name, work):
+    # The fields of each event NAME, which must be enabled, during WORK.
     open(TRACE + "trace", "w").close()
     work()
-    lines = [line.split("fasttrack_bio: ")[1].split() for line in read(TRACE + "trace").splitlines()
-             if "fasttrack_bio: " in line]
+    lines = [line.split(name + ": ")[1].split() for line in read(TRACE + "trace").splitlines() if name + ": " in line]
     return [dict(pair.split("=") for pair in line) for line in lines]
+
+def bios_of(work):
+    # The fields of each bio that is sent during WORK; fasttrack_bio must be enabled.
+    return events_of("fasttrack_bio", work)
+
+def fill_disk(mib):
+    # The device's first MIB; what was never written is not read from flash.
+    handle = os.open("/dev/sda", os.O_WRONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, 1 << 20)
+    for index in range(mib):
+        os.pwritev(handle, [block], index << 20)
+    os.close(handle)
+
+def fio_job(process):
+    # The report's job, when fio has ended. Notes, that only root may flush a device for one, come before the report.
+    said = process.communicate()[0].decode()
+    return json.loads(said[said.index("{"):])["jobs"][0]
 
 FT = "/sys/kernel/fasttrack/"
 TRACE = "/sys/kernel/tracing/"

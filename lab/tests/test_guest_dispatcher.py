@@ -20,11 +20,7 @@ LOAD = f"""
 import mmap, random, threading
 mount("debugfs", "/sys/kernel/debug")
 os.chmod("/dev/sda", 0o666)
-disk = os.open("/dev/sda", os.O_WRONLY | os.O_DIRECT)
-block = mmap.mmap(-1, 1 << 20)
-for index in range(256):
-    os.pwritev(disk, [block], index << 20)
-os.close(disk)
+fill_disk(256)
 BEHIND = subprocess.Popen(
     "exec fio --name=behind --filename=/dev/sda --rw=randrw --bs=128k --offset=64m --size=192m --direct=1 "
     "--ioengine=libaio --iodepth=256 --time_based --runtime=1500ms --buffer_pattern=7 --clocksource=clock_gettime "
@@ -58,9 +54,7 @@ def front(count, think):
 """
 
 FINISH = """
-# fio's notes, that only root may flush a device for one, come before its report.
-said = BEHIND.communicate()[0].decode()
-job = json.loads(said[said.index("{"):])["jobs"][0]
+job = fio_job(BEHIND)
 SHOWN["behind_max_s"] = max(job[side]["clat_ns"]["max"] for side in ("read", "write")) / 1e9
 SHOWN["behind_ios"] = job["read"]["total_ios"] + job["write"]["total_ios"]
 SHOWN["device"] = dict(line.split() for line in read("/sys/kernel/debug/mflash/stats").splitlines())

@@ -19,11 +19,7 @@ WRITE_WAIT_MS = 100.0
 # Writers and readers that keep the device busy, and what the elevator sends meanwhile, in order.
 LOAD = """
 mount("debugfs", "/sys/kernel/debug")
-disk = os.open("/dev/sda", os.O_WRONLY | os.O_DIRECT)
-block = mmap.mmap(-1, 1 << 20)
-for index in range(128):
-    os.pwritev(disk, [block], index << 20)
-os.close(disk)
+fill_disk(128)
 
 def fio(name, mode, size, depth, offset, more=""):
     return subprocess.Popen(
@@ -32,9 +28,8 @@ def fio(name, mode, size, depth, offset, more=""):
         "--thread --output-format=json", shell=True, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 def end(process):
-    # Operations in each direction, and their mean and longest time in ms.
-    said = process.communicate()[0].decode()
-    job = json.loads(said[said.index("{"):])["jobs"][0]
+    # Operations, and their mean and longest time in ms.
+    job = fio_job(process)
     side = job["read"] if job["read"]["total_ios"] else job["write"]
     return {"ios": side["total_ios"], "mean_ms": side["clat_ns"]["mean"] / 1e6, "max_ms": side["clat_ns"]["max"] / 1e6}
 
@@ -42,12 +37,6 @@ def traced(*events):
     for event in events:
         write(TRACE + "events/" + event + "/enable", "1")
     write(TRACE + "buffer_size_kb", "16384")
-    open(TRACE + "trace", "w").close()
-
-def lines():
-    for line in read(TRACE + "trace").splitlines():
-        if not line.startswith("#"):
-            yield line.split(": ", 2)[1:]
 
 def state(name):
     return int(read("/sys/kernel/debug/block/sda/sched/state").split(name + " ")[1].split()[0])
@@ -58,9 +47,10 @@ write(QUEUE + "scheduler", "{elevator}")
 if "{elevator}" == "smartio":
     write(QUEUE + "iosched/sequential_write_depth", "{write_depth}")
 traced("smartio/smartio_dispatch")
-READ, WRITE = fio("reads", "randread", "64k", {read_depth}, 0), fio("writes", "write", "512k", 32, 64)
-SHOWN["reads"], SHOWN["writes"] = end(READ), end(WRITE)
-SHOWN["sent"] = [dict(pair.split("=") for pair in fields.split()) for _, fields in lines()]
+def play():
+    reads, writes = fio("reads", "randread", "64k", {read_depth}, 0), fio("writes", "write", "512k", 32, 64)
+    SHOWN["reads"], SHOWN["writes"] = end(reads), end(writes)
+SHOWN["sent"] = events_of("smartio_dispatch", play)
 if "{elevator}" == "smartio":
     SHOWN["wait_max_ms"] = state("write_wait_max_us") / 1e3
 """
@@ -109,8 +99,8 @@ def most(mode, size, **depths):
     open(TRACE + "trace", "w").close()
     done = end(fio("one", mode, size, 32, 0))
     inside, highest = 0, 0
-    for name, _ in lines():
-        inside += 1 if name.endswith("smartio_dispatch") else -1
+    for line in read(TRACE + "trace").splitlines():
+        inside += ("smartio_dispatch: " in line) - ("block_rq_complete: " in line)
         highest = max(highest, inside)
     return highest, done["ios"]
 SHOWN["no limit"] = most("randread", "4k")

@@ -6,37 +6,13 @@
 #include <linux/seq_file.h>
 
 #include "blk-mq.h"
+#include "elevator-knob.h"
 #include "fasttrack-iosched.h"
 
-/* Knobs. @unit is what the file's unit is in the field's; wrong input: -EINVAL. */
-static ssize_t fti_store(u64 *knob, const char *page, size_t count, u64 lowest,
-			 u64 highest, u64 unit)
-{
-	u64 value;
-
-	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
-		return -EINVAL;
-	WRITE_ONCE(*knob, value * unit);
-	return count;
-}
-
 #define FTI_KNOB(_name, _lowest, _highest, _unit)			\
-static ssize_t fti_##_name##_show(struct elevator_queue *e, char *page)	\
-{									\
-	struct fti_data *fti = e->elevator_data;			\
-									\
-	return sysfs_emit(page, "%llu\n",				\
-			  div_u64(READ_ONCE(fti->bounds._name), _unit));\
-}									\
-									\
-static ssize_t fti_##_name##_store(struct elevator_queue *e,		\
-				   const char *page, size_t count)	\
-{									\
-	struct fti_data *fti = e->elevator_data;			\
-									\
-	return fti_store(&fti->bounds._name, page, count,		\
-			 _lowest, _highest, _unit);			\
-}
+	ELV_KNOB(fti, _name,						\
+		 &((struct fti_data *)e->elevator_data)->bounds._name,	\
+		 _lowest, _highest, _unit)
 
 FTI_KNOB(idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC)
 FTI_KNOB(background_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)

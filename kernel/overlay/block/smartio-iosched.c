@@ -13,9 +13,9 @@
  *    The process is the one that sends the write; for buffered write-back this
  *    is the flusher. A request that several have merged is the first one's.
  *  - The device is given as many requests at a time as it works best with, a
- *    number each for sequential and random reads and writes. They are measured
- *    once (./fasttrack storebench). As long as nobody has told them, there is
- *    no limit.
+ *    number each for sequential and random reads and writes, told by knobs. As
+ *    long as nobody has told them, there is no limit. What has waited too long
+ *    by the rules above and below goes all the same.
  *  - A read of a lower level waits for higher ones no longer than prio_aging_ms.
  *
  * Not here: anything about apps in front, deadlines of reads against reads, and
@@ -42,6 +42,7 @@
 #include "blk-mq.h"
 #include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
+#include "elevator-knob.h"
 #include "elevator.h"
 #include "smartio-policy.h"
 
@@ -637,37 +638,12 @@ static void smartio_exit_sched(struct elevator_queue *e)
 	kfree(smartio);
 }
 
-/* Knobs. @unit: the file's unit in the field's. Wrong input: -EINVAL. */
-static ssize_t smartio_store(u64 *knob, const char *page, size_t count,
-			     u64 lowest, u64 highest, u64 unit)
-{
-	u64 value;
-
-	if (kstrtou64(page, 10, &value) || value < lowest || value > highest)
-		return -EINVAL;
-	WRITE_ONCE(*knob, value * unit);
-	return count;
-}
+/* Knobs. */
 
 #define SMARTIO_KNOB(_name, _field, _lowest, _highest, _unit)		\
-static ssize_t smartio_##_name##_show(struct elevator_queue *e,	\
-				      char *page)			\
-{									\
-	struct smartio_data *smartio = e->elevator_data;		\
-									\
-	return sysfs_emit(page, "%llu\n",				\
-			  div_u64(READ_ONCE(smartio->knobs._field),	\
-				  _unit));				\
-}									\
-									\
-static ssize_t smartio_##_name##_store(struct elevator_queue *e,	\
-				       const char *page, size_t count)	\
-{									\
-	struct smartio_data *smartio = e->elevator_data;		\
-									\
-	return smartio_store(&smartio->knobs._field, page, count,	\
-			     _lowest, _highest, _unit);			\
-}
+	ELV_KNOB(smartio, _name,					\
+		 &((struct smartio_data *)e->elevator_data)->knobs._field, \
+		 _lowest, _highest, _unit)
 
 #define SMARTIO_DEPTH(_name, _kind)					\
 	SMARTIO_KNOB(_name, depth[_kind], 0, BLK_MQ_MAX_DEPTH, 1)
