@@ -318,6 +318,15 @@ static bool fti_has_sync_bio(const struct request *rq)
 	return false;
 }
 
+/* The foreground waits for @rq, which is about to be queued. */
+static void fti_promote_new(struct request *rq)
+{
+	trace_fasttrack_promote(rq, fti_opf_class(rq->cmd_flags), 0);
+	fasttrack_count(FASTTRACK_PROMOTED);
+	rq->cmd_flags |= REQ_SYNC;
+	fti_set_class(rq, FASTTRACK_FOREGROUND);
+}
+
 /* What a request with @opf is treated as, whose app may be @in_front by now. */
 static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
 {
@@ -337,6 +346,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 		rq->cmd_flags |= REQ_SYNC;
 	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
+		fti_promote_new(rq);
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -401,6 +412,7 @@ static void fti_request_merged(struct request_queue *q, struct request *rq,
 	}
 	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
 		fti_move(fti, rq, fti_rq_class(rq), true);
+	fti_promote_waited_for(fti, rq);
 }
 
 static void fti_requests_merged(struct request_queue *q, struct request *rq,
@@ -421,6 +433,7 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
 		fti_move(fti, rq, fti_rq_class(rq), true);
+	fti_promote_waited_for(fti, rq);
 }
 
 static bool fti_bio_merge(struct request_queue *q, struct bio *bio,

@@ -15,42 +15,69 @@
 
 #include <trace/events/fasttrack.h>
 
+#include "blk.h"
 #include "blk-mq.h"
 #include "fasttrack-iosched.h"
 
-/* Does @rq move the page with frame number @pfn? */
-static bool fti_moves(const struct request *rq, unsigned long pfn)
+/* Frame numbers of pages that somebody waits for, @first to @last. */
+struct fti_pages {
+	unsigned long first;
+	unsigned long last;
+};
+
+static bool fti_covers(const struct bio_vec *bv, const struct fti_pages *pages)
 {
-	struct req_iterator iter;
+	unsigned long first = page_to_pfn(bv->bv_page) +
+			      (bv->bv_offset >> PAGE_SHIFT);
+	unsigned long last = page_to_pfn(bv->bv_page) +
+			     ((bv->bv_offset + bv->bv_len - 1) >> PAGE_SHIFT);
+
+	return pages->last >= first && pages->first <= last;
+}
+
+/* The bio that @bio is a part of, with the same vector; or itself. */
+static struct bio *fti_whole(struct bio *bio)
+{
+	struct bio *parent = bio->bi_private;
+
+	if (bio->bi_end_io == bio_chain_endio &&
+	    parent->bi_io_vec == bio->bi_io_vec)
+		return parent;
+	return bio;
+}
+
+/*
+ * Does @bio move one of @pages, or another part of the bio that it was split
+ * from? A page is not there before all parts are. Of a clone, which has its
+ * vector from another bio and does not know its length, only @bio is looked at.
+ */
+static bool fti_bio_moves(struct bio *bio, const struct fti_pages *pages)
+{
+	struct bio *whole = fti_whole(bio);
+	struct bvec_iter iter;
 	struct bio_vec bv;
 
-	if (!bio_has_data(rq->bio))
+	if (bio_flagged(whole, BIO_CLONED)) {
+		bio_for_each_bvec(bv, bio, iter)
+			if (fti_covers(&bv, pages))
+				return true;
 		return false;
-	rq_for_each_bvec(bv, rq, iter) {
-		unsigned long first = page_to_pfn(bv.bv_page) +
-				      (bv.bv_offset >> PAGE_SHIFT);
-		unsigned long last = page_to_pfn(bv.bv_page) +
-				     ((bv.bv_offset + bv.bv_len - 1) >>
-				      PAGE_SHIFT);
-
-		if (pfn >= first && pfn <= last)
-			return true;
 	}
+	for (unsigned int i = 0; i < whole->bi_vcnt; i++)
+		if (fti_covers(&whole->bi_io_vec[i], pages))
+			return true;
 	return false;
 }
 
-/* The queued request, not a foreground one, that moves a page. */
-static struct request *fti_find_page(struct fti_data *fti, unsigned long pfn)
+/* Does one of @pages wait for @rq? */
+static bool fti_moves(const struct request *rq, const void *pages)
 {
-	struct request *rq;
-
-	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int kind = 0; kind < FTI_NR_KINDS; kind++)
-			list_for_each_entry(rq, &fti->class[i].fifo[kind],
-					    queuelist)
-				if (fti_moves(rq, pfn))
-					return rq;
-	return NULL;
+	if (!bio_has_data(rq->bio))
+		return false;
+	for (struct bio *bio = rq->bio; bio; bio = bio->bi_next)
+		if (fti_bio_moves(bio, pages))
+			return true;
+	return false;
 }
 
 static void fti_promote_request(struct fti_data *fti, struct request *rq)
@@ -99,53 +126,88 @@ static void fti_promote_and_run(struct fasttrack_queue *queue,
 		blk_mq_run_hw_queues(fti->q, true);
 }
 
-/* The file whose pages @rq moves, by its first one; NULL without data. */
-static struct address_space *fti_mapping(const struct request *rq)
-{
-	struct bio_vec bv;
-
-	if (!bio_has_data(rq->bio))
-		return NULL;
-	bv = bio_iovec(rq->bio);
-	return READ_ONCE(page_folio(bv.bv_page)->mapping);
-}
-
 static bool fti_of_file(const struct request *rq, const void *mapping)
 {
-	return mapping && fti_mapping(rq) == mapping;
+	return mapping && rq->bio && fasttrack_bio_file(rq->bio) == mapping;
+}
+
+/* Senders that wait for a scheduler tag see whether they may take more now. */
+static void fti_wake_senders(struct fasttrack_queue *queue)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	struct request_queue *q = fti->q;
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	/* The tags stay as long as the queue is not frozen. */
+	if (!percpu_ref_tryget(&q->q_usage_counter))
+		return;
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
+	percpu_ref_put(&q->q_usage_counter);
 }
 
 static void fti_promote_file(struct fasttrack_queue *queue,
 			     const struct address_space *mapping)
 {
 	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, fti_of_file, mapping);
+	fti_wake_senders(queue);
 }
 
 /*
  * A file system may end the write-back of a page with that of its neighbours,
  * as ext4 does when it converts their extent: with @file the file's other
- * writes are promoted too.
+ * writes are promoted too. And who sends the rest may have to wait for tags.
  */
 static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 			bool file)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
-	struct request *rq;
+	const struct fti_pages pages = { .first = pfn, .last = pfn };
+	bool read, write;
 
 	spin_lock(&fti->fti_lock);
-	rq = fti_find_page(fti, pfn);
-	if (rq) {
-		fti_promote_request(fti, rq);
-		/* Not the request's file: f2fs merges pages of many. */
-		if (file && op_is_write(req_op(rq)))
-			fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_of_file,
-					page_folio(pfn_to_page(pfn))->mapping);
-	}
+	read = fti_promote_all(fti, FTI_READ, FTI_READ, fti_moves, &pages);
+	write = fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_moves, &pages);
+	/* Not the request's file: f2fs merges pages of many. */
+	if (file && write)
+		fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_of_file,
+				page_folio(pfn_to_page(pfn))->mapping);
 	spin_unlock(&fti->fti_lock);
 
-	if (rq)
-		blk_mq_run_hw_queues(fti->q, true);
-	return rq;
+	if (!read && !write)
+		return false;
+	blk_mq_run_hw_queues(fti->q, true);
+	if (file)
+		fti_wake_senders(queue);
+	return true;
+}
+
+/* Does the foreground sleep on what @rq moves? */
+bool fti_is_waited_for(const struct request *rq)
+{
+	struct fasttrack_sleeper sleeper;
+
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
+		struct fti_pages pages;
+
+		if (!fasttrack_sleeper(i, &sleeper))
+			continue;
+		pages.first = sleeper.pfn;
+		pages.last = sleeper.pfn + sleeper.pages - 1;
+		if (fti_moves(rq, &pages) ||
+		    (sleeper.writeback && op_is_write(req_op(rq)) &&
+		     fti_of_file(rq, sleeper.file)))
+			return true;
+	}
+	return false;
+}
+
+/* The queued @rq has got more bios: the foreground may wait for one of them. */
+void fti_promote_waited_for(struct fti_data *fti, struct request *rq)
+{
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
+		fti_promote_request(fti, rq);
 }
 
 /*
@@ -183,20 +245,6 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 		}
 }
 
-/* Senders that wait for a scheduler tag see whether they may take more now. */
-static void fti_wake_senders(struct request_queue *q)
-{
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	/* The tags stay as long as the queue is not frozen. */
-	if (!percpu_ref_tryget(&q->q_usage_counter))
-		return;
-	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
-	percpu_ref_put(&q->q_usage_counter);
-}
-
 static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
 			enum fasttrack_class class)
 {
@@ -207,7 +255,7 @@ static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
 		fti_relabel_class(fti, from, uid, class);
 	spin_unlock(&fti->fti_lock);
 	blk_mq_run_hw_queues(fti->q, true);
-	fti_wake_senders(fti->q);
+	fti_wake_senders(queue);
 }
 
 /* Who reads metadata has a handle of the journal open, most likely. */
@@ -222,7 +270,7 @@ static void fti_kick(struct fasttrack_queue *queue)
 
 	fti_promote_and_run(queue, FTI_READ, FTI_READ, fti_of_metadata, NULL);
 	fti_release(fti);
-	fti_wake_senders(fti->q);
+	fti_wake_senders(queue);
 }
 
 /* Before fasttrack_queue_add(). */
@@ -233,4 +281,5 @@ void fti_init_promoter(struct fti_data *fti)
 	fti->promoter.promote_task = fti_promote_task;
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
+	fti->promoter.wake_senders = fti_wake_senders;
 }

@@ -125,6 +125,7 @@ void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr);
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
 void __fasttrack_mapping_used(struct address_space *mapping);
 bool fasttrack_came_to_front(const struct bio *bio);
+const struct address_space *fasttrack_bio_file(const struct bio *bio);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
@@ -153,7 +154,7 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
 /**
  * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
  * @node: in the list of all
- * @promote: make the queued request foreground that moves the page with this
+ * @promote: make the queued requests foreground that move the page with this
  *	frame number, and with a write the others of the page's file if @file;
  *	false if there is none. Under the RCU read lock, from process context.
  * @promote_file: make all queued writes of the file with this mapping foreground;
@@ -163,6 +164,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  * @relabel: queued requests of the app with this UID are of a new class, because
  *	it came to the front or left it; likewise
  * @kick: the foreground has begun to depend on others; likewise
+ * @wake_senders: senders that wait for a request tag see whether they may take
+ *	one now; likewise
  */
 struct fasttrack_queue {
 	struct list_head node;
@@ -174,11 +177,30 @@ struct fasttrack_queue {
 	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
 			enum fasttrack_class class);
 	void (*kick)(struct fasttrack_queue *queue);
+	void (*wake_senders)(struct fasttrack_queue *queue);
+};
+
+/* Foreground tasks that are known to sleep on a folio: more than apps have. */
+#define FASTTRACK_SLEEPERS	16
+
+/**
+ * struct fasttrack_sleeper - what a foreground task sleeps on
+ * @file: the folio's mapping, compared only; NULL for a block device's
+ * @pfn: the folio's first frame number
+ * @pages: how many pages it has; 0: nobody sleeps
+ * @writeback: until it has been written; else until its lock is free
+ */
+struct fasttrack_sleeper {
+	const struct address_space *file;
+	unsigned long pfn;
+	unsigned long pages;
+	bool writeback;
 };
 
 void fasttrack_queue_add(struct fasttrack_queue *queue);
 void fasttrack_queue_del(struct fasttrack_queue *queue);
 bool fasttrack_foreground_depends(void);
+bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
 void fasttrack_foreground_io(void);
 
 /**

@@ -98,6 +98,21 @@ bool fasttrack_came_to_front(const struct bio *bio)
 }
 EXPORT_SYMBOL_GPL(fasttrack_came_to_front);
 
+/**
+ * fasttrack_bio_file - the file whose pages a bio moves, by its first one
+ * @bio: on its way
+ *
+ * Context: any.
+ * Return: its mapping, to be compared only; NULL without data.
+ */
+const struct address_space *fasttrack_bio_file(const struct bio *bio)
+{
+	if (!bio_has_data((struct bio *)bio))
+		return NULL;
+	return READ_ONCE(page_folio(bio_iovec(bio).bv_page)->mapping);
+}
+EXPORT_SYMBOL_GPL(fasttrack_bio_file);
+
 /*
  * What is left of a large bio comes again. Its app may have come to the front
  * since the first part was sent, and may wait for it.
@@ -113,6 +128,7 @@ static void ft_bio_again(struct bio *bio)
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
+	const struct address_space *file = fasttrack_bio_file(bio);
 	struct address_space *mapping;
 	enum fasttrack_class class;
 
@@ -139,6 +155,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 		class = __fasttrack_task_class(current);
 	}
 	rcu_read_unlock();
+	WRITE_ONCE(current->fasttrack_sends, file);
 	/* Made from another bio's flags, by dm-crypt for one: keep that class. */
 	if (bio->bi_opf & REQ_FASTTRACK_MASK)
 		class = fasttrack_opf_class(bio->bi_opf);

@@ -2,9 +2,10 @@
 /*
  * Promotion on wait: who the foreground waits for works for the foreground.
  *
- *  1. It waits for a folio that a request in an I/O scheduler's queue will
- *     unlock: that request is made foreground (promoted), and with a write the
- *     others of its file.
+ *  1. It waits for a folio that requests in an I/O scheduler's queue will
+ *     unlock, all those of one bio: they are made foreground (promoted), and
+ *     with a write the others of its file; those too that come while it waits,
+ *     for who sends them may have to wait for tags.
  *  2. It waits for a worker, the journal's thread for one: the worker's scopes
  *     are foreground meanwhile, and what the worker itself waits for is promoted.
  *  3. It, or such a worker, waits for somebody that cannot be named: who holds
@@ -30,18 +31,19 @@
 
 #include "internal.h"
 
-/* What fasttrack_folio_wait_begin() has done. */
+/* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
 #define FT_WAIT_SHOWN		BIT(0)
 #define FT_WAIT_FOREGROUND	BIT(1)
 #define FT_WAIT_OTHERS		BIT(2)
+#define FT_WAIT_SLEEPER_SHIFT	3
 
 /* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
 static LIST_HEAD(ft_queues);
 static DEFINE_SPINLOCK(ft_queues_lock);
 
 /*
- * Guards ft_depending's changes, and of every worker how many foreground tasks
- * wait for it and whether it waits for others.
+ * Guards changes of ft_depending, of ft_sleepers, and of every worker how many
+ * foreground tasks wait for it and whether it waits for others.
  */
 static DEFINE_SPINLOCK(ft_wait_lock);
 
@@ -50,6 +52,14 @@ static unsigned int ft_depending;
 
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
+
+/*
+ * What foreground tasks sleep on. A reader without the lock may see a mixture of
+ * two entries: it promotes a request too many then, or misses one that the new
+ * sleeper finds itself.
+ */
+static struct fasttrack_sleeper ft_sleepers[FASTTRACK_SLEEPERS];
+static unsigned int ft_nr_sleepers;
 
 /**
  * fasttrack_queue_add - an I/O scheduler takes promotions from now on
@@ -101,6 +111,30 @@ static bool ft_promote(const struct folio *folio, bool file)
 	return found;
 }
 
+/* All queued writes of a file. */
+static void ft_promote_file(const struct address_space *mapping)
+{
+	struct fasttrack_queue *queue;
+
+	if (!mapping || !READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_file(queue, mapping);
+	rcu_read_unlock();
+}
+
+/* Those of a file that the foreground waits for get tags. */
+static void ft_wake_senders(void)
+{
+	struct fasttrack_queue *queue;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->wake_senders(queue);
+	rcu_read_unlock();
+}
+
 /**
  * __fasttrack_file_wait - current is about to wait for all write-back of a file
  * @mapping: the file's
@@ -109,15 +143,8 @@ static bool ft_promote(const struct folio *folio, bool file)
  */
 void __fasttrack_file_wait(const struct address_space *mapping)
 {
-	struct fasttrack_queue *queue;
-
-	if (!READ_ONCE(ft_knobs.promotion) ||
-	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
-		return;
-	rcu_read_lock();
-	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->promote_file(queue, mapping);
-	rcu_read_unlock();
+	if (__fasttrack_task_class(current) == FASTTRACK_FOREGROUND)
+		ft_promote_file(mapping);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_file_wait);
 
@@ -170,13 +197,53 @@ bool fasttrack_foreground_depends(void)
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
 /**
+ * fasttrack_sleeper - what does a foreground task sleep on?
+ * @index: below FASTTRACK_SLEEPERS
+ * @sleeper: what it is
+ *
+ * Context: any.
+ * Return: false if there is no such task.
+ */
+bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper)
+{
+	const struct fasttrack_sleeper *kept = &ft_sleepers[index];
+
+	if (!READ_ONCE(ft_nr_sleepers) || !READ_ONCE(ft_knobs.promotion))
+		return false;
+	sleeper->pages = READ_ONCE(kept->pages);
+	sleeper->pfn = READ_ONCE(kept->pfn);
+	sleeper->file = READ_ONCE(kept->file);
+	sleeper->writeback = READ_ONCE(kept->writeback);
+	return sleeper->pages;
+}
+EXPORT_SYMBOL_GPL(fasttrack_sleeper);
+
+/* Does the foreground sleep on a folio of @file, compared only, or NULL? */
+static bool ft_file_is_waited_for(const struct address_space *file)
+{
+	struct fasttrack_sleeper sleeper;
+
+	if (!file)
+		return false;
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
+		if (fasttrack_sleeper(i, &sleeper) && sleeper.file == file)
+			return true;
+	return false;
+}
+
+/**
  * fasttrack_inherits - does @task hold what the foreground may wait for?
  * @task: current, or a task that cannot go away meanwhile
  *
+ * Who sends the I/O of a file that the foreground waits for does, too.
+ *
  * Context: any.
+ * Return: if so.
  */
 bool fasttrack_inherits(const struct task_struct *task)
 {
+	if (ft_file_is_waited_for(READ_ONCE(task->fasttrack_sends)))
+		return true;
 	return fasttrack_foreground_depends() &&
 	       (task->journal_info || READ_ONCE(task->fasttrack_inherits) ==
 					      READ_ONCE(ft_dependence));
@@ -281,9 +348,9 @@ void __fasttrack_lock_got(void)
 /*
  * Does whoever sleeps on @folio, which no request in a queue covers, wait for
  * others? A lock of a folio that is up to date, or under write-back, is a
- * task's; another one is being read, by the device now. Write-back of a
- * background app's may not have come to the queue yet, nor has all of a file's
- * that the flusher is at.
+ * task's; another one is being read: by the device now, or by a sender who gets
+ * a tag for it. Write-back of a background app's may not have come to the queue
+ * yet, nor has all of a file's that the flusher is at.
  */
 static bool ft_folio_of_others(struct folio *folio, bool writeback)
 {
@@ -301,6 +368,59 @@ static bool ft_folio_of_others(struct folio *folio, bool writeback)
 	return __fasttrack_owner_class(&owner) == FASTTRACK_BACKGROUND;
 }
 
+/*
+ * The foreground is about to sleep. Without room for one more, what comes later
+ * is not promoted for it.
+ * Return: to be or'ed to what __fasttrack_folio_wait_begin() returns.
+ */
+static unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper)
+{
+	unsigned int done = 0;
+
+	spin_lock(&ft_wait_lock);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS && !done; i++) {
+		struct fasttrack_sleeper *kept = &ft_sleepers[i];
+
+		if (kept->pages)
+			continue;
+		WRITE_ONCE(kept->file, sleeper.file);
+		WRITE_ONCE(kept->pfn, sleeper.pfn);
+		WRITE_ONCE(kept->writeback, sleeper.writeback);
+		WRITE_ONCE(kept->pages, sleeper.pages);
+		WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers + 1);
+		done = (i + 1) << FT_WAIT_SLEEPER_SHIFT;
+	}
+	spin_unlock(&ft_wait_lock);
+	return done;
+}
+
+static void ft_sleep_end(unsigned int done)
+{
+	unsigned int sleeper = done >> FT_WAIT_SLEEPER_SHIFT;
+
+	if (!sleeper)
+		return;
+	spin_lock(&ft_wait_lock);
+	WRITE_ONCE(ft_sleepers[sleeper - 1].pages, 0);
+	WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers - 1);
+	spin_unlock(&ft_wait_lock);
+}
+
+/* Everybody's metadata is in a block device's mapping: that names no file. */
+static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
+					      bool writeback)
+{
+	struct address_space *mapping = folio_mapping(folio);
+	bool file = mapping && mapping->host && !S_ISBLK(mapping->host->i_mode);
+
+	return (struct fasttrack_sleeper){
+		.file = file ? mapping : NULL,
+		.pfn = folio_pfn(folio),
+		.pages = folio_nr_pages(folio),
+		.writeback = writeback,
+	};
+}
+
 /**
  * __fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
  * @folio: referenced by the caller; NULL for a buffer without one
@@ -313,6 +433,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
 	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
 	bool worker = current->fasttrack_scope.override;
+	struct fasttrack_sleeper sleeper;
 	unsigned int done = 0;
 
 	if (!folio)
@@ -331,8 +452,16 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	if (foreground) {
 		ft_activity_sleep();
 		done |= FT_WAIT_FOREGROUND;
+		/* Before it is looked for: it may come to the queue now. */
+		sleeper = ft_sleeper_on(folio, writeback);
+		done |= ft_sleep_begin(sleeper);
 		if (ft_promote(folio, true))
 			return done;
+		/* Some of its requests may have come, others wait for tags. */
+		if (writeback)
+			ft_promote_file(sleeper.file);
+		else
+			ft_wake_senders();
 	}
 	if (ft_folio_of_others(folio, writeback) &&
 	    __fasttrack_others_begin(NULL))
@@ -348,6 +477,7 @@ void __fasttrack_folio_wait_end(unsigned int done)
 {
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
+	ft_sleep_end(done);
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)
@@ -409,3 +539,7 @@ void fasttrack_wait_end(struct task_struct *worker)
 	put_task_struct(worker);
 }
 EXPORT_SYMBOL_GPL(fasttrack_wait_end);
+
+#if IS_ENABLED(CONFIG_FASTTRACK_KUNIT_TEST)
+#include "tests/wait-kunit.h"
+#endif
