@@ -12,22 +12,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from fasttrack_lab import policy
-from fasttrack_lab.boot.base import BootSpec
+from fasttrack_lab import bare, fio
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.image import ROOM_MIB, storage_params
 from fasttrack_lab.paths import write_if_changed
 from fasttrack_lab.phone import Calibration, Phone
-from fasttrack_lab.result import judge_boot, tail
-from fasttrack_lab.rundir import run_dir
 from fasttrack_lab.runner import Tools
-from fasttrack_lab.script import init_script
 from fasttrack_lab.side_by_side import each
 
 TOLERANCE = 0.10
 """A measured figure may differ from the published one by this share."""
 
-LIMIT_S = 600.0
 COMMAND = "./fasttrack calibrate"
 
 
@@ -55,73 +49,44 @@ class Figure:
 
 def fio_argv(work: Calibration) -> list[str]:
     """The fio command line of a work load."""
-    argv = [
-        "fio",
-        f"--name={work.name}",
-        "--filename=/dev/sda",
-        "--ioengine=libaio",
-        "--direct=1",
-        "--clocksource=clock_gettime",
-        "--thread",
-        f"--rw={work.rw}",
-        f"--bs={work.block}",
-        f"--iodepth={work.depth}",
-        f"--size={work.size}",
-        "--randrepeat=1",
-        "--output-format=json",
-    ]
-    if work.runtime_s:
-        argv.append(f"--runtime={work.runtime_s:g}")
-    if work.sync:
-        argv.append("--sync=1")
-    return argv
+    return fio.argv(
+        fio.Job(work.name, bare.DEVICE, work.rw, work.block, work.depth, work.size, work.runtime_s, work.sync)
+    )
 
 
 def figure_of(report: str, phone: str, work: Calibration) -> Figure:
     """The figure in fio's JSON report."""
     try:
-        direction = json.loads(report)["jobs"][0]["read" if "read" in work.rw else "write"]
-        measured = direction["iops"] if work.unit == "IOPS" else direction["bw_bytes"] / 1e6
-    except (json.JSONDecodeError, KeyError, IndexError) as error:
-        raise LabError(f"{phone}, {work.name}: fio's report cannot be read: {error}") from error
+        found = fio.side(fio.jobs(report)[0], work.rw)
+        measured = found["iops"] if work.unit == "IOPS" else found["bw_bytes"] / 1e6
+    except (LabError, KeyError) as error:
+        raise LabError(f"{phone}, {work.name}: {error}") from error
     return Figure(phone, work.name, float(measured), work.published, work.unit, work.source)
 
 
-def _script(phone: Phone) -> str:
-    lines = [
-        "#!/bin/sh",
-        "mount -t proc none /proc && mount -t sysfs none /sys && mount -t tmpfs none /tmp && mount -t tmpfs none /run",
-        "mkdir /run/out && mount -t hostfs -o /proc/self/cwd/. none /run/out",
-        "[ -b /dev/sda ] || { echo fasttrack-guest: error: no /dev/sda; echo o > /proc/sysrq-trigger; sleep 10; }",
-        "echo none > /sys/block/sda/queue/scheduler",
-        "cd /tmp",
-    ]
+def _lines(phone: Phone) -> list[str]:
+    """Shell commands that measure all figures of a phone."""
+    lines = []
     for work in phone.calibration:
         if "read" in work.rw:
             # Pages that were never written are not read from flash: fill what will be read.
             fill = Calibration("fill", "write", "512k", work.depth, False, work.size, 0, 1, "MB/s", "")
             lines.append(f"{shlex.join(fio_argv(fill))} > /dev/null")
         lines.append(
-            f"{shlex.join(fio_argv(work))} > /run/out/{work.name}.json || echo fasttrack-guest: error: {work.name}"
+            f"{shlex.join(fio_argv(work))} > {bare.OUT}/{work.name}.json || echo fasttrack-guest: error: {work.name}"
         )
-    lines += ["sync", "echo o > /proc/sysrq-trigger", "sleep 10"]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def measure_phone(phone: Phone, tools: Tools) -> list[Figure]:
     """All figures of one phone, on a fresh device."""
     if not phone.calibration:
         raise LabError(f"phones.toml has no [[{phone.name}.calibration]]")
-    stock = policy.load("stock")
-    with run_dir(phone.guest_mib + ROOM_MIB) as where:
-        script = init_script(_script(phone))
-        params = storage_params(tools.backend, phone) | {"mflash.scheduler": stock.device_scheduler}
-        spec = BootSpec(tools.kernel.image, script, phone.guest_mib, where, LIMIT_S, 1, params)
-        outcome = tools.backend.boot(spec)
-        error = judge_boot(outcome)
-        if error:
-            raise LabError(f"calibrating {phone.name} failed: {error}\n{tail(outcome.console)}")
+
+    def figures(where: Path, _console: str) -> list[Figure]:
         return [figure_of((where / f"{w.name}.json").read_text(), phone.name, w) for w in phone.calibration]
+
+    return bare.boot(phone, tools, _lines(phone), f"calibrating {phone.name}", figures)
 
 
 def measure(phones: Sequence[Phone], tools: Tools) -> list[Figure]:

@@ -18,6 +18,8 @@ COMMANDS = {
     "run": "fasttrack_lab.commands.run:command",
     "shell": "fasttrack_lab.commands.shell:command",
     "smoke": "fasttrack_lab.commands.smoke:command",
+    "storebench": "fasttrack_lab.commands.storebench:command",
+    "storebench-apply": "fasttrack_lab.commands.storebench:apply_command",
     "stress": "fasttrack_lab.commands.stress:command",
 }
 """Name -> module and attribute."""

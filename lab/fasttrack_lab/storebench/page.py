@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is shown of profiles: tables for the terminal, CSV, and one self-contained page with the curves."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.console import Group
+from rich.table import Table
+
+from fasttrack_lab import report
+from fasttrack_lab.paths import write_if_changed
+from fasttrack_lab.storebench.plan import BEST_SHARE, BY_NAME, PATTERNS, Pattern
+from fasttrack_lab.storebench.profile import Point, Profile
+
+PAGE = "storebench.html"
+CURVES_CSV = "curves.csv"
+SLOWDOWNS_CSV = "slowdowns.csv"
+
+Profiles = Mapping[str, Profile]
+"""By what they are called: the phone, or the disk."""
+
+RULE = (
+    f"The best concurrency is the smallest depth that reaches {BEST_SHARE:.0%} of the best throughput. "
+    "Sequential requests are of 512 KiB, random ones of 4 KiB."
+)
+BESIDE = (
+    "Mean latency of one request at a time: alone, and beside one request at a time of the other direction; "
+    "in brackets, by how much that is slower."
+)
+
+
+def rate(pattern: Pattern, point: Point) -> float:
+    """Throughput in the unit of a pattern."""
+    return point.iops if pattern.random else point.mb_s
+
+
+def unit(pattern: Pattern) -> str:
+    """That unit."""
+    return "IOPS" if pattern.random else "MB/s"
+
+
+def best(profile: Profile, pattern: Pattern) -> Point:
+    """The point at the best concurrency."""
+    wanted = dict(profile.depths.items())[pattern.name]
+    return next(point for point in profile.curves[pattern.name] if point.depth == wanted)
+
+
+DEPTH_HEADINGS = ("device", "pattern", "unit", "depth 1", "at best", "speed-up", "best depth")
+
+
+def depth_rows(profiles: Profiles) -> Iterator[tuple[str, ...]]:
+    """One row a device and pattern, in the order of DEPTH_HEADINGS."""
+    for name, one in profiles.items():
+        for pattern in PATTERNS:
+            alone, found = one.curves[pattern.name][0], best(one, pattern)
+            yield (
+                name,
+                pattern.title,
+                unit(pattern),
+                f"{rate(pattern, alone):,.0f}",
+                f"{rate(pattern, found):,.0f}",
+                f"{found.mb_s / alone.mb_s:.2f}x",
+                str(found.depth),
+            )
+
+
+SLOWDOWN_HEADINGS = ("device", "latency of", "alone (us)", "beside sequential", "beside random")
+
+
+def _beside(profile: Profile, subject: Pattern, random: bool) -> str:
+    """Latency and slowdown of a pattern beside the other direction's sequential or random one."""
+    for entry in profile.slowdowns:
+        if entry.subject == subject.name and BY_NAME[entry.beside].random == random:
+            return f"{entry.beside_us:,.0f} ({entry.percent:+,.0f} %)"
+    return "-"
+
+
+def slowdown_rows(profiles: Profiles) -> Iterator[tuple[str, ...]]:
+    """One row a device and pattern, in the order of SLOWDOWN_HEADINGS."""
+    for name, one in profiles.items():
+        for pattern in PATTERNS:
+            alone = f"{one.curves[pattern.name][0].latency_us:,.0f}"
+            yield name, pattern.title, alone, _beside(one, pattern, False), _beside(one, pattern, True)
+
+
+def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]], left: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if index < left else "right", no_wrap=True)
+    previous = ""
+    for row in rows:
+        if previous and row[0] != previous:
+            table.add_section()
+        previous = row[0]
+        table.add_row(*row)
+    return table
+
+
+def terminal(profiles: Profiles) -> Group:
+    """Both tables, of 80 characters."""
+    depths = _table(DEPTH_HEADINGS, depth_rows(profiles), 3)
+    slow = _table(SLOWDOWN_HEADINGS, slowdown_rows(profiles), 2)
+    return Group(depths, RULE, "", slow, BESIDE)
+
+
+def _curves(profiles: Profiles) -> pl.DataFrame:
+    rows = [
+        {
+            "device": name,
+            "pattern": pattern.name,
+            "depth": point.depth,
+            "mb_s": point.mb_s,
+            "iops": point.iops,
+            "latency_us": point.latency_us,
+            "best": point is best(one, pattern),
+        }
+        for name, one in profiles.items()
+        for pattern in PATTERNS
+        for point in one.curves[pattern.name]
+    ]
+    return pl.DataFrame(rows)
+
+
+def _slowdowns(profiles: Profiles) -> pl.DataFrame:
+    rows = [
+        {
+            "device": name,
+            "subject": entry.subject,
+            "beside": entry.beside,
+            "alone_us": entry.alone_us,
+            "beside_us": entry.beside_us,
+            "percent": entry.percent,
+        }
+        for name, one in profiles.items()
+        for entry in one.slowdowns
+    ]
+    return pl.DataFrame(rows)
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    frame.write_csv(out, float_precision=3)
+    return out.getvalue()
+
+
+def _devices(profiles: Profiles) -> list[dict[str, Any]]:
+    # Loads matplotlib, which takes a second or two: --help does not wait for it.
+    from fasttrack_lab.storebench.drawing import draw  # noqa: PLC0415
+
+    return [
+        {
+            "name": name,
+            "text": one.device.text,
+            "elevator": one.elevator,
+            "kernel": one.kernel,
+            "command": one.command,
+            "svg": draw(one),
+        }
+        for name, one in profiles.items()
+    ]
+
+
+def make(directory: Path, profiles: Profiles) -> None:
+    """Write the page and the CSV files of profiles."""
+    virtual = all(one.phone for one in profiles.values())
+    text = report.render(
+        "storebench.html.j2",
+        names=list(profiles),
+        devices=_devices(profiles),
+        tables=[
+            (DEPTH_HEADINGS, list(depth_rows(profiles)), RULE),
+            (SLOWDOWN_HEADINGS, list(slowdown_rows(profiles)), BESIDE),
+        ],
+        notes=report.NOTES if virtual else (),
+        data_files=(CURVES_CSV, SLOWDOWNS_CSV),
+    )
+    write_if_changed(directory / PAGE, text.encode())
+    write_if_changed(directory / CURVES_CSV, _csv(_curves(profiles)))
+    write_if_changed(directory / SLOWDOWNS_CSV, _csv(_slowdowns(profiles)))
