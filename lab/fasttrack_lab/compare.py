@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import click
@@ -120,13 +121,13 @@ def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[st
 
 
 def _check(request: Request) -> None:
-    """Refuses unknown names before anything is built."""
+    """Refuses unknown names, and policies that a phone lacks something for, before anything is built."""
     if scenario.load(request.scenario).role != "foreground":
         names = ", ".join(scenario.available("foreground"))
         raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
     lru.check(request.lrus)
-    for name in request.policies:
-        policy.load(name)
+    for name, on in product(request.policies, request.phones):
+        policy.load(name).values(on)
     for name in dict.fromkeys(name for names in request.backgrounds for name in names):
         scenario.load_background(name)
 

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fasttrack_lab import placeholders
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import POLICIES
+from fasttrack_lab.placeholders import DEPTHS, UID, Values
 
 ELEVATOR = "/sys/block/sda/queue/scheduler"
 DEVICE_SCHEDULERS = ("fifo", "read-first", "foreground")
@@ -18,15 +21,14 @@ KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground"}
 
 @dataclass(frozen=True)
 class Setting:
-    """A value for a file of the guest's sysfs or procfs; {uid} stands for the UIDs in front, with blanks between."""
+    """A value for a file of the guest's sysfs or procfs; it may have placeholders."""
 
     path: str
     value: str
 
-    def as_json(self, *uids: int) -> dict[str, str]:
-        """As job.json has it."""
-        value = self.value.replace("{uid}", " ".join(map(str, uids))) if uids else self.value
-        return {"path": self.path, "value": value}
+    def as_json(self, values: Values) -> dict[str, str]:
+        """As job.json has it, with VALUES in the place of its placeholders."""
+        return {"path": self.path, "value": placeholders.filled(self.value, values)}
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,35 @@ class Policy:
     settings: tuple[Setting, ...]
     foreground: tuple[Setting, ...]
 
-    def settings_json(self) -> list[dict[str, str]]:
-        """What is written before any app starts: the elevator first."""
-        return [{"path": ELEVATOR, "value": self.elevator}, *(setting.as_json() for setting in self.settings)]
+    def values(self, phone: str) -> Values:
+        """What its placeholders become on a phone, but for {uid}. LabError where the phone lacks what they need."""
+        used = [name for setting in (*self.settings, *self.foreground) for name in placeholders.names(setting.value)]
+        try:
+            return placeholders.of_phone(used, phone)
+        except LabError as error:
+            raise LabError(f"policy {self.name}: {error}") from error
 
-    def foreground_json(self, *uids: int) -> list[dict[str, str]]:
+    def settings_json(self, values: Values) -> list[dict[str, str]]:
+        """What is written before any app starts: the elevator first. VALUES are those of the phone."""
+        return [{"path": ELEVATOR, "value": self.elevator}, *(setting.as_json(values) for setting in self.settings)]
+
+    def foreground_json(self, values: Values, *uids: int) -> list[dict[str, str]]:
         """What is written when the apps with these UIDs come to the front; nothing where none does."""
-        return [setting.as_json(*uids) for setting in self.foreground] if uids else []
+        with_uids = {**values, UID: " ".join(map(str, uids))}
+        return [setting.as_json(with_uids) for setting in self.foreground] if uids else []
 
 
-def _settings(raw: Any, where: str) -> tuple[Setting, ...]:
+def _settings(raw: Any, where: str, known: Collection[str]) -> tuple[Setting, ...]:
+    """Settings whose placeholders are all KNOWN."""
     try:
-        return tuple(Setting(str(entry["path"]), str(entry["value"])) for entry in raw)
+        found = tuple(Setting(str(entry["path"]), str(entry["value"])) for entry in raw)
     except (KeyError, TypeError) as error:
         raise LabError(f"{where}: each needs a path and a value") from error
+    for setting in found:
+        for name in placeholders.names(setting.value):
+            if name not in known:
+                raise LabError(f"{where}: {setting.path}: unknown placeholder {{{name}}}; known: {', '.join(known)}")
+    return found
 
 
 def parse(path: Path) -> Policy:
@@ -76,8 +93,8 @@ def parse(path: Path) -> Policy:
         description=raw["description"],
         elevator=raw["elevator"],
         device_scheduler=scheduler,
-        settings=_settings(raw.get("setting", []), f"{path}: [[setting]]"),
-        foreground=_settings(raw.get("foreground", []), f"{path}: [[foreground]]"),
+        settings=_settings(raw.get("setting", []), f"{path}: [[setting]]", DEPTHS),
+        foreground=_settings(raw.get("foreground", []), f"{path}: [[foreground]]", (UID, *DEPTHS)),
     )
 
 

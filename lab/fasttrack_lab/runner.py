@@ -70,6 +70,7 @@ class RunSpec:
 
 def full_job(spec: RunSpec) -> dict[str, Any]:
     """job.json of a run."""
+    policy, values = spec.policy, spec.policy.values(spec.phone.name)
     front = [app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"]
     job = {
         "version": 1,
@@ -80,11 +81,11 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "format": None,
         "mount_options": spec.phone.mount_options,
         "settings": [
-            *spec.policy.settings_json(),
+            *policy.settings_json(values),
             *lru.settings(spec.labels.lru),
-            *spec.policy.foreground_json(*spec.before_touch),
+            *policy.foreground_json(values, *spec.before_touch),
         ],
-        "foreground": spec.policy.foreground_json(*front),
+        "foreground": policy.foreground_json(values, *front),
         "touch_s": 0.0,
         "verify": False,
         **spec.job,

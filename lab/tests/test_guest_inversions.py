@@ -122,10 +122,11 @@ class Times:
 
 
 def settings(name: str) -> str:
-    """The policy NAME as a script."""
+    """The policy NAME as a script for s6."""
     one = policy.load(name)
+    values = one.values("s6")
     device = {"path": "/sys/module/mflash/parameters/scheduler", "value": one.device_scheduler}
-    written = [*one.settings_json(), device, *one.foreground_json(FRONT)]
+    written = [*one.settings_json(values), device, *one.foreground_json(values, FRONT)]
     return f"for one in {json.dumps(written)}:\n    write(one['path'], one['value'])\n"
 
 

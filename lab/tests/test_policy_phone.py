@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import phone, policy
+from fasttrack_lab import phone, placeholders, policy
 from fasttrack_lab.errors import LabError, UsageProblem
+from fasttrack_lab.storebench import apply, profile
 
 
 def test_the_promised_policies_are_there() -> None:
@@ -19,22 +20,57 @@ def test_the_promised_policies_are_there() -> None:
 
 def test_stock_is_mq_deadline_and_read_first() -> None:
     stock = policy.load("stock")
-    assert stock.settings_json() == [{"path": "/sys/block/sda/queue/scheduler", "value": "mq-deadline"}]
+    assert stock.settings_json({}) == [{"path": "/sys/block/sda/queue/scheduler", "value": "mq-deadline"}]
     assert stock.device_scheduler == "read-first"
-    assert stock.foreground_json(10101) == []
+    assert stock.foreground_json({}, 10101) == []
 
 
 def test_fasttrack_tells_who_is_in_front() -> None:
     found = policy.load("fasttrack")
     assert found.device_scheduler == "foreground"
-    assert {"path": "/sys/kernel/fasttrack/enabled", "value": "1"} in found.settings_json()
-    assert found.foreground_json(10101) == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
+    assert {"path": "/sys/kernel/fasttrack/enabled", "value": "1"} in found.settings_json({})
+    assert found.foreground_json({}, 10101) == [{"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10101"}]
 
 
 def test_all_apps_in_front_are_named() -> None:
-    (setting,) = policy.load("fasttrack").foreground_json(10104, 10105)
+    (setting,) = policy.load("fasttrack").foreground_json({}, 10104, 10105)
     assert setting == {"path": "/sys/kernel/fasttrack/foreground_uids", "value": "10104 10105"}
-    assert policy.load("fasttrack").foreground_json() == []
+    assert policy.load("fasttrack").foreground_json({}) == []
+
+
+@pytest.mark.parametrize("name", list(phone.phones()))
+def test_smartio_has_the_depths_of_the_phone(name: str) -> None:
+    """Every knob of a profile, and nothing else; the elevator is there before them."""
+    found = policy.load("smartio")
+    saved = profile.for_phone(name)
+    assert saved is not None
+    depths = [{"path": f"/{apply.knob('sda', one)}", "value": str(depth)} for one, depth in saved.depths.items()]
+    assert found.settings_json(found.values(name)) == [{"path": policy.ELEVATOR, "value": apply.ELEVATOR}, *depths]
+
+
+def test_a_phone_without_a_profile_and_with_a_damaged_one(tmp_path: Path) -> None:
+    with pytest.raises(LabError) as caught:
+        placeholders.of_phone(["profile.random_read_depth"], "s6", tmp_path)
+    assert "{profile.random_read_depth}: the phone s6 has no profile" in str(caught.value)
+    assert str(caught.value).endswith("measure it first: ./fasttrack storebench --phone s6")
+    (tmp_path / "s6.json").write_text("{")
+    with pytest.raises(LabError, match=r"s6.json: the profile is damaged: .*; measure again"):
+        placeholders.of_phone(["profile.random_read_depth"], "s6", tmp_path)
+    assert placeholders.of_phone(["uid"], "s6", tmp_path) == {}, "nobody asks for it"
+
+
+def test_a_policy_says_that_a_phone_lacks_its_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "for_phone", lambda *_: None)
+    with pytest.raises(LabError, match=r"^policy smartio: \{profile.sequential_read_depth\}: the phone n6 has no"):
+        policy.load("smartio").values("n6")
+    for name in ("stock", "fasttrack"):
+        assert policy.load(name).values("n6") == {}
+
+
+def test_placeholders_are_filled() -> None:
+    text = "a {uid} {profile.random_read_depth} b{uid}"
+    assert placeholders.names(text) == ["uid", "profile.random_read_depth", "uid"]
+    assert placeholders.filled(text, {"uid": "1 2", "profile.random_read_depth": "4"}) == "a 1 2 4 b1 2"
 
 
 KNOBS = ("page_allocator", "page_reclaimer", "promotion")
@@ -78,6 +114,14 @@ def test_unknown_names_name_the_known_ones() -> None:
             "must be one of fifo, read-first, foreground",
         ),
         ('description = "x"\nelevator = "none"\n[[setting]]\npath = "/a"', "needs a path and a value"),
+        (
+            'description = "x"\nelevator = "none"\n[[setting]]\npath = "/a"\nvalue = "{uid}"',
+            r"\[\[setting\]\]: /a: unknown placeholder \{uid\}; known: profile.sequential_read_depth, ",
+        ),
+        (
+            'description = "x"\nelevator = "none"\n[[foreground]]\npath = "/a"\nvalue = "{profile.speed}"',
+            r"unknown placeholder \{profile.speed\}; known: uid, profile",
+        ),
         ("description = ", "x.toml"),
     ],
 )

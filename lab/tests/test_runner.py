@@ -40,6 +40,15 @@ def test_job_has_what_the_contract_asks() -> None:
     assert job["touch_s"] == 2.0 and job["limit_s"] == 60.0
 
 
+def test_the_depths_of_the_phone_are_in_the_job() -> None:
+    knob = "/sys/block/sda/queue/iosched/random_read_depth"
+    found = {
+        name: [one["value"] for one in full_job(spec("smartio", name))["settings"] if one["path"] == knob]
+        for name in ("n6", "s6")
+    }
+    assert found == {"n6": ["1"], "s6": ["4"]}
+
+
 def test_every_foreground_app_is_named_at_the_touch() -> None:
     made = spec()
     apps = [*JOB["apps"], {"name": "beside", "uid": 10105, "role": "foreground", "start_s": 0, "threads": []}]

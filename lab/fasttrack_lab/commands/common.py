@@ -117,8 +117,13 @@ def names_of(text: str) -> list[str]:
 
 
 def load_phone_and_policy(phone_name: str, fs: str | None, policy_name: str) -> tuple[phone.Phone, policy.Policy]:
-    """Both, or the error that names the valid ones. FS is None for the phone's own file system."""
-    return phone.load(phone_name).with_fs(fs), policy.load(policy_name)
+    """Both, or the error that names the valid ones. FS is None for the phone's own file system.
+
+    A phone without what the policy needs to know of it is an error, too.
+    """
+    chosen, rule = phone.load(phone_name).with_fs(fs), policy.load(policy_name)
+    rule.values(chosen.name)
+    return chosen, rule
 
 
 def check_json_path(json_path: str | None) -> None:
