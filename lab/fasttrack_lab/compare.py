@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from fasttrack_lab import lru, phone, policy, report, runner, scenario, specs, ui
+from fasttrack_lab import lru, phone, policy, report, runner, scenario, smartio, specs, ui
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
@@ -123,7 +123,7 @@ def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[st
 def _check(request: Request) -> None:
     """Refuses unknown names, and policies that a phone lacks something for, before anything is built."""
     if scenario.load(request.scenario).role != "foreground":
-        names = ", ".join(scenario.available("foreground"))
+        names = ", ".join([*scenario.available("foreground"), smartio.pattern()])
         raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
     lru.check(request.lrus)
     for name, on in product(request.policies, request.phones):
@@ -176,6 +176,8 @@ def command(
     fresh: bool,
 ) -> None:
     """Compare policies: run SCENARIO on every phone, under every policy, beside every set of backgrounds.
+
+    SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, or a path to a scenario file.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
     report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison

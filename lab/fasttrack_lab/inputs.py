@@ -22,9 +22,12 @@ class InputError(UsageProblem):
         super().__init__(where + problem)
 
 
-def unknown(what: str, name: str, valid: Iterable[str]) -> str:
-    """The text for a name that is not among the valid ones, with the nearest valid one if there is any."""
+def unknown(what: str, name: str, valid: Iterable[str], listed: Iterable[str] | None = None) -> str:
+    """The text for a name that is not among the valid ones, with the nearest valid one if there is any.
+
+    LISTED is what to show in place of the valid names, where they are many.
+    """
     names = list(valid)
     near = get_close_matches(name, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
-    return f"unknown {what} '{name}'{hint}; valid: {', '.join(names)}"
+    return f"unknown {what} '{name}'{hint}; valid: {', '.join(names if listed is None else listed)}"

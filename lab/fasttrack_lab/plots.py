@@ -27,6 +27,7 @@ COLOURS = {
     "pa": "#14b8a6",
     "pr": "#a855f7",
     "id": "#ec4899",
+    "smartio": "#65a30d",
 }
 """A policy has one colour in every plot."""
 OTHER_COLOURS = ("#4d7c0f", "#be185d", "#0e7490", "#78350f")
@@ -85,7 +86,7 @@ def paper_mark(axes: Axes, x: float, value: float) -> None:
     axes.plot([x], [value], linestyle="none", label="paper", zorder=5, **PAPER_MARK)
 
 
-def note(axes: Axes, x: float, value: Spread, mark: float | None = None) -> None:
+def note(axes: Axes, x: float, value: Spread, mark: float | None = None, upright: bool = False) -> None:
     """The mean as text above the whisker, or above a mark that stands just there. The axes have their limits."""
     mean, _, high = value
     if mark is not None and -MARK_PT < _height_pt(axes, mark) - _height_pt(axes, high) < NOTE_PT + MARK_PT:
@@ -96,6 +97,7 @@ def note(axes: Axes, x: float, value: Spread, mark: float | None = None) -> None
         textcoords="offset points",
         xytext=(0, 4 if mark is None else MARK_PT),
         ha="center",
+        rotation=90 if upright else 0,
         fontsize=NOTE_PT,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
     )
@@ -122,10 +124,11 @@ def bars(
     groups: Sequence[str],
     lookup: Lookup,
     marks: Mapping[tuple[int, str], float] | None = None,
+    upright: bool = False,
 ) -> None:
     """Bars of every policy in every group, the spread over the seeds as a whisker, the mean as text.
 
-    MARKS are numbers of others, by a group's place and a policy.
+    MARKS are numbers of others, by a group's place and a policy. UPRIGHT is for many groups: texts stand.
     """
     width = BAR_SHARE / len(policies)
     shown: list[tuple[float, Spread, float | None]] = []
@@ -144,12 +147,12 @@ def bars(
             if mark is not None:
                 paper_mark(axes, x, mark)
             shown.append((x, value, mark))
-    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xticks(range(len(groups)), groups, rotation=90 if upright else 0)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(axis="y", color="#e5e7eb")
-    axes.margins(y=0.15)
+    axes.margins(y=0.25 if upright else 0.15)
     for x, value, mark in shown:
-        note(axes, x, value, mark)
+        note(axes, x, value, mark, upright)
 
 
 def _bars(axes: Axes, rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], column: str) -> None:

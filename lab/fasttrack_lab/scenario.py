@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab import traces
+from fasttrack_lab import smartio, traces
 from fasttrack_lab.inputs import InputError, unknown
 from fasttrack_lab.paths import SCENARIOS
 from fasttrack_lab.scenario_checks import check_files, check_threads
@@ -165,7 +165,7 @@ class Scenario:
 
 
 def available(role: str | None = None) -> dict[str, str]:
-    """Names and descriptions of the project's scenarios, of one role or of all."""
+    """Names and descriptions of the project's scenario files, of one role or of all."""
     loaded = [load_file(path) for path in sorted(DIRECTORY.glob("*.toml"))]
     return {item.name: item.description for item in loaded if role in (None, item.role)}
 
@@ -175,10 +175,14 @@ def load(name_or_path: str) -> Scenario:
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         return load_file(Path(name_or_path))
     path = DIRECTORY / f"{name_or_path}.toml"
-    if not path.is_file():
-        names = [item.stem for item in sorted(DIRECTORY.glob("*.toml"))]
-        raise InputError(unknown("scenario", name_or_path, names) + "; or a path to a .toml file")
-    return load_file(path)
+    if path.is_file():
+        return load_file(path)
+    text = smartio.text_of(name_or_path)
+    if text is not None:
+        return _read(Table.parse(text, smartio.TABLE), name_or_path)
+    names = [item.stem for item in sorted(DIRECTORY.glob("*.toml"))]
+    problem = unknown("scenario", name_or_path, [*names, *smartio.names()], [*names, smartio.pattern()])
+    raise InputError(f"{problem}; or a path to a .toml file")
 
 
 def load_background(name_or_path: str) -> Scenario:
@@ -192,15 +196,19 @@ def load_background(name_or_path: str) -> Scenario:
 
 def load_file(path: Path) -> Scenario:
     """Reads and checks a scenario file."""
-    table = Table.read(path)
+    return _read(Table.read(path), path.stem)
+
+
+def _read(table: Table, name: str) -> Scenario:
+    """The scenario of a table."""
     scenario = Scenario(
-        name=path.stem,
-        path=path,
+        name=name,
+        path=table.path,
         description=table.take("description", text),
         touch=table.take("touch", parse_time_spread, DEFAULT_TOUCH),
         limit_s=table.take("limit", parse_time, DEFAULT_LIMIT_S),
         before_touch=table.take("before_touch", text, ""),
-        apps=tuple(_app(item, path.stem) for item in table.tables("app")),
+        apps=tuple(_app(item, name) for item in table.tables("app")),
     )
     table.finish()
     if not scenario.apps:
@@ -211,7 +219,9 @@ def load_file(path: Path) -> Scenario:
             for what, mine, its in (("name", app.name, other.name), ("uid", app.uid, other.uid)):
                 if mine == its:
                     line = table.lines.of(("app", index, what))
-                    raise InputError(f"duplicate app: {what} {mine} is also that of app '{other.name}'", path, line)
+                    raise InputError(
+                        f"duplicate app: {what} {mine} is also that of app '{other.name}'", table.path, line
+                    )
     return scenario
 
 

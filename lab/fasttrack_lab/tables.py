@@ -34,6 +34,11 @@ class Table:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read: {error}", path) from error
+        return cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> Table:
+        """The whole of a text; errors name PATH."""
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:

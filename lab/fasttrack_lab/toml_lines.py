@@ -8,6 +8,7 @@ A place is a tuple of keys and list indices, as in `("app", 0, "thread", 1, "ste
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 
 Place = tuple[str | int, ...]
@@ -24,12 +25,13 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.ends = [match.start() for match in re.finditer("\n", text)]
         self.lines: dict[Place, int] = {}
         self.tables: defaultdict[Place, int] = defaultdict(int)
 
     def note(self, place: Place) -> None:
         """Remembers the present line for a place, the first time it is met."""
-        self.lines.setdefault(place, self.text.count("\n", 0, self.at) + 1)
+        self.lines.setdefault(place, bisect_left(self.ends, self.at) + 1)
 
     def skip(self) -> None:
         """Over white space, line ends and comments."""

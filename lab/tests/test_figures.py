@@ -19,10 +19,12 @@ from fasttrack_lab import plots
 from fasttrack_lab.commands import figures as commands
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.figures import page, paper
+from fasttrack_lab.figures.catalogue import chosen
 from fasttrack_lab.figures.claims import CHANGE, NORMALISED, SECONDS, Finding, Value, numbers
+from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import TO_STOCK, Measured
-from fasttrack_lab.figures.paper import FIGURES, Figure, chosen
+from fasttrack_lab.figures.paper import FIGURES
 from fasttrack_lab.figures.statements import MANY, MANY_ORDER
 from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record
 
@@ -217,7 +219,7 @@ def test_csv_files_have_every_number(tmp_path: Path) -> None:
 
 def test_a_page_of_failures_alone_names_reasons_once(tmp_path: Path) -> None:
     made = [record(one.cell, 0, "no such knob") for one in records_of(FIGURES[:2], useless)]
-    found = page.make(tmp_path, FIGURES[:2], made, 2, "c")
+    found, _ = page.make(tmp_path, FIGURES[:2], made, 2, "c")
     assert {finding.verdict for _, _, finding in found} == {"not measured"}
     assert (tmp_path / page.PAGE).read_text().count("no such knob") == 1
     (line,) = page.failures(made)

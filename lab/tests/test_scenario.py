@@ -25,6 +25,8 @@ NAMES = {
     "scan": "background",
     "photo-upload": "background",
     "sync": "background",
+    "install": "background",
+    "readers": "background",
 }
 PREPARED_LIMIT = 1_500_000_000
 
@@ -90,8 +92,9 @@ def test_own_scenarios_run_together() -> None:
     front = scenario.load("gallery-launch")
     behind = [scenario.load(name) for name in scenario.available("background")]
     job = scenario.build_job(front, behind, 1, None)
-    assert [app["role"] for app in job["apps"]] == ["foreground"] + ["background"] * 6
-    assert len({app["uid"] for app in job["apps"]}) == 7
+    behind_apps = sum(len(one.apps) for one in behind)
+    assert [app["role"] for app in job["apps"]] == ["foreground"] + ["background"] * behind_apps
+    assert len({app["uid"] for app in job["apps"]}) == 1 + behind_apps
     assert job["limit_s"] > job["touch_s"] >= 2.3
     for app in job["apps"][1:]:
         assert all(thread["repeat"] for thread in app["threads"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""./fasttrack figures: the paper's figures, made again."""
+"""./fasttrack figures: published figures, made again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from fasttrack_lab import phone, ui
 from fasttrack_lab.commands import common
 from fasttrack_lab.compare import split_list
 from fasttrack_lab.figures import page
+from fasttrack_lab.figures.catalogue import FIGURES, chosen
 from fasttrack_lab.figures.grid import Grid, cells, measure
-from fasttrack_lab.figures.paper import FIGURES, PHONES, chosen
+from fasttrack_lab.figures.paper import PHONES
 from fasttrack_lab.records import Record
 
 OUT = Path("results") / "figures"
 
-LIST = "\n".join(f"  {figure.name:<6} {figure.title.split(': ', 1)[1]}" for figure in FIGURES)
+WIDTH = max(len(figure.name) for figure in FIGURES)
+LIST = "\n".join(f"  {figure.name:<{WIDTH}} {figure.title.split(': ', 1)[1]}" for figure in FIGURES)
 
 seeds_option: common.Decorator = click.option(
     "--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N."
@@ -62,11 +64,12 @@ def end(failed: list[str]) -> None:
 @out_option
 @fresh_option
 def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: bool) -> None:
-    """Make the figures of the FastTrack paper again: all, or those named.
+    """Make the figures of the FastTrack paper again: all, or those named. The SmartIO poster's are made when named.
 
     Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
-    runs.csv. Runs are kept in raw.jsonl by kernel and inputs: what is there is not run again, and figures share runs.
-    All figures with three seeds on four phones are 504 runs, some 15 minutes on two cores.
+    runs.csv; goals.csv where a figure has goals. Runs are kept in raw.jsonl by kernel and inputs: what is there is not
+    run again, and figures share runs. FastTrack's with three seeds on four phones are 504 runs, some 15 minutes on two
+    cores; SmartIO's on two phones are 1080 runs, some 30 minutes.
     """
     wanted = split_list(phones, "--phones")
     for name in wanted:
@@ -74,7 +77,7 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
     figures = chosen(names, wanted)
     grids = [grid for figure in figures for grid in figure.grids]
     records, _ = measured_for(grids, seeds, out, fresh, ", ".join(figure.name for figure in figures))
-    found = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
-    Console().print(page.terminal_table(found))
+    found, met = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
+    Console().print(page.terminal_table(found, met))
     ui.say(f"page: {out / page.PAGE}")
     end(page.failures(records))

@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """Play SCENARIO once and measure its response time.
 
-    SCENARIO is a name of lab/scenarios or a path to a scenario file. The response time is virtual, from the touch to
-    the last operation, and the same for the same seed on every machine.
+    SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, or a path to a scenario file. The
+    response time is virtual, from the touch to the last operation, and the same for the same seed on every machine.
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)

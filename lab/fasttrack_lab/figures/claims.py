@@ -47,6 +47,8 @@ class Value:
     paper: float
     here: float
     kind: Kind
+    where: str = "paper"
+    """Where it was published."""
 
     @property
     def agrees(self) -> bool:
@@ -58,7 +60,7 @@ class Value:
         away = self.kind.distance(self.paper, self.here)
         side = "above" if away > 0 else "below"
         apart = "" if self.agrees else f" ({abs(away) * 100:.0f} {self.kind.unit} {side})"
-        return f"{self.what} {self.kind.show(self.here)} here, {self.kind.show(self.paper)} in the paper{apart}"
+        return f"{self.what} {self.kind.show(self.here)} here, {self.kind.show(self.paper)} in the {self.where}{apart}"
 
 
 @dataclass(frozen=True)

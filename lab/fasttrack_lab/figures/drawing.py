@@ -41,7 +41,7 @@ def _group_label(plot: Bars, group: Group, measured: Measured, phone: str) -> st
 def _bars(plot: Bars, measured: Measured, phones: Sequence[str]) -> Canvas:
     """One panel a phone, above each other."""
     count = len(plot.groups) * len(plot.policies)
-    size = (max(4.6, 1.4 + 0.36 * count), 0.6 + 2.5 * len(phones))
+    size = (max(4.6, 1.4 + (0.24 if plot.dense else 0.36) * count), 0.6 + (3.0 if plot.dense else 2.5) * len(phones))
     canvas = Canvas(figsize=size, layout="constrained")
     panels = canvas.subplots(len(phones), 1, squeeze=False)[:, 0]
     for axes, phone in zip(panels, phones, strict=True):
@@ -51,7 +51,7 @@ def _bars(plot: Bars, measured: Measured, phones: Sequence[str]) -> Canvas:
             return measured.spread(group.scenario, phone, policy, group.background, plot.measure)
 
         labels = [_group_label(plot, group, measured, phone) for group in plot.groups]
-        plots.bars(axes, plot.policies, labels, value, plot.paper)
+        plots.bars(axes, plot.policies, labels, value, plot.paper, upright=plot.dense)
         if plot.reference is not None:
             axes.axhline(1.0, color=plots.colour(plot.reference), linestyle="--", linewidth=1.4, label=plot.reference)
         axes.set_ylabel(plot.label)

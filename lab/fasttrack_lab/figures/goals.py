@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What FastTrack has to reach, and what it has reached: each goal with its number, and where it is missed."""
+"""What is to be reached, and what is: each goal with its number, and where it is missed. These are FastTrack's."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class Goal:
     goal: str
     here: str
     missed: str
-    met: bool
+    met: bool | None
+    """None where it was not measured."""
 
     @property
     def verdict(self) -> str:
         """As the page says it."""
-        return "met" if self.met else "missed"
+        return {True: "met", False: "missed", None: "not measured"}[self.met]
 
 
 def _cells(grid: Grid, value: Callable[[str, str, str], float]) -> dict[str, float]:
@@ -54,7 +55,7 @@ def _slowdowns(grid: Grid, measured: Measured, policy: str) -> dict[str, float]:
     return _cells(grid, lambda scenario, phone, behind: measured.mean(scenario, phone, policy, behind, TO_ALONE))
 
 
-def _at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -> Goal:
+def at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -> Goal:
     """Every value is at most so much; of those that are not, the worst are named."""
     over = sorted((name for name, value in values.items() if value > goal), key=values.__getitem__, reverse=True)
     missed = [f"{name} {values[name]:.2f}" for name in over[:SHOWN]]
@@ -70,7 +71,7 @@ def one_app(what: str, grid: Grid, measured: Measured) -> list[Goal]:
     values = _slowdowns(grid, measured, FASTTRACK)
     average = mean(values.values())
     return [
-        _at_most(f"slowdown, {what}", WORST, values),
+        at_most(f"slowdown, {what}", WORST, values),
         Goal(f"slowdown, {what}, average", f"at most {AVERAGE:.2f}", f"{average:.2f}", "-", average <= AVERAGE),
     ]
 
@@ -86,8 +87,8 @@ def many_apps(grid: Grid, measured: Measured) -> list[Goal]:
     )
     more = {name: twelve[name] - value for name, value in six.items()}
     return [
-        _at_most("slowdown, six apps", WORST_SIX, six),
-        _at_most("slowdown with twelve apps less that with six", TWELVE_OVER_SIX, more),
+        at_most("slowdown, six apps", WORST_SIX, six),
+        at_most("slowdown with twelve apps less that with six", TWELVE_OVER_SIX, more),
     ]
 
 
@@ -106,7 +107,7 @@ def against_peers(grid: Grid, measured: Measured) -> list[Goal]:
             raise NotMeasured(f"{scenario} on {phone}, any other policy, background {background}")
         return measured.mean(scenario, phone, FASTTRACK, background, TO_ALONE) / min(found)
 
-    return [_at_most(f"response time over the best of {', '.join(others)}", 1.0, _cells(grid, over_best))]
+    return [at_most(f"response time over the best of {', '.join(others)}", 1.0, _cells(grid, over_best))]
 
 
 def without_device(grid: Grid, measured: Measured) -> list[Goal]:
@@ -125,4 +126,4 @@ def holds(what: str, grid: Grid, measured: Measured) -> list[Goal]:
         return float(measured.found(scenario, phone, FASTTRACK, background)["longest_hold_s"])
 
     cells = _cells(grid, longest)
-    return [_at_most(f"longest hold of a background task, {what}", LONGEST_HOLD_S + REQUEST_S, cells, " s")]
+    return [at_most(f"longest hold of a background task, {what}", LONGEST_HOLD_S + REQUEST_S, cells, " s")]

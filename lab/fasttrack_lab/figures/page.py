@@ -13,22 +13,38 @@ from rich.table import Table
 
 from fasttrack_lab import report
 from fasttrack_lab.figures.claims import RULE, Claim, Finding
-from fasttrack_lab.figures.measured import Measured
-from fasttrack_lab.figures.paper import PHONES, Figure
+from fasttrack_lab.figures.figure import Figure
+from fasttrack_lab.figures.goals import Goal
+from fasttrack_lab.figures.measured import Measured, NotMeasured
+from fasttrack_lab.figures.paper import PHONES
 from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record
 
 PAGE = "figures.html"
 FIGURES_CSV = "figures.csv"
 CLAIMS_CSV = "claims.csv"
+GOALS_CSV = "goals.csv"
 FAILED_SHOWN = 3
 """Failed runs named for each reason; a knob that the kernel lacks fails hundreds alike."""
 
 Found = tuple[Figure, Claim, Finding]
+Met = tuple[Figure, Goal]
 
 
 def findings(figures: Iterable[Figure], measured: Measured) -> list[Found]:
     """Every statement about the figures and what came of it."""
     return [(figure, claim, claim.find(measured, figure.phones)) for figure in figures for claim in figure.claims]
+
+
+def reached(figures: Iterable[Figure], measured: Measured) -> list[Met]:
+    """Every goal of the figures and how far it is reached."""
+    met: list[Met] = []
+    for figure in figures:
+        for check in figure.goals:
+            try:
+                met += [(figure, goal) for goal in check(measured, figure.phones)]
+            except NotMeasured as lacking:
+                met.append((figure, Goal(f"a goal of {figure.name}", "-", f"no result: {lacking}", "-", None)))
+    return met
 
 
 def failures(records: Iterable[Record]) -> list[str]:
@@ -71,7 +87,21 @@ def _claim_row(found: Found) -> dict[str, str]:
     }
 
 
-def _figure(figure: Figure, measured: Measured, seeds: int, rows: Sequence[dict[str, str]]) -> dict[str, Any]:
+def _goal_row(met: Met) -> dict[str, str]:
+    figure, goal = met
+    return {
+        "figure": figure.name,
+        "what": goal.what,
+        "goal": goal.goal,
+        "here": goal.here,
+        "verdict": goal.verdict,
+        "missed": goal.missed,
+    }
+
+
+def _figure(
+    figure: Figure, measured: Measured, seeds: int, rows: Sequence[dict[str, str]], goals: Sequence[dict[str, str]]
+) -> dict[str, Any]:
     """What the template shows of a figure."""
     # Loads matplotlib, which takes a second or two: --help does not wait for it.
     from fasttrack_lab.figures.drawing import draw  # noqa: PLC0415
@@ -81,22 +111,29 @@ def _figure(figure: Figure, measured: Measured, seeds: int, rows: Sequence[dict[
         "title": figure.title,
         "note": figure.note,
         "wide": figure.plot.wide,
-        "svg": draw(figure.plot, measured, figure.phones),
+        "svgs": [draw(plot, measured, figure.phones) for plot in (figure.plot, *figure.more)],
         "claims": [row for row in rows if row["figure"] == figure.name],
+        "goals": [row for row in goals if row["figure"] == figure.name],
         "commands": [request.command for grid in figure.grids for request in grid.requests(seeds)],
     }
 
 
 def make(
     directory: Path, figures: Sequence[Figure], records: Sequence[Record], seeds: int, command: str
-) -> list[Found]:
-    """Writes the page and the CSV files; returns the findings."""
+) -> tuple[list[Found], list[Met]]:
+    """Writes the page and the CSV files; returns what came of the statements and of the goals."""
     measured = Measured(records)
     found = findings(figures, measured)
     rows = [_claim_row(one) for one in found]
+    met = reached(figures, measured)
+    goals = [_goal_row(one) for one in met]
     measured.runs.write_csv(directory / report.RUNS_CSV)
     pl.concat([_numbers(figure, measured) for figure in figures]).write_csv(directory / FIGURES_CSV)
     pl.DataFrame(rows).write_csv(directory / CLAIMS_CSV)
+    if goals:
+        pl.DataFrame(goals).write_csv(directory / GOALS_CSV)
+    else:
+        (directory / GOALS_CSV).unlink(missing_ok=True)
     text = report.render(
         "figures.html.j2",
         command=command,
@@ -104,21 +141,24 @@ def make(
         seeds=seeds,
         phones=[phone for phone in PHONES if any(phone in figure.phones for figure in figures)],
         kernels=sorted(set(measured.runs["kernel"].drop_nulls().to_list())),
-        figures=[_figure(figure, measured, seeds, rows) for figure in figures],
+        sources=list(dict.fromkeys(figure.source for figure in figures)),
+        figures=[_figure(figure, measured, seeds, rows, goals) for figure in figures],
         failed=failures(records),
         rule=RULE,
         notes=report.NOTES,
-        data_files=(FIGURES_CSV, CLAIMS_CSV, report.RUNS_CSV, RAW),
+        data_files=(FIGURES_CSV, CLAIMS_CSV, *([GOALS_CSV] if goals else []), report.RUNS_CSV, RAW),
     )
     (directory / PAGE).write_text(text, encoding="utf-8")
-    return found
+    return found, met
 
 
-def terminal_table(found: Sequence[Found]) -> Table:
-    """Every statement in a line or two of 80 characters."""
+def terminal_table(found: Sequence[Found], met: Sequence[Met] = ()) -> Table:
+    """Every statement, then every goal, in a line or two of 80 characters."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("figure", "id", "paper", "here", "verdict"):
         table.add_column(heading, no_wrap=heading in ("figure", "id", "verdict"))
     for figure, claim, finding in found:
         table.add_row(figure.name, claim.id, claim.paper, finding.here, finding.verdict)
+    for figure, goal in met:
+        table.add_row(figure.name, "goal", goal.goal, f"{goal.what}: {goal.here}", goal.verdict)
     return table

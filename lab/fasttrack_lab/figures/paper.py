@@ -6,17 +6,12 @@ What the paper leaves open is our choice, and each figure's note says it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-
-from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.figures import statements as said
-from fasttrack_lab.figures.claims import Claim
+from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK
 from fasttrack_lab.figures.plot import Bars, Group, Lines
 from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MANY, MINUS, SWITCH, UPDATE, UPLOAD
-from fasttrack_lab.inputs import unknown
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY
 
@@ -24,28 +19,6 @@ PHONES = ("n5", "n6", "s6", "p1")
 SCENARIOS = (LAUNCH, SWITCH, LOAD)
 BACKGROUNDS = (UPDATE, BACKUP)
 PARTS = (said.PA, said.PR, said.ID)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: its runs, its plot, the statements about it, and what about it is our choice."""
-
-    name: str
-    title: str
-    grids: tuple[Grid, ...]
-    plot: Bars | Lines
-    claims: tuple[Claim, ...]
-    note: str
-
-    @property
-    def phones(self) -> tuple[str, ...]:
-        """All phones of its runs."""
-        return tuple(dict.fromkeys(phone for grid in self.grids for phone in grid.phones))
-
-    def narrowed(self, phones: Iterable[str]) -> Figure:
-        """The figure on some of its phones."""
-        grids = [grid.narrowed(phones) for grid in self.grids]
-        return replace(self, grids=tuple(grid for grid in grids if grid.phones))
 
 
 def _group(scenario: str, background: str) -> Group:
@@ -133,19 +106,3 @@ FIGURES = (
         f"{', '.join(said.MANY_ORDER)}.",
     ),
 )
-
-
-def chosen(names: Sequence[str], phones: Sequence[str]) -> list[Figure]:
-    """The figures of these names, or all; on these phones. One that is named and has none of the phones is refused."""
-    known = {figure.name: figure for figure in FIGURES}
-    for name in names:
-        if name not in known:
-            raise UsageProblem(unknown("figure", name, known))
-    wanted = [known[name] for name in dict.fromkeys(names or known)]
-    narrowed = [figure.narrowed(phones) for figure in wanted]
-    for figure, left in zip(wanted, narrowed, strict=True):
-        if names and not left.grids:
-            raise UsageProblem(f"{figure.name} is of {', '.join(figure.phones)}: --phones has none of them")
-    if not any(figure.grids for figure in narrowed):
-        raise UsageProblem(f"--phones: no figure is of {', '.join(phones)}; valid: {', '.join(PHONES)}")
-    return [figure for figure in narrowed if figure.grids]

@@ -35,6 +35,11 @@ class Bars:
         """Whether it takes the whole width of a page."""
         return len(self.groups) > 3
 
+    @property
+    def dense(self) -> bool:
+        """Whether it has so many groups that what is written must stand upright."""
+        return len(self.groups) > 8
+
 
 @dataclass(frozen=True)
 class Lines:
