@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SmartIO: an elevator for apps that wait for reads (after Jeong et al., in a
+ * SmartIO: an elevator for apps that wait for reads (after Nguyen et al., in a
  * poster at MobiSys 2014).
  *
  * Controls the order of requests, and how many of them are in the device at a
