@@ -104,14 +104,16 @@ def _make(contents: Contents, kernel: Path, guest: Path, backend: Backend, final
         partial = final.with_suffix(f".{os.getpid()}.part")
         copy_sparse(where / "phone.img", partial)
         partial.replace(final)
-    _limit_store(final)
+    limit_store(final)
 
 
-def _limit_store(newest: Path) -> None:
-    images = sorted(newest.parent.glob("*.img"), key=lambda p: p.stat().st_mtime, reverse=True)
+def limit_store(newest: Path) -> None:
+    """Remove the least recently used images beside NEWEST that are more than STORE_MIB together."""
     total = 0
-    for path in images:
-        total += held_mib(path)
-        if total > STORE_MIB and path != newest:
-            ui.say(f"removing the prepared image {path.name} ({held_mib(path)} MiB): the store holds {STORE_MIB} MiB")
-            path.unlink(missing_ok=True)
+    with lock("images"):
+        for path in sorted(newest.parent.glob("*.img"), key=lambda p: p.stat().st_mtime, reverse=True):
+            mib = held_mib(path)
+            total += mib
+            if total > STORE_MIB and path != newest:
+                ui.say(f"removing the prepared image {path.name} ({mib} MiB): the store holds {STORE_MIB} MiB")
+                path.unlink()
