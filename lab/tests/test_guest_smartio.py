@@ -84,6 +84,24 @@ def test_a_process_waits_for_reads_no_longer_than_the_bound(tools: Tools) -> Non
     assert max(waited) == pytest.approx(shown["wait_max_ms"], abs=0.001)
 
 
+@pytest.mark.parametrize(("many", "one"), [("write", "randwrite"), ("read", "randread")], ids=["writes", "reads"])
+def test_processes_take_turns(tools: Tools, many: str, one: str) -> None:
+    """Who sends one request at a time waits for the one that is in the device, and one of the process with many."""
+
+    def beside(elevator: str) -> dict[str, Any]:
+        load = f"""
+write(QUEUE + "scheduler", "{elevator}")
+MANY, ONE = fio("many", "{many}", "512k", 32, 64), fio("one", "{one}", "4k", 1, 0)
+SHOWN["many"], SHOWN["one"] = end(MANY), end(ONE)
+"""
+        return look(tools, LOAD + load, "n6")
+
+    stock, smartio = each(["mq-deadline", "smartio"], beside, "elevators")
+    one_of_many_ms = smartio["many"]["mean_ms"] / 32
+    assert smartio["one"]["mean_ms"] < 3 * one_of_many_ms
+    assert stock["one"]["mean_ms"] > 8 * one_of_many_ms
+
+
 def test_no_more_in_the_device_than_the_knobs_say(tools: Tools) -> None:
     shown = look(
         tools,

@@ -8,6 +8,8 @@
  *
  *  - Beneath the block layer's priority classes and their levels there is a
  *    third one: reads go before writes.
+ *  - Processes take turns, of one request. So an fsync does not wait for all
+ *    that the flusher has queued.
  *  - Writes wait for as long as there are reads, but no process' for longer
  *    than write_wait_ms: then one of its writes goes, and its wait begins anew.
  *    The process is the one that sends the write; for buffered write-back this
@@ -19,7 +21,8 @@
  *  - A read of a lower level waits for higher ones no longer than prio_aging_ms.
  *
  * Not here: anything about apps in front, deadlines of reads against reads, and
- * the order by sector, which flash storage does not need.
+ * the order by sector, which flash storage does not need. Write-back throttling
+ * is off meanwhile: it makes an fsync wait so that reads are fast, which they are.
  */
 #include <linux/bio.h>
 #include <linux/bitops.h>
@@ -42,6 +45,7 @@
 #include "blk-mq.h"
 #include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
+#include "blk-wbt.h"
 #include "elevator-knob.h"
 #include "elevator.h"
 #include "smartio-policy.h"
@@ -54,8 +58,9 @@ static const u64 smartio_write_wait = 100 * NSEC_PER_MSEC;
 /* mq-deadline's value. */
 static const u64 smartio_prio_aging = 10ULL * NSEC_PER_SEC;
 
-/* Scheduler tags that writes may take, in per cent: BFQ's part for them. */
-static const unsigned int smartio_write_tags = 75;
+/* Scheduler tags that writes may take, in per cent: BFQ's parts for them. */
+static const unsigned int smartio_sync_write_tags = 75;
+static const unsigned int smartio_async_write_tags = 50;
 
 /* Streams that are known at a time, of each direction: more than apps have. */
 #define SMARTIO_STREAMS	16
@@ -69,10 +74,10 @@ enum smartio_direction {
 /**
  * struct smartio_queue - the queued requests of one direction
  * @sort_list: by sector
- * @fifo: of each level, by when their wait began
+ * @turns: of each level, in the order in which they go
  * @flowed: of each level, when one was last sent that needed no exception: all
  *	others have waited for it, not for reads
- * @busy: levels whose @fifo is not empty
+ * @busy: levels whose @turns is not empty
  * @queued: requests in the lists
  * @ends: where the last requests of so many streams ended
  * @oldest_end: the one of @ends that is replaced next
@@ -81,7 +86,7 @@ enum smartio_direction {
  */
 struct smartio_queue {
 	struct rb_root sort_list;
-	struct list_head fifo[SMARTIO_NR_LEVELS];
+	struct list_head turns[SMARTIO_NR_LEVELS];
 	u64 flowed[SMARTIO_NR_LEVELS];
 	unsigned long busy;
 	unsigned int queued;
@@ -91,6 +96,7 @@ struct smartio_queue {
 
 /**
  * struct smartio_data - one queue's elevator
+ * @q: the queue
  * @smartio_lock: guards @head, @queue, @write_had_turn, @write_wait_max, and
  *	@held being set
  * @head: requests that must go first (BLK_MQ_INSERT_AT_HEAD)
@@ -102,6 +108,7 @@ struct smartio_queue {
  * @knobs: written by sysfs, each with WRITE_ONCE()
  */
 struct smartio_data {
+	struct request_queue *q;
 	spinlock_t smartio_lock;	/* see above */
 	struct list_head head;
 	struct smartio_queue queue[SMARTIO_NR_DIRECTIONS];
@@ -154,31 +161,25 @@ static struct smartio_queue *smartio_queue_of(struct smartio_data *smartio,
 static struct request *smartio_first(struct smartio_queue *queue,
 				     unsigned int level)
 {
-	return list_first_entry_or_null(&queue->fifo[level], struct request,
+	return list_first_entry_or_null(&queue->turns[level], struct request,
 					queuelist);
-}
-
-/* When the wait of the first of a level, which there is, began. */
-static u64 smartio_since(struct smartio_queue *queue, unsigned int level)
-{
-	return max(smartio_first(queue, level)->fifo_time,
-		   queue->flowed[level]);
 }
 
 /* The request that has waited longest, of all levels; NULL if there is none. */
 static struct request *smartio_oldest(struct smartio_queue *queue, u64 *since)
 {
-	struct request *oldest = NULL;
+	struct request *oldest = NULL, *rq;
 	unsigned int level;
 
-	for_each_set_bit(level, &queue->busy, SMARTIO_NR_LEVELS) {
-		u64 began = smartio_since(queue, level);
+	for_each_set_bit(level, &queue->busy, SMARTIO_NR_LEVELS)
+		list_for_each_entry(rq, &queue->turns[level], queuelist) {
+			u64 began = max(rq->fifo_time, queue->flowed[level]);
 
-		if (!oldest || began < *since) {
-			oldest = smartio_first(queue, level);
-			*since = began;
+			if (!oldest || began < *since) {
+				oldest = rq;
+				*since = began;
+			}
 		}
-	}
 	return oldest;
 }
 
@@ -235,7 +236,7 @@ static void smartio_unlink(struct smartio_data *smartio, struct request *rq)
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(&queue->sort_list, rq);
 		WRITE_ONCE(queue->queued, queue->queued - 1);
-		if (list_empty(&queue->fifo[level]))
+		if (list_empty(&queue->turns[level]))
 			__clear_bit(level, &queue->busy);
 	}
 	elv_rqhash_del(q, rq);
@@ -252,7 +253,7 @@ static void smartio_link(struct smartio_data *smartio, struct request *rq)
 	lockdep_assert_held(&smartio->smartio_lock);
 
 	elv_rb_add(&queue->sort_list, rq);
-	list_add_tail(&rq->queuelist, &queue->fifo[level]);
+	list_add_tail(&rq->queuelist, &queue->turns[level]);
 	__set_bit(level, &queue->busy);
 	WRITE_ONCE(queue->queued, queue->queued + 1);
 	if (rq_mergeable(rq)) {
@@ -263,20 +264,22 @@ static void smartio_link(struct smartio_data *smartio, struct request *rq)
 }
 
 /*
- * A write of @process, of the level of @fifo, goes because it has waited long:
- * what else it has written waits from @now, behind that of others.
+ * A request of @process goes: what else it has queued, in @turns, goes after that
+ * of others, and if it is writes their wait begins anew.
  */
-static void smartio_wait_anew(struct list_head *fifo, pid_t process, u64 now)
+static void smartio_had_turn(struct list_head *turns, pid_t process, u64 now)
 {
 	struct request *rq, *next;
 	LIST_HEAD(others);
 
-	list_for_each_entry_safe(rq, next, fifo, queuelist)
-		if (smartio_process(rq) == process) {
+	list_for_each_entry_safe(rq, next, turns, queuelist) {
+		if (smartio_process(rq) != process)
+			continue;
+		if (smartio_direction(rq) == SMARTIO_WRITES)
 			rq->fifo_time = now;
-			list_move_tail(&rq->queuelist, &others);
-		}
-	list_splice_tail(&others, fifo);
+		list_move_tail(&rq->queuelist, &others);
+	}
+	list_splice_tail(&others, turns);
 }
 
 /* Dispatch. */
@@ -334,19 +337,16 @@ static void smartio_start(struct smartio_data *smartio, struct request *rq)
 static void smartio_send(struct smartio_data *smartio, struct request *rq,
 			 enum smartio_turn turn, u64 now)
 {
-	struct smartio_queue *writes = &smartio->queue[SMARTIO_WRITES];
+	struct smartio_queue *queue = smartio_queue_of(smartio, rq);
 	unsigned int level = smartio_level(req_get_ioprio(rq));
-	u64 wait = now - max(rq->fifo_time,
-			     smartio_queue_of(smartio, rq)->flowed[level]);
+	u64 wait = now - max(rq->fifo_time, queue->flowed[level]);
 
 	smartio_unlink(smartio, rq);
 	smartio_start(smartio, rq);
 	smartio->write_had_turn = turn == SMARTIO_OVERDUE_WRITE;
+	smartio_had_turn(&queue->turns[level], smartio_process(rq), now);
 	if (turn == SMARTIO_WRITE)
-		writes->flowed[level] = now;
-	else if (turn == SMARTIO_OVERDUE_WRITE)
-		smartio_wait_anew(&writes->fifo[level], smartio_process(rq),
-				  now);
+		queue->flowed[level] = now;
 	if (smartio_direction(rq) == SMARTIO_WRITES)
 		smartio->write_wait_max = max(smartio->write_wait_max, wait);
 	trace_smartio_dispatch(rq, turn, smartio_process(rq), wait);
@@ -573,10 +573,12 @@ static void smartio_finish_requeue_request(struct request *rq)
 /* Called before a scheduler tag is taken. Reads may take them all. */
 static void smartio_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	unsigned int percent = op_is_sync(opf) ? smartio_sync_write_tags :
+						 smartio_async_write_tags;
+
 	if (smartio_opf_direction(opf) == SMARTIO_WRITES)
 		data->shallow_depth =
-			max(data->q->nr_requests * smartio_write_tags / 100,
-			    1UL);
+			max(data->q->nr_requests * percent / 100, 1UL);
 }
 
 static void smartio_depth_updated(struct blk_mq_hw_ctx *hctx)
@@ -594,7 +596,7 @@ static void smartio_init_queue(struct smartio_queue *queue)
 {
 	queue->sort_list = RB_ROOT;
 	for (int level = 0; level < SMARTIO_NR_LEVELS; level++)
-		INIT_LIST_HEAD(&queue->fifo[level]);
+		INIT_LIST_HEAD(&queue->turns[level]);
 	for (int i = 0; i < SMARTIO_STREAMS; i++)
 		queue->ends[i] = (sector_t)-1;
 }
@@ -611,6 +613,7 @@ static int smartio_init_sched(struct request_queue *q, struct elevator_type *e)
 		kobject_put(&eq->kobj);
 		return -ENOMEM;
 	}
+	smartio->q = q;
 	spin_lock_init(&smartio->smartio_lock);
 	INIT_LIST_HEAD(&smartio->head);
 	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
@@ -622,6 +625,8 @@ static int smartio_init_sched(struct request_queue *q, struct elevator_type *e)
 	q->elevator = eq;
 	/* Requests are sorted for the queue, not for a hardware queue. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_disable_default(q->disk);
 	return 0;
 }
 
@@ -635,6 +640,8 @@ static void smartio_exit_sched(struct elevator_queue *e)
 		WARN_ON_ONCE(smartio->queue[i].busy);
 		WARN_ON_ONCE(atomic_read(&smartio->in_flight[i]));
 	}
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);
+	wbt_enable_default(smartio->q->disk);
 	kfree(smartio);
 }
 
