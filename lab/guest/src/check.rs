@@ -205,6 +205,14 @@ impl Checker {
             place,
             "needs exactly one of threads, argv and trace",
         );
+        if app.ioprio_touch.is_some() {
+            let sharing = job.apps.iter().filter(|other| other.uid == app.uid);
+            self.need(
+                app.uid > 0 && sharing.count() == 1,
+                place,
+                "ioprio_touch is for all tasks of its UID: give it a UID of its own, above 0",
+            );
+        }
         if let Some(trace) = &app.trace {
             self.need(
                 good_name(trace),

@@ -187,3 +187,25 @@ fn the_jobs_frame_is_checked() {
     value["settings"] = json!([{"path": "sys/x", "value": "1"}]);
     complains(&value, "absolute");
 }
+
+#[test]
+fn io_priorities_are_known_and_given_to_one_app() {
+    let with = |key: &str, value: Value| {
+        let mut one = app(json!([{"op": "think", "s": 1}]));
+        one[key] = value;
+        one
+    };
+    let mut value = job(json!([with("ioprio", json!("idle"))]));
+    assert_eq!(found(&value), Vec::<String>::new());
+    value["apps"] = json!([with("ioprio_touch", json!("realtime 4"))]);
+    assert_eq!(found(&value), Vec::<String>::new());
+    let mut other = background(json!({"name": "t", "steps": [{"op": "think", "s": 1}]}));
+    other["uid"] = json!(10101);
+    value["apps"] = json!([with("ioprio_touch", json!("idle")), other]);
+    complains(&value, "a UID of its own");
+    value["apps"] = json!([with("ioprio", json!("best"))]);
+    let error = Job::parse(&value.to_string()).expect_err("no such class");
+    for part in ["apps[0].ioprio", "\"best\"", "best-effort 0 to 7"] {
+        assert!(error.contains(part), "{error}");
+    }
+}

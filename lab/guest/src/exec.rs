@@ -39,6 +39,17 @@ pub fn make_group(app: &str) -> io::Result<()> {
     }
 }
 
+/// What to add to an error about a file below ROOT, where control groups are mounted: which controllers there are.
+pub fn controllers(root: &Path, path: &Path) -> String {
+    if !path.starts_with(root) {
+        return String::new();
+    }
+    match fs::read_to_string(root.join("cgroup.controllers")) {
+        Ok(names) => format!("; controllers of this kernel: {}", names.trim()),
+        Err(_) => "; this kernel has no control groups".to_string(),
+    }
+}
+
 /// Moves the calling process into its app's control group, if there is one.
 pub fn join_group(app: &str) -> io::Result<()> {
     let group = group(app);
@@ -185,6 +196,19 @@ mod tests {
         assert_eq!(
             fs::read_link(to.join("link")).expect("link"),
             Path::new("sub/file")
+        );
+    }
+
+    #[test]
+    fn an_error_about_control_groups_names_the_controllers() {
+        let dir = Dir::new();
+        let (root, file) = (dir.path(), dir.path().join("app-a/io.weight"));
+        assert_eq!(controllers(root, Path::new("/sys/kernel/knob")), "");
+        assert!(controllers(root, &file).contains("no control groups"));
+        fs::write(root.join("cgroup.controllers"), "cpu memory\n").expect("write");
+        assert_eq!(
+            controllers(root, &file),
+            "; controllers of this kernel: cpu memory"
         );
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The job: what the lab asks of the guest, as `contract/README.md` fixes it.
 
+use crate::ioprio::IoPrio;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -133,6 +134,12 @@ pub struct App {
     /// What it does: a recorded trace in the run's directory.
     #[serde(default)]
     pub trace: Option<String>,
+    /// I/O priority of its tasks from its start on; none is the kernel's default.
+    #[serde(default)]
+    pub ioprio: Option<IoPrio>,
+    /// I/O priority that all its tasks get at the touch; none leaves them what they have.
+    #[serde(default)]
+    pub ioprio_touch: Option<IoPrio>,
 }
 
 /// A thread of an app.

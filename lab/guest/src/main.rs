@@ -6,6 +6,7 @@
 mod check;
 mod exec;
 mod init;
+mod ioprio;
 mod job;
 mod outcome;
 mod pattern;

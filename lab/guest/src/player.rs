@@ -107,6 +107,12 @@ fn become_app(cast: Cast<'_>) -> Result<(), String> {
         exec::redirect(&app.name)
             .map_err(|error| format!("output files of {}: {error}", app.name))?;
     }
+    if let Some(ioprio) = app.ioprio {
+        // As root: an app may not take the class realtime.
+        ioprio
+            .take()
+            .map_err(|error| format!("I/O priority: {error}"))?;
+    }
     exec::become_user(app).map_err(|error| format!("becoming UID {}: {error}", app.uid))?;
     std::env::set_current_dir(&dir)
         .map_err(|error| format!("directory {}: {error}", dir.display()))?;

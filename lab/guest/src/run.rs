@@ -52,8 +52,9 @@ fn write_settings(settings: &[Setting]) -> Result<(), String> {
             .and_then(|mut file| std::io::Write::write_all(&mut file, setting.value.as_bytes()))
             .map_err(|error| {
                 let number = error.raw_os_error().unwrap_or(0);
+                let lacking = exec::controllers(Path::new(exec::CGROUPS), Path::new(&setting.path));
                 format!(
-                    "setting {} to {:?}: {error}, errno {number}",
+                    "setting {} to {:?}: {error}, errno {number}{lacking}",
                     setting.path, setting.value
                 )
             })
@@ -249,9 +250,22 @@ impl<'a> Director<'a> {
     fn touch(&mut self, now: u64) -> Result<(), String> {
         self.outcome.touch_ns = Some(now);
         self.shared.set_touch(now);
-        let written = write_settings(&self.job.foreground);
+        let written = write_settings(&self.job.foreground).and_then(|()| self.give_ioprios());
         self.shared.release_touch();
         written
+    }
+
+    /// Gives apps the I/O priorities that they have from the touch on.
+    fn give_ioprios(&self) -> Result<(), String> {
+        let alive = self.casts.iter().zip(&self.children);
+        for (cast, _) in alive.filter(|(_, child)| child.status.is_none()) {
+            let app = cast.app;
+            let given = app.ioprio_touch.map(|ioprio| ioprio.give_to_user(app.uid));
+            given
+                .transpose()
+                .map_err(|error| format!("I/O priority of {}: {error}", app.name))?;
+        }
+        Ok(())
     }
 
     fn in_front(&self) -> impl Iterator<Item = (&Cast<'a>, &Child)> {

@@ -155,6 +155,14 @@ pub fn raise_file_limit(files: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// ioprio_set(2).
+pub fn ioprio_set(which: libc::c_int, who: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: a plain system call.
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, which, who, value) };
+    check(result as libc::c_int)?;
+    Ok(())
+}
+
 /// The calling thread's ID.
 pub fn thread_id() -> libc::pid_t {
     // SAFETY: a plain system call.
