@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What may stand in braces in a policy's values, and what it becomes in a run.
 
-{uid} are the UIDs in front, with blanks between. {profile.random_read_depth} and its like are the best concurrency of
-the phone's storage, as its saved profile has it: requests at once.
+{uid} are the UIDs in front, {apps} those of all apps of the run, services too; with blanks between.
+{profile.random_read_depth} and its like are the best concurrency of the phone's storage, as its saved profile has it:
+requests at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fasttrack_lab.storebench.plan import PATTERNS
 Values = Mapping[str, str]
 """What placeholders become, by name."""
 
-UID = "uid"
+UID, APPS = "uid", "apps"
 DEPTHS = {f"profile.{pattern.name}_depth": pattern.name for pattern in PATTERNS}
 """Placeholder -> pattern."""
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,19 @@ from typing import Any
 from fasttrack_lab import placeholders
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import POLICIES
-from fasttrack_lab.placeholders import DEPTHS, UID, Values
+from fasttrack_lab.placeholders import APPS, DEPTHS, UID, Values
 
 ELEVATOR = "/sys/block/sda/queue/scheduler"
 DEVICE_SCHEDULERS = ("fifo", "read-first", "foreground")
-KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground"}
+KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground", "ioprio", "cgroup"}
+PLACES = ("foreground", "background")
+_IOPRIO = re.compile(r"idle|(realtime|best-effort) [0-7]")
+_GROUP_FILE = re.compile(r"[a-z]+(\.[a-z_]+)+")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value for a file of the guest's sysfs or procfs; it may have placeholders."""
+    """A value for a file of the guest's sysfs, procfs or control groups; it may have placeholders."""
 
     path: str
     value: str
@@ -29,6 +33,26 @@ class Setting:
     def as_json(self, values: Values) -> dict[str, str]:
         """As job.json has it, with VALUES in the place of its placeholders."""
         return {"path": self.path, "value": placeholders.filled(self.value, values)}
+
+
+@dataclass(frozen=True)
+class ByPlace:
+    """What an app is given while it is in front, and what while it is behind."""
+
+    foreground: str
+    background: str
+
+    def of(self, in_front: bool) -> str:
+        """One of the two."""
+        return self.foreground if in_front else self.background
+
+
+@dataclass(frozen=True)
+class GroupFile:
+    """A file of each app's own control group."""
+
+    file: str
+    value: ByPlace
 
 
 @dataclass(frozen=True)
@@ -41,9 +65,15 @@ class Policy:
     device_scheduler: str
     settings: tuple[Setting, ...]
     foreground: tuple[Setting, ...]
+    ioprio: ByPlace | None = None
+    """I/O priorities, as `job.json` names them."""
+    cgroup: tuple[GroupFile, ...] = ()
 
     def values(self, phone: str) -> Values:
-        """What its placeholders become on a phone, but for {uid}. LabError where the phone lacks what they need."""
+        """What its placeholders become on a phone, but for {uid} and {apps}.
+
+        LabError where the phone lacks what they need.
+        """
         used = [name for setting in (*self.settings, *self.foreground) for name in placeholders.names(setting.value)]
         try:
             return placeholders.of_phone(used, phone)
@@ -51,7 +81,7 @@ class Policy:
             raise LabError(f"policy {self.name}: {error}") from error
 
     def settings_json(self, values: Values) -> list[dict[str, str]]:
-        """What is written before any app starts: the elevator first. VALUES are those of the phone."""
+        """What is written before any app starts: the elevator first. VALUES are those of the run."""
         return [{"path": ELEVATOR, "value": self.elevator}, *(setting.as_json(values) for setting in self.settings)]
 
     def foreground_json(self, values: Values, *uids: int) -> list[dict[str, str]]:
@@ -71,6 +101,36 @@ def _settings(raw: Any, where: str, known: Collection[str]) -> tuple[Setting, ..
             if name not in known:
                 raise LabError(f"{where}: {setting.path}: unknown placeholder {{{name}}}; known: {', '.join(known)}")
     return found
+
+
+def _texts(raw: Any, keys: Sequence[str], where: str) -> list[str]:
+    """The texts of a table that has just these keys, each a text or a whole number."""
+    if not isinstance(raw, dict) or set(raw) != set(keys):
+        raise LabError(f"{where}: needs {', '.join(keys)}, and nothing else")
+    for key in keys:
+        if isinstance(raw[key], bool) or not isinstance(raw[key], str | int):
+            raise LabError(f"{where}: {key} is {raw[key]!r}, must be a text or a whole number")
+    return [str(raw[key]) for key in keys]
+
+
+def _ioprio(raw: Any, where: str) -> ByPlace:
+    values = _texts(raw, PLACES, where)
+    for key, value in zip(PLACES, values, strict=True):
+        if not _IOPRIO.fullmatch(value):
+            raise LabError(f"{where}: {key} is {value!r}, must be idle, realtime 0 to 7 or best-effort 0 to 7")
+    return ByPlace(*values)
+
+
+def _group_files(raw: Any, where: str) -> tuple[GroupFile, ...]:
+    if not isinstance(raw, list):
+        raise LabError(f"{where}: must be a list of tables")
+    files = []
+    for entry in raw:
+        file, *values = _texts(entry, ("file", *PLACES), where)
+        if not _GROUP_FILE.fullmatch(file):
+            raise LabError(f"{where}: file is {file!r}, must be a name such as io.weight")
+        files.append(GroupFile(file, ByPlace(*values)))
+    return tuple(files)
 
 
 def parse(path: Path) -> Policy:
@@ -93,8 +153,10 @@ def parse(path: Path) -> Policy:
         description=raw["description"],
         elevator=raw["elevator"],
         device_scheduler=scheduler,
-        settings=_settings(raw.get("setting", []), f"{path}: [[setting]]", DEPTHS),
+        settings=_settings(raw.get("setting", []), f"{path}: [[setting]]", (APPS, *DEPTHS)),
         foreground=_settings(raw.get("foreground", []), f"{path}: [[foreground]]", (UID, *DEPTHS)),
+        ioprio=_ioprio(raw["ioprio"], f"{path}: [ioprio]") if "ioprio" in raw else None,
+        cgroup=_group_files(raw.get("cgroup", []), f"{path}: [[cgroup]]"),
     )
 
 

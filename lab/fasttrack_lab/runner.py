@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab import guest, image, lru, side_by_side
+from fasttrack_lab import guest, image, lru, places, side_by_side
 from fasttrack_lab.boot.base import Backend, BootSpec, Outcome
 from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
 from fasttrack_lab.errors import Interrupted, LabError
 from fasttrack_lab.kernel import build
 from fasttrack_lab.paths import cache_dir
 from fasttrack_lab.phone import Phone
+from fasttrack_lab.placeholders import APPS
 from fasttrack_lab.policy import Policy
 from fasttrack_lab.result import Labels, LogProblem, Result, Verdict, judge
 from fasttrack_lab.rundir import copy_sparse, held_mib, run_dir
@@ -70,8 +71,11 @@ class RunSpec:
 
 def full_job(spec: RunSpec) -> dict[str, Any]:
     """job.json of a run."""
-    policy, values = spec.policy, spec.policy.values(spec.phone.name)
-    front = [app["uid"] for app in spec.job["apps"] if app["role"] == "foreground"]
+    policy, apps = spec.policy, spec.job["apps"]
+    values = {**policy.values(spec.phone.name), APPS: " ".join(str(app["uid"]) for app in apps)}
+    front = [app["uid"] for app in apps if app["role"] == "foreground"]
+    found = [places.place_of(app, spec.before_touch) for app in apps]
+    placed = [place for place in found if place]
     job = {
         "version": 1,
         "mode": "play",
@@ -83,12 +87,14 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "settings": [
             *policy.settings_json(values),
             *lru.settings(spec.labels.lru),
+            *places.group_files(placed, policy, after=False),
             *policy.foreground_json(values, *spec.before_touch),
         ],
-        "foreground": policy.foreground_json(values, *front),
+        "foreground": [*policy.foreground_json(values, *front), *places.group_files(placed, policy, after=True)],
         "touch_s": 0.0,
         "verify": False,
         **spec.job,
+        "apps": [places.with_ioprio(app, place, policy) for app, place in zip(apps, found, strict=True)],
     }
     if spec.files_from is not None:
         job["files_from"] = "files"

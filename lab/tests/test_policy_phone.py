@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,32 +104,47 @@ def test_unknown_names_name_the_known_ones() -> None:
         phone.load("s7")
 
 
+GOOD = 'description = "x"\nelevator = "none"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ('elevator = "none"', "description is missing"),
         ('description = "x"', "elevator is missing"),
-        ('description = "x"\nelevator = "none"\ncolour = 1', "unknown key 'colour'"),
+        (GOOD + "colour = 1", "unknown key 'colour'"),
+        (GOOD + 'device_scheduler = "best"', "must be one of fifo, read-first, foreground"),
+        (GOOD + '[[setting]]\npath = "/a"', "needs a path and a value"),
         (
-            'description = "x"\nelevator = "none"\ndevice_scheduler = "best"',
-            "must be one of fifo, read-first, foreground",
-        ),
-        ('description = "x"\nelevator = "none"\n[[setting]]\npath = "/a"', "needs a path and a value"),
-        (
-            'description = "x"\nelevator = "none"\n[[setting]]\npath = "/a"\nvalue = "{uid}"',
-            r"\[\[setting\]\]: /a: unknown placeholder \{uid\}; known: profile.sequential_read_depth, ",
+            GOOD + '[[setting]]\npath = "/a"\nvalue = "{uid}"',
+            "[[setting]]: /a: unknown placeholder {uid}; known: apps, profile.sequential_read_depth, ",
         ),
         (
-            'description = "x"\nelevator = "none"\n[[foreground]]\npath = "/a"\nvalue = "{profile.speed}"',
-            r"unknown placeholder \{profile.speed\}; known: uid, profile",
+            GOOD + '[[foreground]]\npath = "/a"\nvalue = "{profile.speed}"',
+            "unknown placeholder {profile.speed}; known: uid, profile",
         ),
         ("description = ", "x.toml"),
+        (GOOD + '[ioprio]\nforeground = "idle"', "[ioprio]: needs foreground, background, and nothing else"),
+        (GOOD + '[ioprio]\nforeground = "idle"\nbackground = "idle"\nservice = "idle"', "and nothing else"),
+        (
+            GOOD + '[ioprio]\nforeground = "realtime 8"\nbackground = "idle"',
+            "foreground is 'realtime 8', must be idle, realtime 0 to 7 or best-effort 0 to 7",
+        ),
+        (GOOD + '[ioprio]\nforeground = "realtime 4"\nbackground = "idle 3"', "background is 'idle 3'"),
+        (GOOD + "ioprio = 3", "needs foreground, background"),
+        (GOOD + '[[cgroup]]\nfile = "io.weight"\nforeground = 100', "needs file, foreground, background"),
+        (GOOD + '[[cgroup]]\nfile = "../x"\nforeground = 1\nbackground = 1', "a name such as io.weight"),
+        (
+            GOOD + '[[cgroup]]\nfile = "io.weight"\nforeground = [1]\nbackground = 1',
+            "foreground is [1], must be a text",
+        ),
+        (GOOD + '[cgroup]\nfile = "io.weight"', "must be a list of tables"),
     ],
 )
 def test_wrong_policy_files(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "x.toml"
     path.write_text(text)
-    with pytest.raises(LabError, match=message):
+    with pytest.raises(LabError, match=re.escape(message)):
         policy.parse(path)
 
 
