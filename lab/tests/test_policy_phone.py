@@ -10,12 +10,19 @@ import pytest
 
 from fasttrack_lab import phone, placeholders, policy
 from fasttrack_lab.errors import LabError, UsageProblem
+from fasttrack_lab.paths import POLICIES
 from fasttrack_lab.storebench import apply, profile
+
+PEERS = {
+    *("qasio", "rcp", "faio", "acclaim-fae", "smartio"),
+    *("ioprio-bfq", "ioprio-deadline", "cgroup", "cgroup-prio", "cgroup-iocost", "cgroup-iolatency"),
+}
+"""Other systems, and what a user of today's Linux would set."""
 
 
 def test_the_promised_policies_are_there() -> None:
     assert policy.names()[0] == "stock"
-    assert {"stock", "none", "kyber", "bfq", "fasttrack"} <= set(policy.names())
+    assert {"stock", "none", "kyber", "bfq", "fasttrack", *PEERS} <= set(policy.names())
     assert {policy.load(name).name for name in policy.names()} == set(policy.names())
 
 
@@ -83,6 +90,9 @@ KNOBS = ("page_allocator", "page_reclaimer", "promotion")
         ("pa", "mq-deadline", "read-first", ("1", "0", "0")),
         ("pr", "mq-deadline", "read-first", ("0", "1", "0")),
         ("id", "fasttrack", "read-first", ("0", "0", "1")),
+        ("rcp", "fasttrack", "read-first", ("0", "0", "1")),
+        ("faio", "mq-deadline", "read-first", ("1", "0", "0")),
+        ("acclaim-fae", "mq-deadline", "read-first", ("0", "1", "0")),
         ("fasttrack-minus", "fasttrack", "read-first", (None, None, None)),
         ("fasttrack", "fasttrack", "foreground", (None, None, None)),
     ],
@@ -95,6 +105,31 @@ def test_ablation_policies(name: str, elevator: str, device: str, knobs: tuple[s
     assert tuple(written.get(knob) for knob in KNOBS) == knobs
     assert list(written)[-1] == "enabled" and written["enabled"] == "1"
     assert [setting.path for setting in found.foreground] == ["/sys/kernel/fasttrack/foreground_uids"]
+
+
+def test_qasio_prefers_no_app() -> None:
+    found = policy.load("qasio")
+    (front,) = (one for one in found.settings_json({"apps": "10101 1000"}) if one["path"].endswith("_uids"))
+    assert front["value"] == "10101 1000"
+    assert found.foreground_json({}, 10101) == []
+
+
+@pytest.mark.parametrize("name", policy.names())
+def test_a_policy_is_documented(name: str) -> None:
+    """In the folder's table; and what it sets can be filled for a phone."""
+    assert f"| [`{name}`]({name}.toml) |" in (POLICIES / "README.md").read_text()
+    found = policy.load(name)
+    values = {**found.values("s6"), placeholders.APPS: "1"}
+    for one in [*found.settings_json(values), *found.foreground_json(values, 1)]:
+        assert one["path"].startswith("/sys/") and "{" not in one["value"]
+
+
+@pytest.mark.parametrize("name", ["ioprio-bfq", "ioprio-deadline"])
+def test_ioprio_policies(name: str) -> None:
+    found = policy.load(name)
+    assert found.ioprio == policy.ByPlace("realtime 4", "idle")
+    assert found.elevator == {"bfq": "bfq", "deadline": "mq-deadline"}[name.removeprefix("ioprio-")]
+    assert not found.settings and not found.foreground and not found.cgroup
 
 
 def test_unknown_names_name_the_known_ones() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fasttrack_lab import image, phone, policy, runner
 from fasttrack_lab.boot.base import BootSpec
@@ -62,6 +63,61 @@ def test_who_is_in_front_before_the_touch_is_the_last_setting() -> None:
     assert job["settings"] == [*full_job(spec())["settings"], {"path": knob, "value": "10107"}]
     assert job["foreground"] == [{"path": knob, "value": "10101"}]
     assert full_job(replace(spec("stock"), before_touch=(10107,)))["settings"] == full_job(spec("stock"))["settings"]
+
+
+SWITCH = {
+    "apps": [
+        {"name": "came", "uid": 10106, "role": "foreground", "start_s": 0, "threads": []},
+        {"name": "left", "uid": 10107, "role": "background", "start_s": 0, "threads": []},
+        {"name": "behind", "uid": 10201, "role": "background", "start_s": 0, "threads": []},
+        {"name": "service", "uid": 1000, "role": "service", "start_s": 0, "threads": []},
+    ]
+}
+"""At the touch, one app comes to the front and another leaves it."""
+
+
+def switch(policy_name: str) -> dict[str, Any]:
+    """The job of a switch."""
+    return full_job(replace(spec(policy_name), job=JOB | SWITCH, before_touch=(10107,)))
+
+
+def test_ioprio_goes_with_the_place_of_an_app() -> None:
+    found = {app["name"]: (app.get("ioprio"), app.get("ioprio_touch")) for app in switch("ioprio-deadline")["apps"]}
+    assert found == {
+        "came": ("idle", "realtime 4"),
+        "left": ("realtime 4", "idle"),
+        "behind": ("idle", None),
+        "service": (None, None),
+    }
+    assert switch("stock")["apps"] == SWITCH["apps"]
+
+
+def test_the_files_of_an_apps_group_go_with_its_place() -> None:
+    rule = policy.load("cgroup")
+    job = switch("cgroup")
+
+    def written(settings: list[dict[str, str]], file: str) -> dict[str, str]:
+        ending = f"/{file}"
+        return {
+            one["path"].removeprefix("/sys/fs/cgroup/app-").removesuffix(ending): one["value"]
+            for one in settings
+            if one["path"].startswith("/sys/fs/cgroup/app-") and one["path"].endswith(ending)
+        }
+
+    for one in rule.cgroup:
+        front, behind = one.value.foreground, one.value.background
+        assert written(job["settings"], one.file) == {"came": behind, "left": front, "behind": behind}
+        assert written(job["foreground"], one.file) == {"came": front, "left": behind}
+    groups = [index for index, one in enumerate(job["settings"]) if "/app-" in one["path"]]
+    enabled = [one["path"] for one in job["settings"]].index("/sys/fs/cgroup/cgroup.subtree_control")
+    assert groups and enabled < min(groups)
+
+
+def test_a_policy_can_name_all_apps_of_a_run() -> None:
+    knob = "/sys/kernel/fasttrack/foreground_uids"
+    job = switch("qasio")
+    assert {"path": knob, "value": "10106 10107 10201 1000"} in job["settings"]
+    assert job["foreground"] == []
 
 
 def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
