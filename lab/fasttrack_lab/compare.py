@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./fasttrack compare`: one scenario on phones, under policies, beside backgrounds, with seeds."""
+"""`./fasttrack compare`: scenarios on phones, under policies, beside backgrounds, with seeds."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -16,11 +16,35 @@ import click
 from rich.console import Console
 
 from fasttrack_lab import lru, phone, policy, report, runner, scenario, smartio, specs, ui
+from fasttrack_lab.background_sets import NAMED
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
-from fasttrack_lab.records import NONE, Cell, Record, Request, append, current, finished, plan, read, write_request
+from fasttrack_lab.records import (
+    NONE,
+    Cell,
+    Front,
+    Record,
+    Request,
+    append,
+    current,
+    failures,
+    finished,
+    plan,
+    read,
+    write_request,
+)
 from fasttrack_lab.result import Result
+from fasttrack_lab.scenario import Scenario
+
+ALL = "all"
+SCENARIOS = ("gallery-launch", "camera-switch", "game-load")
+"""What is compared where no scenario is given, with these phones and backgrounds."""
+PHONES = "s6,n6"
+BACKGROUNDS = "update,backup,six"
+ONE_PHONE = "s6"
+ONE_BACKGROUNDS = "update,backup"
+"""Phones and backgrounds of scenarios that are given."""
 
 
 def split_list(value: str, what: str) -> tuple[str, ...]:
@@ -34,14 +58,21 @@ def split_list(value: str, what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def split_policies(value: str) -> tuple[str, ...]:
+    """Names with commas; `all` stands for every policy, stock first."""
+    return tuple(policy.names()) if value == ALL else split_list(value, "--policies")
+
+
 def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
     """Sets of backgrounds: commas part the sets, `+` joins apps that run together; `none` is the empty set.
+
+    `six` and `twelve` are the sets of that name.
 
     A name that is there twice in a set is two apps.
     """
     sets: list[tuple[str, ...]] = []
     for entry in split_list(value, "--backgrounds"):
-        names = () if entry == NONE else tuple(sorted(entry.split("+")))
+        names = () if entry == NONE else tuple(sorted(NAMED.get(entry, entry).split("+")))
         if not all(names):
             raise UsageProblem(f"--backgrounds: '{entry}' must be names joined by '+'")
         if names not in sets:
@@ -49,16 +80,23 @@ def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:
     return tuple(sets)
 
 
-_front, _background = cache(scenario.load), cache(scenario.load_background)
-_phone, _policy = cache(phone.load), cache(policy.load)
+_background, _phone, _policy = cache(scenario.load_background), cache(phone.load), cache(policy.load)
 # A comparison has hundreds of runs of a few files: each is read once.
+
+
+@cache
+def load_front(given: str) -> Scenario:
+    """A foreground: a scenario, or a recording to replay, which is a file of any other ending than .toml."""
+    if Path(given).suffix in ("", ".toml"):
+        return scenario.load(given)
+    return scenario.from_trace(Path(given))
 
 
 def spec_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [_background(name) for name in cell.backgrounds]
     device = _phone(cell.phone).with_fs(cell.fs or None)
-    front, rule = _front(cell.scenario), _policy(cell.policy)
+    front, rule = load_front(cell.scenario), _policy(cell.policy)
     return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru, idle=cell.idle)
 
 
@@ -104,7 +142,7 @@ def compare(directory: Path, request: Request, fresh: bool = False) -> list[Reco
     tools = runner.Tools.of_checkout()
     request = replace(request, kernel=tools.kernel.key)
     write_request(directory, request)
-    run_missing(directory, plan(request), tools, fresh, request.scenario)
+    run_missing(directory, plan(request), tools, fresh, request.title)
     report.make(directory)
     return current(read(directory), request)
 
@@ -120,11 +158,23 @@ def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[st
     return dict.fromkeys(phones, names)
 
 
+def fronts(names: Sequence[str]) -> tuple[Front, ...]:
+    """The foregrounds of a comparison; each has a name of its own."""
+    found: list[Front] = []
+    for given in names:
+        loaded = load_front(given)
+        if loaded.role != "foreground":
+            valid = ", ".join([*scenario.available("foreground"), smartio.pattern()])
+            raise UsageProblem(f"scenario '{given}' is a background one; foreground scenarios: {valid}")
+        front = Front(given, loaded.description, loaded.before_touch)
+        if any(front.name == other.name for other in found):
+            raise UsageProblem(f"SCENARIO: '{front.name}' is given twice")
+        found.append(front)
+    return tuple(found)
+
+
 def _check(request: Request) -> None:
     """Refuses unknown names, and policies that a phone lacks something for, before anything is built."""
-    if scenario.load(request.scenario).role != "foreground":
-        names = ", ".join([*scenario.available("foreground"), smartio.pattern()])
-        raise UsageProblem(f"scenario '{request.scenario}' is a background one; foreground scenarios: {names}")
     lru.check(request.lrus)
     for name, on in product(request.policies, request.phones):
         policy.load(name).values(on)
@@ -132,14 +182,9 @@ def _check(request: Request) -> None:
         scenario.load_background(name)
 
 
-def _failures(records: Iterable[Record]) -> list[str]:
-    """One line for each run that failed."""
-    return [f"failed: {record.cell.text()}: {record.error}" for record in records if record.error is not None]
-
-
 @click.command("compare")
-@click.argument("name", metavar="SCENARIO")
-@click.option("--phones", default="s6", show_default=True, help="Phones, with commas.")
+@click.argument("names", metavar="[SCENARIO]...", nargs=-1)
+@click.option("--phones", help=f"Phones, with commas  [default: {ONE_PHONE}; without a SCENARIO {PHONES}]")
 @click.option("--fs", help="File systems, with commas: ext4, f2fs  [default: each phone's own]")
 @click.option(
     "--lru",
@@ -147,66 +192,66 @@ def _failures(records: Iterable[Record]) -> list[str]:
     default=lru.KERNEL_LRU,
     help=f"LRUs, with commas: {', '.join(lru.CHOICES)}  [default: {lru.KERNEL_LRU}, the kernel's own]",
 )
-@click.option("--policies", default="stock,fasttrack", show_default=True, help="Policies, with commas.")
+@click.option(
+    "--policies", default="stock,fasttrack", show_default=True, help=f"Policies, with commas, or '{ALL}' of them."
+)
 @click.option(
     "--backgrounds",
-    default="update,backup",
-    show_default=True,
     help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together, "
-    "'update+update' one with two apps that both update. "
+    "'update+update' one with two apps that both update; 'six' and 'twelve' are so many apps together. "
     "'none' under stock is always run: slowdown counts from it. Where an app is in front before the touch, it counts "
-    "from 'idle': that app does nothing.",
+    f"from 'idle': that app does nothing.  [default: {ONE_BACKGROUNDS}; without a SCENARIO {BACKGROUNDS}]",
 )
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory for records and report  [default: ./results/SCENARIO]",
+    help="Directory for records and report  [default: ./results/SCENARIO, of several ./results/compare]",
 )
 @click.option("--fresh", is_flag=True, help="Run again what is there already.")
 def command(
-    name: str,
-    phones: str,
+    names: tuple[str, ...],
+    phones: str | None,
     fs: str | None,
     lrus: str,
     policies: str,
-    backgrounds: str,
+    backgrounds: str | None,
     seeds: int,
     out: Path | None,
     fresh: bool,
 ) -> None:
-    """Compare policies: run SCENARIO on every phone, under every policy, beside every set of backgrounds.
+    """Compare policies: run every SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
-    SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, or a path to a scenario file.
+    A SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, a scenario file, or a recording that is
+    replayed; without one, the three of the FastTrack paper are compared.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
     report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison
     that was interrupted goes on.
     """
-    front = scenario.load(name)
-    phone_names = split_list(phones, "--phones")
+    behind = (ONE_BACKGROUNDS if names else BACKGROUNDS) if backgrounds is None else backgrounds
+    phone_names = split_list((ONE_PHONE if names else PHONES) if phones is None else phones, "--phones")
     request = Request(
         command=shlex.join(["./fasttrack", *sys.argv[1:]]),
-        scenario=name,
+        fronts=fronts(names or SCENARIOS),
         phones=phone_names,
-        policies=split_list(policies, "--policies"),
-        backgrounds=split_backgrounds(backgrounds),
+        policies=split_policies(policies),
+        backgrounds=split_backgrounds(behind),
         seeds=seeds,
-        description=front.description,
         file_systems=file_systems(phone_names, fs),
         lrus=split_list(lrus, "--lru"),
-        before_touch=front.before_touch,
     )
     _check(request)
     common.check_host()
-    directory = out or Path("results") / front.name
+    directory = out or Path("results") / (request.title if len(request.fronts) == 1 else "compare")
+    ui.say(f"{len(plan(request))} runs: {request.title}")
     records = compare(directory, request, fresh)
-    Console().print(report.terminal_tables(report.runs(records), front.name))
+    Console().print(report.terminal(report.runs(records)))
     ui.say(f"report: {directory / report.PAGE}")
-    failures = _failures(records)
-    for line in failures:
+    failed = failures(records)
+    for line in failed:
         ui.say(line)
-    if failures:
+    if failed:
         sys.exit(1)
 
 
@@ -214,6 +259,5 @@ def command(
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def report_command(directory: Path) -> None:
     """Make the CSV files and the page of a comparison's DIRECTORY again, from its raw records."""
-    frame = report.make(directory)
-    Console().print(report.terminal_tables(frame, str(directory)))
+    Console().print(report.terminal(report.make(directory)))
     ui.say(f"report: {directory / report.PAGE}")

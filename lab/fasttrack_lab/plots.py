@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of a comparison, as SVG text that needs no network and no font file."""
+"""What plots share: colours, bars, texts; SVG text that needs no network and no font file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-import matplotlib as mpl
-import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fasttrack_lab.records import FOREGROUND_ONLY, Spread
 
+INK = "#111827"
 BASELINE_COLOUR = "#6b7280"
 COLOURS = {
     FOREGROUND_ONLY: BASELINE_COLOUR,
@@ -28,6 +27,16 @@ COLOURS = {
     "pr": "#a855f7",
     "id": "#ec4899",
     "smartio": "#65a30d",
+    "qasio": "#9f1239",
+    "rcp": "#fb7185",
+    "faio": "#06b6d4",
+    "acclaim-fae": "#c4b5fd",
+    "ioprio-bfq": "#16a34a",
+    "ioprio-deadline": "#bef264",
+    "cgroup": "#92400e",
+    "cgroup-prio": "#f59e0b",
+    "cgroup-iocost": "#fdba74",
+    "cgroup-iolatency": "#fde047",
 }
 """A policy has one colour in every plot."""
 OTHER_COLOURS = ("#4d7c0f", "#be185d", "#0e7490", "#78350f")
@@ -44,9 +53,7 @@ STYLE: Any = {
 }
 MARK_PT, NOTE_PT = 6, 8
 """Height of a mark and of the text of a value, points."""
-PAPER_MARK: Any = {"marker": "D", "markersize": MARK_PT, "markerfacecolor": "white", "markeredgecolor": "#111827"}
-LABEL_CHARACTERS = 20
-"""In a line below a group."""
+PAPER_MARK: Any = {"marker": "D", "markersize": MARK_PT, "markerfacecolor": "white", "markeredgecolor": INK}
 BAR_SHARE = 0.8
 """Of the space of a group, the part that its bars take."""
 
@@ -66,14 +73,6 @@ def svg(figure: Figure) -> str:
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
-
-
-def _value(rows: pl.DataFrame, policy: str, background: str, column: str) -> Spread | None:
-    """The value of one bar of a summary."""
-    row = rows.filter((pl.col("policy") == policy) & (pl.col("background") == background))
-    if row.is_empty() or row[f"{column}_mean"][0] is None:
-        return None
-    return row[f"{column}_mean"][0], row[f"{column}_min"][0], row[f"{column}_max"][0]
 
 
 def place_of(group: int, index: int, count: int) -> float:
@@ -108,16 +107,6 @@ def _height_pt(axes: Axes, y: float) -> float:
     return float(axes.transData.transform((0, y))[1]) * 72 / axes.figure.dpi
 
 
-def wrapped(name: str) -> str:
-    """A set of many apps over several lines."""
-    lines = [""]
-    for app in name.replace("+", "+\0").split("\0"):
-        if lines[-1] and len(lines[-1] + app) > LABEL_CHARACTERS:
-            lines.append("")
-        lines[-1] += app
-    return "\n".join(lines)
-
-
 def bars(
     axes: Axes,
     policies: Sequence[str],
@@ -142,7 +131,7 @@ def bars(
             x = place_of(place, index, len(policies))
             axes.bar(x, mean, width * 0.92, color=colour(policy), label=label)
             label = None
-            axes.errorbar(x, mean, yerr=[[mean - low], [high - mean]], color="#111827", capsize=3, linewidth=1)
+            axes.errorbar(x, mean, yerr=[[mean - low], [high - mean]], color=INK, capsize=3, linewidth=1)
             mark = (marks or {}).get((place, policy))
             if mark is not None:
                 paper_mark(axes, x, mark)
@@ -153,40 +142,3 @@ def bars(
     axes.margins(y=0.25 if upright else 0.15)
     for x, value, mark in shown:
         note(axes, x, value, mark, upright)
-
-
-def _bars(axes: Axes, rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], column: str) -> None:
-    """Bars of a summary's column beside every set of backgrounds."""
-    labels = [wrapped(name) for name in groups]
-    bars(axes, policies, labels, lambda policy, place: _value(rows, policy, groups[place], column))
-
-
-def response(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str], baseline_s: float | None) -> str:
-    """Response time of each policy under each background, beside the response without any."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(5.0, 1.2 + 1.1 * len(groups) * len(policies)), 3.6), layout="constrained")
-        axes = figure.subplots()
-        _bars(axes, rows, policies, groups, "response_s")
-        if baseline_s is not None:
-            axes.axhline(baseline_s, color=BASELINE_COLOUR, linestyle="--", linewidth=1.4, label="baseline")
-        axes.set_ylabel("response time (s)")
-        axes.set_xlabel("background")
-        axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return svg(figure)
-
-
-def slowdown_and_throughput(rows: pl.DataFrame, policies: Sequence[str], groups: Sequence[str]) -> str:
-    """Slowdown on the left; on the right the background's throughput, which is what a slowdown may cost."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(9.0, 2.0 + 1.8 * len(groups) * len(policies)), 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        _bars(left, rows, policies, groups, "slowdown")
-        left.axhline(1.0, color=BASELINE_COLOUR, linestyle="--", linewidth=1.4)
-        left.set_ylabel("slowdown (baseline = 1)")
-        _bars(right, rows, policies, groups, "background_mb_s")
-        right.set_ylabel("background throughput (MB/s)")
-        for axes in (left, right):
-            axes.set_xlabel("background")
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside upper center", ncols=len(policies))
-        return svg(figure)

@@ -24,9 +24,18 @@ IDLE = "idle"
 BASELINE_POLICY = "stock"
 FOREGROUND_ONLY = "fg-only"
 """In place of a policy: the same run without background."""
+NAMED_FRONTS = 5
+"""Foregrounds that a title names: they fit a line."""
+FAILED_SHOWN = 3
+"""Failed runs named for each reason; a knob that the kernel lacks fails hundreds alike."""
 
 Spread = tuple[float, float, float]
 """Mean, lowest and highest of a value over the seeds."""
+
+
+def scenario_name(given: str) -> str:
+    """What a scenario is called: its name, or that of its file or recording without folders and endings."""
+    return Path(given).name.split(".", 1)[0]
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ class Cell:
     """One run of a comparison."""
 
     scenario: str
+    """As it was given: a name, or the path of a scenario file or a recording."""
     phone: str
     policy: str
     backgrounds: tuple[str, ...]
@@ -79,27 +89,50 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked for. `command` is the command line, as it can be given again; `kernel` the kernel's key."""
+class Front:
+    """A foreground of a comparison. `scenario` is as it was given."""
 
-    command: str
     scenario: str
-    phones: tuple[str, ...]
-    policies: tuple[str, ...]
-    backgrounds: tuple[tuple[str, ...], ...]
-    seeds: int
     description: str = ""
-    kernel: str = ""
-    file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By phone; a phone that is not named has its own."""
-    lrus: tuple[str, ...] = (KERNEL_LRU,)
     before_touch: str = ""
     """The scenario's app that is in front until the touch; slowdown counts from a run where it is idle."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return scenario_name(self.scenario)
 
     @property
     def baseline(self) -> str:
         """The background that slowdown counts from."""
         return IDLE if self.before_touch else NONE
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for. `command` is the command line, as it can be given again; `kernel` the kernel's key."""
+
+    command: str
+    fronts: tuple[Front, ...]
+    phones: tuple[str, ...]
+    policies: tuple[str, ...]
+    backgrounds: tuple[tuple[str, ...], ...]
+    seeds: int
+    kernel: str = ""
+    file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By phone; a phone that is not named has its own."""
+    lrus: tuple[str, ...] = (KERNEL_LRU,)
+
+    @property
+    def title(self) -> str:
+        """The names of its foregrounds; of many, the first and how many more."""
+        names = [front.name for front in self.fronts]
+        return f"{names[0]} and {len(names) - 1} more" if len(names) > NAMED_FRONTS else ", ".join(names)
+
+    def groups(self, front: Front) -> list[str]:
+        """What the foreground is compared beside: every set of backgrounds that slows it down."""
+        sets = [names for names in self.backgrounds if names or front.before_touch]
+        return ["+".join(names) or NONE for names in sets] or [NONE]
 
     def platforms(self) -> list[tuple[str, str, str]]:
         """Every phone with every file system and LRU that it is to have."""
@@ -122,16 +155,14 @@ def read_request(directory: Path) -> Request:
         raw = json.loads(path.read_text(encoding="utf-8"))
         return Request(
             command=raw["command"],
-            scenario=raw["scenario"],
+            fronts=tuple(Front(**front) for front in raw["fronts"]),
             phones=tuple(raw["phones"]),
             policies=tuple(raw["policies"]),
             backgrounds=tuple(tuple(names) for names in raw["backgrounds"]),
             seeds=int(raw["seeds"]),
-            description=raw["description"],
             kernel=raw["kernel"],
             file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
             lrus=tuple(raw.get("lrus", (KERNEL_LRU,))),
-            before_touch=raw.get("before_touch", ""),
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -186,12 +217,14 @@ def plan(request: Request) -> list[Cell]:
     seeds = range(1, request.seeds + 1)
     platforms = request.platforms()
     baseline = [
-        Cell(request.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(request.before_touch))
+        Cell(front.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(front.before_touch))
+        for front in request.fronts
         for name, fs, kind in platforms
         for seed in seeds
     ]
     rest = [
-        Cell(request.scenario, name, rule, names, seed, fs, kind)
+        Cell(front.scenario, name, rule, names, seed, fs, kind)
+        for front in request.fronts
         for name, fs, kind in platforms
         for names in request.backgrounds
         for rule in request.policies
@@ -214,3 +247,15 @@ def latest(records: Iterable[Record]) -> dict[Cell, Record]:
 def finished(records: Iterable[Record]) -> set[tuple[Cell, str, str]]:
     """Keys of the runs that need not be run again: those that did not fail."""
     return {record.key for record in records if record.error is None}
+
+
+def failures(records: Iterable[Record]) -> list[str]:
+    """Failed runs by reason: one line a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for record in records:
+        if record.error is not None:
+            by_reason.setdefault(record.error, []).append(record.cell.text())
+    return [
+        f"{len(cells)} failed: {'; '.join(cells[:FAILED_SHOWN])}{'; ...' if len(cells) > FAILED_SHOWN else ''}: {why}"
+        for why, cells in by_reason.items()
+    ]

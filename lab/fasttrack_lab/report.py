@@ -19,6 +19,8 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
+from fasttrack_lab import ranking
+from fasttrack_lab.background_sets import called
 from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import (
     BASELINE_POLICY,
@@ -27,10 +29,12 @@ from fasttrack_lab.records import (
     Record,
     Request,
     current,
+    failures,
     latest,
     plan,
     read,
     read_request,
+    scenario_name,
 )
 
 RUNS_CSV = "runs.csv"
@@ -76,7 +80,7 @@ def _row(record: Record) -> dict[str, Any]:
     cell = record.cell
     row: dict[str, Any] = dict.fromkeys(_RUN_SCHEMA)
     row |= {
-        "scenario": cell.scenario,
+        "scenario": scenario_name(cell.scenario),
         "phone": cell.phone,
         "fs": cell.fs or str((record.result or {}).get("fs", "")),
         "lru": cell.lru,
@@ -161,6 +165,7 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 HEADINGS = (
+    "foreground",
     "phone",
     "background",
     "policy",
@@ -175,16 +180,17 @@ HEADINGS = (
 )
 
 
-def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
+def table_rows(summed: pl.DataFrame) -> list[tuple[str, ...]]:
     """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
     rows: list[tuple[str, ...]] = []
-    for row in _sorted(summary(frame)).iter_rows(named=True):
+    for row in _sorted(summed).iter_rows(named=True):
         nothing, longest = _nothing_behind(row), (row["longest_pause_s"], row["longest_hold_s"])
         failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
             (
+                row["scenario"],
                 row["phone"],
-                row["background"],
+                called(row["background"]),
                 row["policy"],
                 spread(row, "response_s", 3),
                 spread(row, "slowdown", 2),
@@ -201,14 +207,13 @@ def table_rows(frame: pl.DataFrame) -> list[tuple[str, ...]]:
 _TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "hold", "runs")
 """Columns of the terminal's table, which fits 80 characters; one table a phone, file system and LRU."""
 
-
 _LEGEND = "Seconds; MB/s: throughput of the background; hold: the longest that FastTrack made one of its tasks wait."
 
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     """One row: means, the range of the response time, what the background did."""
     alone, failed = _nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
-    head = (row["background"], row["policy"])
+    head = (called(row["background"]), row["policy"])
     if row["response_s_mean"] is None:
         return (*head, *"-----", f"{row['runs']}{failed}")
     slowdown = row["slowdown_mean"]
@@ -229,12 +234,18 @@ def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(", ".join(name for name in names if name not in ("", KERNEL_LRU)), part) for names, part in parts.items()]
 
 
-def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
-    """The summary for the terminal: one table a phone, file system and LRU."""
+def terminal(frame: pl.DataFrame) -> Group:
+    """For the terminal: the ranks of the policies over several scenarios, or all numbers of one."""
     rows = _sorted(summary(frame))
+    return Group(ranking.terminal_table(rows)) if rows["scenario"].n_unique() > 1 else _terminal_tables(rows)
+
+
+def _terminal_tables(rows: pl.DataFrame) -> Group:
+    """The summary of a scenario: one table a phone, file system and LRU."""
     tables = []
     for platform, part in _platforms(rows):
-        table = Table(title=f"{title}, phone {platform}", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+        title = f"{part['scenario'][0]}, phone {platform}"
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
         for index, heading in enumerate(_TERMINAL):
             table.add_column(heading, justify="left" if index < 2 else "right", no_wrap=index > 0, overflow="fold")
         previous = ""
@@ -247,24 +258,25 @@ def terminal_tables(frame: pl.DataFrame, title: str) -> Group:
     return Group(*tables, _LEGEND)
 
 
-def _figures(frame: pl.DataFrame, request: Request) -> list[dict[str, str]]:
-    """The figures of every phone, file system and LRU."""
+def _figures(rows: pl.DataFrame, request: Request) -> list[dict[str, Any]]:
+    """The figures of every phone, file system and LRU: a heat map, and bars of each foreground."""
     # Loads matplotlib, which takes a second or two: --help does not wait for it.
-    from fasttrack_lab import plots  # noqa: PLC0415
+    from fasttrack_lab import compare_plots as plots  # noqa: PLC0415
 
-    sets = [names for names in request.backgrounds if names or request.before_touch]
-    groups = ["+".join(names) or NONE for names in sets] or [NONE]
+    columns = [(front.name, group) for front in request.fronts for group in request.groups(front)]
     figures = []
-    for platform, mine in _platforms(summary(frame)):
-        if mine.filter(pl.col("response_s_mean").is_not_null()).is_empty():
+    for platform, mine in _platforms(rows):
+        if mine["response_s_mean"].is_null().all():
             continue
-        alone = mine.filter((pl.col("policy") == BASELINE_POLICY) & (pl.col("background") == request.baseline))
-        baseline = None if alone.is_empty() else alone["response_s_mean"][0]
+        values = plots.values_of(mine)
         figures.append(
             {
                 "phone": platform,
-                "response": plots.response(mine, request.policies, groups, baseline),
-                "slowdown": plots.slowdown_and_throughput(mine, request.policies, groups),
+                "heat_map": plots.heat_map(values, request.policies, columns),
+                "bars": {
+                    front.name: plots.bars(values, request.policies, front.name, request.groups(front))
+                    for front in request.fronts
+                },
             }
         )
     return figures
@@ -281,16 +293,22 @@ def render(template: str, **values: Any) -> str:
 def page(records: Sequence[Record], request: Request) -> str:
     """The page: self-contained HTML."""
     frame = runs(records)
-    failed = [record for record in latest(records).values() if record.error is not None]
+    rows = summary(frame)
     return render(
         "compare.html.j2",
         request=request,
+        called=called,
+        baselines={front.name: front.baseline for front in request.fronts},
         kernels=sorted(set(frame["kernel"].drop_nulls().to_list())),
+        rank_headings=ranking.HEADINGS,
+        ranks=[rank.texts(cells=True) for rank in ranking.ranks(rows)],
+        rank_legend=ranking.LEGEND,
         headings=HEADINGS,
-        rows=table_rows(frame),
-        figures=_figures(frame, request),
+        rows=table_rows(rows),
+        figures=_figures(rows, request),
         notes=NOTES,
-        failed=[{"what": record.cell.text(), "why": record.error} for record in failed],
+        failed=failures(latest(records).values()),
+        failed_runs=frame["error"].count(),
         total=len(frame),
         missing=len(plan(request)) - len(frame),
         data_files=(RUNS_CSV, SUMMARY_CSV, "raw.jsonl"),
@@ -303,7 +321,7 @@ def make(directory: Path) -> pl.DataFrame:
     records = current(read(directory), request)
     frame = runs(records)
     frame.write_csv(directory / RUNS_CSV)
-    summary(frame).write_csv(directory / SUMMARY_CSV)
+    ranking.against_each_other(summary(frame)).write_csv(directory / SUMMARY_CSV)
     (directory / PAGE).write_text(page(records, request), encoding="utf-8")
     return frame
 

@@ -95,6 +95,12 @@ def _load_trace(source: TraceSource) -> traces.Trace:
     return traces.load(source.path, source.format, source.start_s, source.length_s)
 
 
+@lru_cache(maxsize=8)
+def _trace_text(source: TraceSource) -> str:
+    """The normalised recording, one text for all runs that replay it."""
+    return source.load().text()
+
+
 @dataclass(frozen=True)
 class App:
     """An app: who it is, what it finds on the phone, what it does."""
@@ -374,7 +380,7 @@ def from_trace(path: Path, format: str | None = None, start_s: float = 0.0, leng
 def trace_texts(scenarios: Sequence[Scenario]) -> dict[str, str]:
     """The normalised traces that the scenarios' apps replay, by the names that their jobs give."""
     return {
-        app.trace_name: app.trace.load().text()
+        app.trace_name: _trace_text(app.trace)
         for scenario in scenarios
         for app in scenario.apps
         if app.trace is not None

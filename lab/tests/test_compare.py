@@ -11,20 +11,22 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from test_traces import MOBIGEN, sample
 
-from fasttrack_lab import compare, records, runner
+from fasttrack_lab import compare, policy, records, runner
+from fasttrack_lab.background_sets import SIX, TWELVE
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.records import Cell, Request
+from fasttrack_lab.records import Cell, Front, Request
 
 
 def request(backgrounds: str = "update,backup", seeds: int = 2, policies: str = "stock,fasttrack") -> Request:
     """A comparison on one phone."""
     return Request(
         command="./fasttrack compare",
-        scenario="gallery-launch",
+        fronts=(Front("gallery-launch"),),
         phones=("s6",),
-        policies=compare.split_list(policies, "--policies"),
+        policies=compare.split_policies(policies),
         backgrounds=compare.split_backgrounds(backgrounds),
         seeds=seeds,
     )
@@ -36,12 +38,19 @@ def test_backgrounds_apart_and_together() -> None:
     assert compare.split_backgrounds("none,sync") == ((), ("sync",))
     assert compare.split_backgrounds("a+b,b+a") == (("a", "b"),)
     assert compare.split_backgrounds("b+a+b,a") == (("a", "b", "b"), ("a",))
+    assert compare.split_backgrounds(f"six,twelve,{SIX}") == (tuple(SIX.split("+")), tuple(TWELVE.split("+")))
 
 
 @pytest.mark.parametrize("text", ["", "update,", "update++sync", "update,update"])
 def test_bad_lists(text: str) -> None:
     with pytest.raises(UsageProblem, match="--backgrounds"):
         compare.split_backgrounds(text)
+
+
+def test_all_policies_are_all_that_there_are_with_stock_first() -> None:
+    names = compare.split_policies("all")
+    assert names[0] == "stock" and list(names) == policy.names() and len(set(names)) == len(names)
+    assert compare.split_policies("pa,stock") == ("pa", "stock")
 
 
 def test_plan_has_the_baseline_first_and_nothing_twice() -> None:
@@ -72,7 +81,8 @@ def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path:
 
 
 def test_an_app_switch_counts_from_the_idle_app() -> None:
-    asked = replace(request("none,update", seeds=1), scenario="app-switch", before_touch="editor")
+    asked = replace(request("none,update", seeds=1), fronts=compare.fronts(["app-switch"]))
+    assert asked.groups(asked.fronts[0]) == ["none", "update"]
     idle, *rest = records.plan(asked)
     assert idle.idle and idle.background == "idle" and idle.policy == "stock"
     assert [cell.background for cell in rest] == ["none", "none", "update", "update"]
@@ -81,6 +91,26 @@ def test_an_app_switch_counts_from_the_idle_app() -> None:
     threads = [[thread["name"] for thread in editor["threads"]] for editor in editors]
     assert threads[0] == ["idle"] and "export-0" in threads[1]
     assert compare.spec_of(idle).labels.idle
+
+
+def test_several_scenarios_are_one_comparison(tmp_path: Path) -> None:
+    recording = sample(tmp_path, MOBIGEN, "session.mobigen")
+    asked = replace(request(seeds=1), fronts=compare.fronts(["gallery-launch", "app-switch", str(recording)]))
+    cells = records.plan(asked)
+    assert [(cell.scenario, cell.background) for cell in cells[:3]] == [
+        ("gallery-launch", "none"),
+        ("app-switch", "idle"),
+        (str(recording), "none"),
+    ]
+    assert len(cells) == 3 * (1 + 2 * 2)
+    assert asked.title == "gallery-launch, app-switch, session"
+    many = replace(asked, fronts=tuple(Front(name) for name in "abcdefgh"))
+    assert many.title == "a and 7 more"
+    specs = [compare.spec_of(cell) for cell in cells if cell.scenario == str(recording)]
+    (text,) = {text for spec in specs for name, text in spec.traces.items() if name == "replay.trace"}
+    assert text and len({id(spec.traces["replay.trace"]) for spec in specs}) == 1
+    records.write_request(tmp_path, asked)
+    assert records.read_request(tmp_path) == asked
 
 
 def test_phones_have_their_own_file_system_by_default() -> None:
@@ -197,10 +227,29 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:
     assert "1.80" in again.output
 
 
+def test_the_standard_comparison(lab: Lab, tmp_path: Path) -> None:
+    """Without a scenario: three of them on two phones beside one app, another, and six."""
+    arguments = ["--policies", "stock,pa", "--seeds", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(compare.command, arguments)
+    assert done.exit_code == 0, done.output
+    assert len(lab.ran) == 3 * 2 * (1 + 3 * 2)
+    assert lab.titles == ["gallery-launch, camera-switch, game-load"]
+    assert {cell.phone for cell in records.plan(records.read_request(tmp_path))} == {"s6", "n6"}
+    rows = [line.split()[:5] for line in done.output.splitlines() if line.strip().startswith(("pa ", "stock "))]
+    assert rows == [["pa", "18", "0.40", "0.40", "18"], ["stock", "18", "1.00", "1.00", "0"]]
+    lab.ran.clear()
+    assert CliRunner().invoke(compare.command, arguments).exit_code == 0
+    assert lab.ran == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["galery-launch"], "gallery-launch"),
+        (["gallery-launch", "game-load", "gallery-launch"], "'gallery-launch' is given twice"),
+        (["gallery-launch", "/nonexistent/session.mobigen"], "/nonexistent/session.mobigen"),
+        (["gallery-launch", "--phones", ""], "--phones"),
+        (["gallery-launch", "--policies", "all,stock"], "no policy 'all'"),
         (["update"], "is a background one; foreground scenarios: app-switch, camera-switch"),
         (["gallery-launch", "--phones", "s7"], "s6"),
         (["gallery-launch", "--policies", "fast"], "stock"),

@@ -15,7 +15,8 @@ from rich.console import Console
 from test_compare import Lab, lab  # noqa: F401
 from test_report import Page
 
-from fasttrack_lab import plots
+from fasttrack_lab import plots, policy
+from fasttrack_lab.background_sets import MANY, MANY_ORDER
 from fasttrack_lab.commands import figures as commands
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.figures import page, paper
@@ -25,8 +26,7 @@ from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import TO_STOCK, Measured
 from fasttrack_lab.figures.paper import FIGURES
-from fasttrack_lab.figures.statements import MANY, MANY_ORDER
-from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record
+from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record, failures
 
 Respond = Callable[[Cell], float]
 
@@ -222,7 +222,7 @@ def test_a_page_of_failures_alone_names_reasons_once(tmp_path: Path) -> None:
     found, _ = page.make(tmp_path, FIGURES[:2], made, 2, "c")
     assert {finding.verdict for _, _, finding in found} == {"not measured"}
     assert (tmp_path / page.PAGE).read_text().count("no such knob") == 1
-    (line,) = page.failures(made)
+    (line,) = failures(made)
     assert line.startswith(f"{len(made)} failed: camera-switch on s6, stock, background none, seed 1; ")
     assert line.endswith("; ...: no such knob")
 
@@ -238,13 +238,10 @@ def test_terminal_table_fits() -> None:
 
 
 def test_every_policy_has_its_own_colour() -> None:
-    assert len(set(plots.COLOURS.values())) == len(plots.COLOURS)
+    assert set(policy.names()) < set(plots.COLOURS)
+    colours = (*plots.COLOURS.values(), *plots.OTHER_COLOURS)
+    assert len(set(colours)) == len(colours)
     assert plots.colour("stock") != plots.colour("my-own") == plots.colour("my-own")
-
-
-def test_long_sets_take_several_lines() -> None:
-    assert plots.wrapped("update") == "update"
-    assert plots.wrapped("backup+download+photo-upload+scan+sync") == "backup+download+\nphoto-upload+scan+\nsync"
 
 
 def figures(*arguments: str) -> str:

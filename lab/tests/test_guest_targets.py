@@ -7,7 +7,7 @@ import pytest
 from recorded import recorded
 
 from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.figures.statements import MANY_ORDER
+from fasttrack_lab.background_sets import MANY_ORDER
 from fasttrack_lab.runner import RunSpec, Tools, run_many
 from fasttrack_lab.specs import spec_of
 

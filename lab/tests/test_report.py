@@ -15,7 +15,7 @@ from rich.console import Console
 
 from fasttrack_lab import records, report
 from fasttrack_lab.inputs import InputError
-from fasttrack_lab.records import Cell, Record, Request
+from fasttrack_lab.records import Cell, Front, Record, Request
 
 RESPONSE = {
     ("stock", ""): 0.8,
@@ -59,12 +59,11 @@ def all_records() -> list[Record]:
 
 REQUEST = Request(
     command="./fasttrack compare gallery-launch --seeds 3",
-    scenario="gallery-launch",
+    fronts=(Front("gallery-launch", "foreground, <read-dominant>"),),
     phones=("s6",),
     policies=("stock", "fasttrack"),
     backgrounds=(("update",), ("backup", "update")),
     seeds=3,
-    description="foreground, <read-dominant>",
     kernel="k",
 )
 
@@ -122,9 +121,9 @@ def test_each_file_system_and_lru_counts_from_its_own_baseline() -> None:
     frame = report.runs(made)
     assert frame["fs"].to_list() == ["ext4"] * 2 + ["f2fs"] * 4
     assert frame["slowdown"].to_list() == pytest.approx([1.0, 3.0] * 3)
-    text = shown(report.terminal_tables(frame, "title"))
-    assert "title, phone s6, ext4" in text and "title, phone s6, f2fs, mglru" in text
-    assert [row[-2:] for row in report.table_rows(frame)[:3]] == [
+    text = shown(report.terminal(frame))
+    assert "gallery-launch, phone s6, ext4" in text and "gallery-launch, phone s6, f2fs, mglru" in text
+    assert [row[-2:] for row in report.table_rows(report.summary(frame))[:3]] == [
         ("ext4", "classic"),
         ("f2fs", "classic"),
         ("f2fs", "mglru"),
@@ -139,15 +138,16 @@ def test_an_app_switch_counts_from_the_idle_app(tmp_path: Path) -> None:
         result = made.result | {"response_s": response, "total_s": response, "background": {"editor": editor}}
         return replace(made, cell=replace(made.cell, policy=policy, idle=idle), result=result)
 
-    asked = replace(REQUEST, backgrounds=((),), seeds=1, before_touch="editor")
+    front = Front("gallery-launch", before_touch="editor")
+    asked = replace(REQUEST, backgrounds=((),), seeds=1, fronts=(front,))
     records.write_request(tmp_path, asked)
     for item in (switch("stock", 2.0), switch("fasttrack", 0.6), switch("stock", 0.5, idle=True)):
         records.append(tmp_path, item)
     frame = report.make(tmp_path)
     assert frame["background"].to_list() == ["idle", "none", "none"]
     assert frame["slowdown"].to_list() == pytest.approx([1.0, 4.0, 1.2])
-    rows = report.table_rows(frame)
-    assert [row[5] for row in rows] == ["-", "22.5", "34.6"]
+    rows = report.table_rows(report.summary(frame))
+    assert [row[6] for row in rows] == ["-", "22.5", "34.6"]
     page = (tmp_path / report.PAGE).read_text()
     assert "editor, the app in front before the touch, idle" in page and page.count('<tr class="baseline">') == 1
 
@@ -184,15 +184,15 @@ def test_failed_runs_are_in_no_number() -> None:
 
 
 def test_table_has_baseline_first_and_ranges() -> None:
-    rows = report.table_rows(report.runs(all_records()))
-    assert rows[0][:3] == ("s6", "none", "stock")
-    assert rows[0][5:8] == ("-", "-", "-")
-    stock = next(row for row in rows if row[1:3] == ("update", "stock"))
-    assert stock[3] == "2.640 (2.400–2.880)"
-    assert stock[4] == "3.00"
-    assert stock[6:9] == ("0.25", "0.00", "3")
-    fasttrack = next(row for row in rows if row[1:3] == ("update", "fasttrack"))
-    assert fasttrack[6:9] == ("0.25", "0.90", "3")
+    rows = report.table_rows(report.summary(report.runs(all_records())))
+    assert rows[0][:4] == ("gallery-launch", "s6", "none", "stock")
+    assert rows[0][6:9] == ("-", "-", "-")
+    stock = next(row for row in rows if row[2:4] == ("update", "stock"))
+    assert stock[4] == "2.640 (2.400–2.880)"
+    assert stock[5] == "3.00"
+    assert stock[7:10] == ("0.25", "0.00", "3")
+    fasttrack = next(row for row in rows if row[2:4] == ("update", "fasttrack"))
+    assert fasttrack[7:10] == ("0.25", "0.90", "3")
 
 
 class Page(HTMLParser):
@@ -293,8 +293,8 @@ def test_demo_table() -> None:
 
 
 def test_terminal_table_has_every_row() -> None:
-    text = shown(report.terminal_tables(report.runs(all_records()), "title"))
-    assert text.startswith("title, phone s6")
+    text = shown(report.terminal(report.runs(all_records())))
+    assert text.startswith("gallery-launch, phone s6")
     rows = [line.split() for line in text.splitlines() if re.match(r"\s*(none|update|backup)", line)]
     assert len(rows) == len(RESPONSE)
     assert rows[0] == ["none", "stock", "0.880", "0.80–0.96", "1.00", "-", "-", "3"]

@@ -18,7 +18,7 @@ from fasttrack_lab.figures import page
 from fasttrack_lab.figures.catalogue import FIGURES, chosen
 from fasttrack_lab.figures.grid import Grid, cells, measure
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import Record
+from fasttrack_lab.records import Record, failures
 
 OUT = Path("results") / "figures"
 
@@ -80,4 +80,4 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
     found, met = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
     Console().print(page.terminal_table(found, met))
     ui.say(f"page: {out / page.PAGE}")
-    end(page.failures(records))
+    end(failures(records))

@@ -11,7 +11,7 @@ import click
 from fasttrack_lab import records, ui
 from fasttrack_lab.commands import figures
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.figures import page, tables
+from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.paper import FIGURES
 from fasttrack_lab.paths import CHECKOUT
@@ -65,4 +65,4 @@ def command(seeds: int, out: Path, fresh: bool, target: Path, no_runs: bool) -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")
-    figures.end(page.failures(found))
+    figures.end(records.failures(found))

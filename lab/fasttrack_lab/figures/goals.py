@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+from fasttrack_lab.background_sets import called
 from fasttrack_lab.figures.claims import mean
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import TO_ALONE, Measured, NotMeasured
-from fasttrack_lab.figures.statements import CALLED, FASTTRACK, MINUS, MINUS_CHANGE, mean_change
+from fasttrack_lab.figures.statements import FASTTRACK, MINUS, MINUS_CHANGE, mean_change
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 
 WORST, AVERAGE = 1.10, 1.05
@@ -45,7 +46,7 @@ class Goal:
 def _cells(grid: Grid, value: Callable[[str, str, str], float]) -> dict[str, float]:
     """A value of scenario, phone and background for every cell of a grid, by what the cell is called."""
     return {
-        f"{scenario} beside {CALLED.get(background, background)} on {phone}": value(scenario, phone, background)
+        f"{scenario} beside {called(background)} on {phone}": value(scenario, phone, background)
         for scenario, phone, background in product(grid.scenarios, grid.phones, grid.backgrounds)
     }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fasttrack_lab import compare, runner
 from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import Cell, Record, Request, plan
+from fasttrack_lab.records import Cell, Front, Record, Request, plan
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Grid:
         return [
             Request(
                 command=self._command(scenario, seeds),
-                scenario=scenario,
+                fronts=(Front(scenario),),
                 phones=self.phones,
                 policies=self.policies,
                 backgrounds=tuple(tuple(names.split("+")) for names in self.backgrounds),

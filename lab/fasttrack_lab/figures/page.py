@@ -17,14 +17,12 @@ from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.goals import Goal
 from fasttrack_lab.figures.measured import Measured, NotMeasured
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record
+from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record, failures
 
 PAGE = "figures.html"
 FIGURES_CSV = "figures.csv"
 CLAIMS_CSV = "claims.csv"
 GOALS_CSV = "goals.csv"
-FAILED_SHOWN = 3
-"""Failed runs named for each reason; a knob that the kernel lacks fails hundreds alike."""
 
 Found = tuple[Figure, Claim, Finding]
 Met = tuple[Figure, Goal]
@@ -45,18 +43,6 @@ def reached(figures: Iterable[Figure], measured: Measured) -> list[Met]:
             except NotMeasured as lacking:
                 met.append((figure, Goal(f"a goal of {figure.name}", "-", f"no result: {lacking}", "-", None)))
     return met
-
-
-def failures(records: Iterable[Record]) -> list[str]:
-    """Failed runs by reason: one line a reason."""
-    by_reason: dict[str, list[str]] = {}
-    for record in records:
-        if record.error is not None:
-            by_reason.setdefault(record.error, []).append(record.cell.text())
-    return [
-        f"{len(cells)} failed: {'; '.join(cells[:FAILED_SHOWN])}{'; ...' if len(cells) > FAILED_SHOWN else ''}: {why}"
-        for why, cells in by_reason.items()
-    ]
 
 
 def _numbers(figure: Figure, measured: Measured) -> pl.DataFrame:

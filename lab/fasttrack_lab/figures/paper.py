@@ -6,12 +6,13 @@ What the paper leaves open is our choice, and each figure's note says it.
 
 from __future__ import annotations
 
+from fasttrack_lab.background_sets import MANY, MANY_ORDER
 from fasttrack_lab.figures import statements as said
 from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK
 from fasttrack_lab.figures.plot import Bars, Group, Lines
-from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MANY, MINUS, SWITCH, UPDATE, UPLOAD
+from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MINUS, SWITCH, UPDATE, UPLOAD
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY
 
@@ -103,6 +104,6 @@ FIGURES = (
         ),
         claims=(said.F17, said.F18),
         note=f"The foreground is camera-switch. The paper does not name the background apps; ours come in this order: "
-        f"{', '.join(said.MANY_ORDER)}.",
+        f"{', '.join(MANY_ORDER)}.",
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from fasttrack_lab import phone as phones_of_lab
+from fasttrack_lab.background_sets import MANY
 from fasttrack_lab.figures.claims import (
     CHANGE,
     NORMALISED,
@@ -29,14 +30,6 @@ LAUNCH, SWITCH, LOAD = "gallery-launch", "camera-switch", "game-load"
 UPDATE, BACKUP, UPLOAD = "update", "backup", "photo-upload"
 COMBINATIONS = tuple(product((LAUNCH, SWITCH, LOAD), (UPDATE, BACKUP)))
 PA, PR, ID, MINUS, FASTTRACK = "pa", "pr", "id", "fasttrack-minus", "fasttrack"
-
-MANY_ORDER = (UPDATE, BACKUP, "download", UPLOAD, "scan", "sync")
-"""In which order background apps come in: first the two of the other figures, then a writer and a reader by turns."""
-MANY = {count: "+".join(sorted(MANY_ORDER[:count])) for count in range(2, len(MANY_ORDER) + 1)}
-"""Number of background apps -> the set."""
-SIX, TWELVE = MANY[len(MANY_ORDER)], "+".join(sorted(MANY_ORDER * 2))
-CALLED = {SIX: "six apps", TWELVE: "twelve apps"}
-"""Sets of background apps that have a shorter name."""
 
 MINUS_CHANGE = -0.74
 READS_AGAINST_WRITES_S = {FOREGROUND_ONLY: 0.45, STOCK: 3.55}

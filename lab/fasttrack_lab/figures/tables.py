@@ -10,16 +10,17 @@ from itertools import product
 from typing import Any
 
 from fasttrack_lab import report
+from fasttrack_lab.background_sets import MANY_ORDER, SIX, TWELVE, called
 from fasttrack_lab.figures import goals
 from fasttrack_lab.figures.claims import RULE
 from fasttrack_lab.figures.goals import Goal
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
-from fasttrack_lab.figures.page import Found, failures, findings
+from fasttrack_lab.figures.page import Found, findings
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
-from fasttrack_lab.figures.statements import CALLED, FASTTRACK, MANY_ORDER, MINUS, SIX, TWELVE
+from fasttrack_lab.figures.statements import FASTTRACK, MINUS
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.records import FOREGROUND_ONLY, Record
+from fasttrack_lab.records import FOREGROUND_ONLY, Record, failures
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> It
     grid = section.grid
     for scenario, background, phone in product(grid.scenarios, grid.backgrounds, grid.phones):
         texts = [_text(measured, (scenario, phone, policy, background), shown) for policy, shown in columns]
-        yield [scenario, CALLED.get(background, background), phone, *texts]
+        yield [scenario, called(background), phone, *texts]
 
 
 Platforms = dict[tuple[str, str], Measured]

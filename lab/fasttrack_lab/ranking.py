@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies against each other: how near each comes to the fastest, and what it costs the background.
+
+A cell is a foreground beside a background on a phone, with its file system and LRU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from statistics import geometric_mean
+
+import polars as pl
+from rich import box
+from rich.table import Table
+
+from fasttrack_lab.background_sets import called
+from fasttrack_lab.lru import KERNEL_LRU
+from fasttrack_lab.records import BASELINE_POLICY, IDLE, NONE
+
+CELL = ["scenario", "phone", "fs", "lru", "background"]
+TO_FASTEST = "to_fastest"
+BACKGROUND_TO_STOCK = "background_to_stock"
+NEAR = 1.02
+"""A response time up to this much over the fastest policy's counts as the fastest."""
+WITHIN = f"{(NEAR - 1) * 100:.0f} %"
+HEADINGS = (
+    "policy",
+    "cells",
+    "slowdown",
+    "worst",
+    f"fastest or within {WITHIN}",
+    "over the fastest",
+    "background",
+)
+TERMINAL_HEADINGS = ("policy", "cells", "slowdown", "worst", "fastest", "over it", "behind")
+LEGEND = (
+    "Slowdown: geometric mean over the cells, and the worst of them. Fastest: in how many cells the policy is the "
+    f"fastest or within {WITHIN} of it; over the fastest: its response time over the fastest's, at most. "
+    "Background: its throughput over that under stock, geometric mean. "
+    "Policies without a result in some cells come last: their means are of fewer cells."
+)
+
+
+def against_each_other(rows: pl.DataFrame) -> pl.DataFrame:
+    """The summary of runs with two more columns, for each cell.
+
+    `to_fastest` is the mean response time over the fastest policy's, `background_to_stock` the background's mean
+    throughput over that under stock.
+    """
+    stock = rows.filter(pl.col("policy") == BASELINE_POLICY).select(*CELL, stock_mb_s="background_mb_s_mean")
+    response_s, throughput = pl.col("response_s_mean"), pl.col("background_mb_s_mean")
+    return (
+        rows.join(stock, on=CELL, how="left", maintain_order="left")
+        .with_columns(
+            (response_s / response_s.min().over(CELL)).alias(TO_FASTEST),
+            pl.when(pl.col("stock_mb_s") > 0).then(throughput / pl.col("stock_mb_s")).alias(BACKGROUND_TO_STOCK),
+        )
+        .drop("stock_mb_s")
+    )
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A policy over all cells."""
+
+    policy: str
+    measured: int
+    """Cells with a run that did not fail."""
+    cells: int
+    slowdown: float | None
+    worst: float | None
+    worst_cell: str
+    near: int
+    """Cells where it is the fastest or near it."""
+    over: float | None
+    over_cell: str
+    background: float | None
+
+    def texts(self, cells: bool) -> tuple[str, ...]:
+        """Its row, in the order of the headings; with the CELLS where it is worst, or without."""
+        return (
+            self.policy,
+            str(self.cells) if self.measured == self.cells else f"{self.measured} of {self.cells}",
+            _text(self.slowdown),
+            _text(self.worst, self.worst_cell if cells else ""),
+            str(self.near),
+            _text(self.over, self.over_cell if cells else ""),
+            _text(self.background),
+        )
+
+
+def _text(value: float | None, cell: str = "") -> str:
+    number = "-" if value is None else f"{value:.2f}"
+    return f"{number} ({cell})" if cell else number
+
+
+def _cell_text(row: dict[str, str]) -> str:
+    platform = ", ".join(row[name] for name in ("phone", "fs", "lru") if row[name] not in ("", KERNEL_LRU))
+    return f"{row['scenario']} beside {called(row['background'])} on {platform}"
+
+
+def _highest(rows: pl.DataFrame, column: str) -> tuple[float | None, str]:
+    """The highest value, and its cell."""
+    found = rows.filter(pl.col(column).is_not_null()).sort(column, descending=True, maintain_order=True)
+    return (None, "") if found.is_empty() else (found[column][0], _cell_text(found.row(0, named=True)))
+
+
+def _geometric_mean(rows: pl.DataFrame, column: str) -> float | None:
+    values = rows[column].drop_nulls()
+    return geometric_mean(values) if len(values) and (values > 0).all() else None
+
+
+def ranks(rows: pl.DataFrame) -> list[Rank]:
+    """Every policy of a summary over the cells with something behind: the fastest first, what lacks cells last."""
+    nothing = pl.col("background").is_in([NONE, IDLE]) & (pl.col("background_mb_s_max").fill_null(0) == 0)
+    beside = against_each_other(rows.filter(~nothing))
+    cells = beside.select(CELL).n_unique()
+    found: list[Rank] = []
+    for (policy,), mine in beside.group_by(["policy"], maintain_order=True):
+        worst, over = _highest(mine, "slowdown_mean"), _highest(mine, TO_FASTEST)
+        near = mine.filter(pl.col(TO_FASTEST) <= NEAR).height
+        measured = mine.filter(pl.col("response_s_mean").is_not_null()).height
+        slowdown, background = (_geometric_mean(mine, name) for name in ("slowdown_mean", BACKGROUND_TO_STOCK))
+        over_cell = over[1] if near < measured else ""
+        found.append(Rank(str(policy), measured, cells, slowdown, *worst, near, over[0], over_cell, background))
+    return sorted(found, key=lambda rank: (rank.measured < cells, inf if rank.slowdown is None else rank.slowdown))
+
+
+def terminal_table(rows: pl.DataFrame) -> Table:
+    """The ranks for the terminal."""
+    table = Table(title="Over all cells", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, caption=LEGEND)
+    table.caption_justify = "left"
+    for index, heading in enumerate(TERMINAL_HEADINGS):
+        table.add_column(heading, justify="right" if index else "left", no_wrap=True)
+    for rank in ranks(rows):
+        table.add_row(*rank.texts(cells=False))
+    return table

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies against each other: ranks, and the page of several scenarios, from made-up records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_figures import record
+from test_report import Page, shown
+
+from fasttrack_lab import compare_plots as plots
+from fasttrack_lab import ranking, records, report
+from fasttrack_lab.background_sets import SIX
+from fasttrack_lab.records import Cell, Front, Record, Request
+
+REQUEST = Request(
+    command="./fasttrack compare",
+    fronts=(Front("gallery-launch"), Front("traces/facebook.mobigen", "a recorded session")),
+    phones=("s6", "n6"),
+    policies=("stock", "kyber", "pa", "fasttrack"),
+    backgrounds=(("update",), tuple(SIX.split("+"))),
+    seeds=2,
+    kernel="k",
+)
+SLOWDOWN = {"stock": 4.0, "kyber": 2.0, "pa": 1.01, "fasttrack": 1.0}
+
+
+def respond(cell: Cell) -> float:
+    """A second alone; six apps are as bad as one. On n6, pa is faster than fasttrack beside update."""
+    if not cell.backgrounds:
+        return 1.0
+    where = (cell.policy, cell.phone, cell.background, cell.scenario)
+    return 0.8 if where == ("pa", "n6", "update", "gallery-launch") else SLOWDOWN[cell.policy]
+
+
+def made() -> list[Record]:
+    """Every run; kyber never ends beside six apps."""
+    return [
+        record(cell, respond(cell), "the guest hung" if cell.policy == "kyber" and cell.background == SIX else None)
+        for cell in records.plan(REQUEST)
+    ]
+
+
+def rows() -> pl.DataFrame:
+    """The summary of all runs."""
+    return report.summary(report.runs(made()))
+
+
+def test_ranks_say_who_is_fastest_how_often_and_what_it_costs() -> None:
+    ranks = {rank.policy: rank for rank in ranking.ranks(rows())}
+    assert list(ranks) == ["pa", "fasttrack", "stock", "kyber"]
+    fasttrack, pa, kyber = ranks["fasttrack"], ranks["pa"], ranks["kyber"]
+    assert (fasttrack.cells, fasttrack.measured, fasttrack.near) == (8, 8, 7)
+    assert fasttrack.over == pytest.approx(1.25)
+    assert fasttrack.over_cell == "gallery-launch beside update on n6"
+    # Within two per cent of the fastest counts; then no cell is named.
+    assert (pa.near, pa.over_cell) == (8, "")
+    assert pa.slowdown == pytest.approx((1.01**7 * 0.8) ** (1 / 8))
+    assert (kyber.measured, kyber.near) == (4, 0)
+    assert kyber.texts(cells=False)[1] == "4 of 8"
+    # 100 bytes until the end of the response: the throughput goes with its length.
+    assert ranks["stock"].background == pytest.approx(1.0)
+    assert kyber.background == pytest.approx((2.0 + 4.0 - 0.5) / (2.0 + 2.0 - 0.5))
+
+
+def test_ranks_fit_the_terminal() -> None:
+    text = shown(report.terminal(report.runs(made())))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "4 of 8" in text
+
+
+def test_policies_that_never_end_come_last() -> None:
+    items = [
+        replace(item, error="hung", result=None) if item.cell.policy in ("stock", "pa") else item
+        for item in made()
+        if item.cell.backgrounds
+    ]
+    ranks = ranking.ranks(report.summary(report.runs(items)))
+    assert {rank.policy for rank in ranks if rank.measured == 0} == {"stock", "pa"}
+    assert all(rank.texts(cells=True)[2:4] == ("-", "-") for rank in ranks)
+
+
+def test_nothing_behind_is_no_cell() -> None:
+    alone = [item for item in made() if item.cell.background == "none"]
+    assert ranking.ranks(report.summary(report.runs(alone))) == []
+
+
+def test_the_summary_has_both_ratios(tmp_path: Path) -> None:
+    fill(tmp_path, made())
+    report.make(tmp_path)
+    found = pl.read_csv(tmp_path / report.SUMMARY_CSV)
+    row = found.filter(
+        (pl.col("scenario") == "facebook") & (pl.col("policy") == "stock") & (pl.col("background") == "update")
+    )
+    assert row[ranking.TO_FASTEST].to_list() == pytest.approx([4.0] * 2)
+    assert row[ranking.BACKGROUND_TO_STOCK].to_list() == pytest.approx([1.0] * 2)
+
+
+def fill(directory: Path, items: list[Record]) -> None:
+    """A comparison's directory."""
+    records.write_request(directory, REQUEST)
+    for item in items:
+        records.append(directory, item)
+
+
+def test_one_page_has_every_scenario(tmp_path: Path) -> None:
+    fill(tmp_path, made())
+    report.make(tmp_path)
+    page = Page()
+    page.feed((tmp_path / report.PAGE).read_text(encoding="utf-8"))
+    # A heat map and two scenarios' bars for each phone.
+    assert page.figures == 2 * (1 + 2)
+    assert all(address.startswith("#") for address in page.addresses)
+    for text in ("a recorded session", "six apps", "facebook, phone n6", "1.25 (gallery-launch beside update on n6)"):
+        assert text in page.text
+    assert "8 of 72 runs failed" in page.text
+    assert page.text.count("the guest hung") == 1
+
+
+def test_two_scenarios_of_one_name_are_one_name() -> None:
+    assert records.scenario_name("a/b/session.csv.gz") == "session"
+    assert records.scenario_name("gallery-launch") == "gallery-launch"
+
+
+COLUMNS = [("gallery-launch", "update"), ("gallery-launch", SIX)]
+
+
+def test_a_heat_map_has_every_cell_and_says_what_failed() -> None:
+    values = plots.values_of(rows().filter(pl.col("phone") == "n6"))
+    text = plots.heat_map(values, REQUEST.policies, COLUMNS)
+    assert text.startswith("<svg")
+    for shown_text in ("0.80", "1.01", "2.00", "4.00", "failed", "gallery-launch", "six apps"):
+        assert f">{shown_text}<" in text
+    assert text.count(">failed<") == 1
+    assert plots.heat_map(values, REQUEST.policies, COLUMNS) == text
+
+
+def test_a_heat_map_marks_what_failed_in_part() -> None:
+    items = [
+        replace(item, error="hung", result=None) if (item.cell.policy, item.cell.seed) == ("pa", 2) else item
+        for item in made()
+    ]
+    values = plots.values_of(report.summary(report.runs(items)).filter(pl.col("phone") == "n6"))
+    assert ">0.80*<" in plots.heat_map(values, REQUEST.policies, COLUMNS)
+
+
+def test_bars_show_slowdown_and_throughput() -> None:
+    values = plots.values_of(rows().filter(pl.col("phone") == "s6"))
+    text = plots.bars(values, REQUEST.policies, "facebook", ["update", SIX])
+    for shown_text in ("4.00 (4.00 s)", "1.00 (1.00 s)", "failed", "slowdown", "background (MB/s)", "six apps"):
+        assert f">{shown_text}<" in text
+
+
+def test_plots_of_a_comparison_that_has_just_begun() -> None:
+    first = [item for item in made() if item.cell.policy == "stock"]
+    values = plots.values_of(report.summary(report.runs(first)).filter(pl.col("phone") == "s6"))
+    assert ">4.00<" in plots.heat_map(values, REQUEST.policies, COLUMNS)
+    assert ">4.00 (4.00 s)<" in plots.bars(values, REQUEST.policies, "gallery-launch", ["update"])
+
+
+def test_long_sets_take_several_lines() -> None:
+    assert plots.wrapped("update", 20) == "update"
+    assert plots.wrapped(SIX, 9) == "six apps"
+    assert plots.wrapped(SIX, 5) == "six\napps"
+    assert plots.wrapped("backup+download+photo-upload+scan+sync", 20) == "backup+download+\nphoto-upload+scan+\nsync"
+    assert plots.wrapped("smartio-browser-launch", 9) == "smartio-\nbrowser-\nlaunch"
