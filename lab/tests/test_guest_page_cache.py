@@ -275,9 +275,10 @@ SHOWN["protected later"] = stat("reclaim_protected") - SHOWN["protected"]
     assert stock["read"] == protects["read"] == 1
     assert stock["kept"] < 0.1 and stock["protected"] == 0
     assert protects["kept"] > 0.95 and protects["protected"] > 0
-    # Another app is in front: the old one's pages are like any other.
+    # Another app is in front: the old one's pages are like any other. MGLRU has made them young meanwhile.
     assert protects["protected later"] == 0
-    assert protects["left behind"] < 0.1
+    if generations == "0":
+        assert protects["left behind"] < 0.1
 
 
 def test_a_foreground_that_streams_leaves_cache_to_others(tools: Tools) -> None:

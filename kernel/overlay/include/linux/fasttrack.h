@@ -148,7 +148,6 @@ bool __fasttrack_reclaims_foreground(void);
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
 bool __fasttrack_dirty_exempt(void);
 bool __fasttrack_protects(struct folio *folio, int priority);
-bool __fasttrack_is_foregrounds(struct folio *folio);
 void fasttrack_count(enum fasttrack_stat stat);
 void fasttrack_max(enum fasttrack_stat stat, u64 ns);
 
@@ -403,12 +402,6 @@ static inline bool fasttrack_protects(struct folio *folio, int priority)
 	return fasttrack_enabled() && __fasttrack_protects(folio, priority);
 }
 
-/* Is isolated @folio the foreground's, and passed over by reclaim? */
-static inline bool fasttrack_is_foregrounds(struct folio *folio)
-{
-	return fasttrack_enabled() && __fasttrack_is_foregrounds(folio);
-}
-
 /**
  * fasttrack_bio_submit - give @bio its origin and class
  * @bio: about to enter the block layer; a clone or split keeps what it has
@@ -600,11 +593,6 @@ static inline bool fasttrack_dirty_exempt(void)
 }
 
 static inline bool fasttrack_protects(struct folio *folio, int priority)
-{
-	return false;
-}
-
-static inline bool fasttrack_is_foregrounds(struct folio *folio)
 {
 	return false;
 }

@@ -10,11 +10,10 @@
  * for at the time of reclaim.
  *
  * One question for the classic LRU and for MGLRU, in shrink_folio_list(): a
- * protected folio goes back to where it came from, to be scanned last. (MGLRU
- * takes what it could not evict for young; the foreground's is not, for its app
- * may leave.) Protection ends where nothing else is left, so no allocation fails
- * for it, and at a share of what is scanned (foreground_cache_percent), so that
- * an app that reads more than fits leaves cache to the others.
+ * protected folio goes back to where it came from. Protection ends
+ * where nothing else is left, so no allocation fails for it, and at a share of
+ * what is scanned (foreground_cache_percent), so that an app that reads more
+ * than fits leaves cache to the others.
  *
  * Not covered: anonymous memory, which has no file to belong to; and reclaim
  * for a memory cgroup's own limit.
@@ -73,42 +72,6 @@ void __fasttrack_mapping_used(struct address_space *mapping)
 		ft_owner_note(&mapping->fasttrack_user);
 }
 
-/* Does it matter to reclaim whose @folio is? */
-static bool ft_reclaims_by_owner(struct folio *folio)
-{
-	return READ_ONCE(ft_knobs.page_reclaimer) && !folio_test_anon(folio) &&
-	       ft_foreground_set();
-}
-
-static bool ft_is_foregrounds(struct address_space *mapping)
-{
-	struct fasttrack_owner user = ft_owner_read(&mapping->fasttrack_user);
-
-	return __fasttrack_owner_class(&user) == FASTTRACK_FOREGROUND;
-}
-
-/**
- * __fasttrack_is_foregrounds - is @folio one that reclaim passes over?
- * @folio: isolated, not locked: it may be truncated meanwhile
- *
- * Context: reclaim; does not sleep.
- * Return: true for the foreground's, also if there are too many of them.
- */
-bool __fasttrack_is_foregrounds(struct folio *folio)
-{
-	struct address_space *mapping;
-	bool foregrounds;
-
-	if (!ft_reclaims_by_owner(folio))
-		return false;
-	/* An inode is freed after a grace period. */
-	rcu_read_lock();
-	mapping = folio_mapping(folio);
-	foregrounds = mapping && ft_is_foregrounds(mapping);
-	rcu_read_unlock();
-	return foregrounds;
-}
-
 /**
  * __fasttrack_protects - shall reclaim pass over @folio?
  * @folio: locked
@@ -120,10 +83,13 @@ bool __fasttrack_protects(struct folio *folio, int priority)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	unsigned long pages = folio_nr_pages(folio);
+	struct fasttrack_owner user;
 
-	if (!mapping || !ft_reclaims_by_owner(folio))
+	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
+	    !mapping || !ft_foreground_set())
 		return false;
-	if (!ft_is_foregrounds(mapping)) {
+	user = ft_owner_read(&mapping->fasttrack_user);
+	if (__fasttrack_owner_class(&user) != FASTTRACK_FOREGROUND) {
 		ft_scanned(pages, 0);
 		return false;
 	}
