@@ -321,7 +321,7 @@ static bool fti_has_sync_bio(const struct request *rq)
 /* The foreground waits for @rq, which is about to be queued. */
 static void fti_promote_new(struct request *rq)
 {
-	trace_fasttrack_promote(rq, fti_opf_class(rq->cmd_flags), 0);
+	trace_fasttrack_promote(rq, fti_rq_class(rq), 0);
 	fasttrack_count(FASTTRACK_PROMOTED);
 	rq->cmd_flags |= REQ_SYNC;
 	fti_set_class(rq, FASTTRACK_FOREGROUND);
@@ -346,7 +346,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 		rq->cmd_flags |= REQ_SYNC;
 	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
-	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND &&
+	    fti_is_waited_for(rq->bio))
 		fti_promote_new(rq);
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
@@ -412,7 +413,7 @@ static void fti_request_merged(struct request_queue *q, struct request *rq,
 	}
 	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
 		fti_move(fti, rq, fti_rq_class(rq), true);
-	fti_promote_waited_for(fti, rq);
+	fti_promote_with(fti, rq, bio);
 }
 
 static void fti_requests_merged(struct request_queue *q, struct request *rq,
@@ -433,7 +434,6 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
 		fti_move(fti, rq, fti_rq_class(rq), true);
-	fti_promote_waited_for(fti, rq);
 }
 
 static bool fti_bio_merge(struct request_queue *q, struct bio *bio,

@@ -130,8 +130,9 @@ void fti_init_class(struct fti_class *class);
 void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync);
 void fti_release(struct fti_data *fti);
-bool fti_is_waited_for(const struct request *rq);
-void fti_promote_waited_for(struct fti_data *fti, struct request *rq);
+bool fti_is_waited_for(struct bio *bio);
+void fti_promote_with(struct fti_data *fti, struct request *rq,
+		      struct bio *bio);
 void fti_init_promoter(struct fti_data *fti);
 void fti_read_state(struct fti_data *fti, struct fti_state *state);
 struct fti_bounds fti_read_bounds(const struct fti_data *fti);

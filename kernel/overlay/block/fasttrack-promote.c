@@ -32,7 +32,7 @@ static bool fti_covers(const struct bio_vec *bv, const struct fti_pages *pages)
 	unsigned long last = page_to_pfn(bv->bv_page) +
 			     ((bv->bv_offset + bv->bv_len - 1) >> PAGE_SHIFT);
 
-	return pages->last >= first && pages->first <= last;
+	return bv->bv_len && pages->last >= first && pages->first <= last;
 }
 
 /* The bio that @bio is a part of, with the same vector; or itself. */
@@ -128,7 +128,12 @@ static void fti_promote_and_run(struct fasttrack_queue *queue,
 
 static bool fti_of_file(const struct request *rq, const void *mapping)
 {
-	return mapping && rq->bio && fasttrack_bio_file(rq->bio) == mapping;
+	if (!mapping)
+		return false;
+	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
+		if (fasttrack_bio_file(bio) == mapping)
+			return true;
+	return false;
 }
 
 /* Senders that wait for a scheduler tag see whether they may take more now. */
@@ -142,8 +147,12 @@ static void fti_wake_senders(struct fasttrack_queue *queue)
 	/* The tags stay as long as the queue is not frozen. */
 	if (!percpu_ref_tryget(&q->q_usage_counter))
 		return;
+	/* Pairs with the barrier of who begins to wait, and asks once more. */
+	smp_mb();
+	/* They wait exclusively: sbitmap_queue_wake_all() wakes one of each. */
 	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
+		for (int ws = 0; ws < SBQ_WAIT_QUEUES; ws++)
+			wake_up_all(&hctx->sched_tags->bitmap_tags.ws[ws].wait);
 	percpu_ref_put(&q->q_usage_counter);
 }
 
@@ -183,11 +192,13 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	return true;
 }
 
-/* Does the foreground sleep on what @rq moves? */
-bool fti_is_waited_for(const struct request *rq)
+/* Does the foreground sleep on what @bio moves? */
+static bool fti_bio_is_waited_for(struct bio *bio)
 {
 	struct fasttrack_sleeper sleeper;
 
+	if (!bio_has_data(bio))
+		return false;
 	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
 		struct fti_pages pages;
 
@@ -195,18 +206,28 @@ bool fti_is_waited_for(const struct request *rq)
 			continue;
 		pages.first = sleeper.pfn;
 		pages.last = sleeper.pfn + sleeper.pages - 1;
-		if (fti_moves(rq, &pages) ||
-		    (sleeper.writeback && op_is_write(req_op(rq)) &&
-		     fti_of_file(rq, sleeper.file)))
+		if (fti_bio_moves(bio, &pages) ||
+		    (sleeper.writeback && op_is_write(bio_op(bio)) &&
+		     sleeper.file && fasttrack_bio_file(bio) == sleeper.file))
 			return true;
 	}
 	return false;
 }
 
-/* The queued @rq has got more bios: the foreground may wait for one of them. */
-void fti_promote_waited_for(struct fti_data *fti, struct request *rq)
+/* Does the foreground sleep on what @bio, or one that follows it, moves? */
+bool fti_is_waited_for(struct bio *bio)
 {
-	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
+	for (; bio; bio = bio->bi_next)
+		if (fti_bio_is_waited_for(bio))
+			return true;
+	return false;
+}
+
+/* The queued @rq has got @bio: the foreground may wait for it. */
+void fti_promote_with(struct fti_data *fti, struct request *rq, struct bio *bio)
+{
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND &&
+	    fti_bio_is_waited_for(bio))
 		fti_promote_request(fti, rq);
 }
 

@@ -185,7 +185,8 @@ struct fasttrack_queue {
 
 /**
  * struct fasttrack_sleeper - what a foreground task sleeps on
- * @file: the folio's mapping, compared only; NULL for a block device's
+ * @file: the folio's mapping, compared only; NULL for a block device's, and if
+ *	it belongs to no file
  * @pfn: the folio's first frame number
  * @pages: how many pages it has; 0: nobody sleeps
  * @writeback: until it has been written; else until its lock is free

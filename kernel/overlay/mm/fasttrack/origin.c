@@ -128,7 +128,6 @@ static void ft_bio_again(struct bio *bio)
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
-	const struct address_space *file = fasttrack_bio_file(bio);
 	struct address_space *mapping;
 	enum fasttrack_class class;
 
@@ -155,7 +154,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 		class = __fasttrack_task_class(current);
 	}
 	rcu_read_unlock();
-	WRITE_ONCE(current->fasttrack_sends, file);
+	WRITE_ONCE(current->fasttrack_sends, fasttrack_bio_file(bio));
 	/* Made from another bio's flags, by dm-crypt for one: keep that class. */
 	if (bio->bi_opf & REQ_FASTTRACK_MASK)
 		class = fasttrack_opf_class(bio->bi_opf);

@@ -101,12 +101,10 @@ static bool ft_promote(const struct folio *folio, bool file)
 		return false;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(queue, &ft_queues, node) {
-		found = queue->promote(queue, folio_pfn((struct folio *)folio),
-				       file);
-		if (found)
-			break;
-	}
+	/* A bio's parts may be for several disks. */
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		found |= queue->promote(queue,
+					folio_pfn((struct folio *)folio), file);
 	rcu_read_unlock();
 	return found;
 }
@@ -129,6 +127,8 @@ static void ft_wake_senders(void)
 {
 	struct fasttrack_queue *queue;
 
+	if (!READ_ONCE(ft_knobs.promotion))
+		return;
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
 		queue->wake_senders(queue);
@@ -354,18 +354,26 @@ void __fasttrack_lock_got(void)
  */
 static bool ft_folio_of_others(struct folio *folio, bool writeback)
 {
-	struct address_space *mapping = READ_ONCE(folio->mapping);
+	struct address_space *mapping;
 	struct fasttrack_owner owner;
+	bool others = false;
 
 	if (!writeback)
 		return folio_test_uptodate(folio) ||
 		       folio_test_writeback(folio);
-	if (folio_test_anon(folio) || !mapping)
+	if (folio_test_anon(folio))
 		return false;
-	if (mapping->host && READ_ONCE(mapping->host->i_state) & I_SYNC)
-		return true;
-	owner = ft_owner_read(&mapping->fasttrack_owner);
-	return __fasttrack_owner_class(&owner) == FASTTRACK_BACKGROUND;
+	/* Not locked: its inode is freed a grace period later at the earliest. */
+	rcu_read_lock();
+	mapping = READ_ONCE(folio->mapping);
+	if (mapping) {
+		owner = ft_owner_read(&mapping->fasttrack_owner);
+		others = (mapping->host &&
+			  READ_ONCE(mapping->host->i_state) & I_SYNC) ||
+			 __fasttrack_owner_class(&owner) == FASTTRACK_BACKGROUND;
+	}
+	rcu_read_unlock();
+	return others;
 }
 
 /*
@@ -410,15 +418,20 @@ static void ft_sleep_end(unsigned int done)
 static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 					      bool writeback)
 {
-	struct address_space *mapping = folio_mapping(folio);
-	bool file = mapping && mapping->host && !S_ISBLK(mapping->host->i_mode);
-
-	return (struct fasttrack_sleeper){
-		.file = file ? mapping : NULL,
+	struct fasttrack_sleeper sleeper = {
 		.pfn = folio_pfn(folio),
 		.pages = folio_nr_pages(folio),
 		.writeback = writeback,
 	};
+	struct address_space *mapping;
+
+	/* Not locked, as above. */
+	rcu_read_lock();
+	mapping = folio_mapping(folio);
+	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode))
+		sleeper.file = mapping;
+	rcu_read_unlock();
+	return sleeper;
 }
 
 /**
@@ -460,7 +473,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		/* Some of its requests may have come, others wait for tags. */
 		if (writeback)
 			ft_promote_file(sleeper.file);
-		else
+		else if (sleeper.file)
 			ft_wake_senders();
 	}
 	if (ft_folio_of_others(folio, writeback) &&
