@@ -13,7 +13,8 @@
  *  - Writes wait for as long as there are reads, but no process' for longer
  *    than write_wait_ms: then one of its writes goes, and its wait begins anew.
  *    The process is the one that sends the write; for buffered write-back this
- *    is the flusher. A request that several have merged is the first one's.
+ *    is the flusher, and of kernel workers each is one. A request that several
+ *    have merged is the first one's, and has its turns.
  *  - The device is given as many requests at a time as it works best with, a
  *    number each for sequential and random reads and writes, told by knobs. As
  *    long as nobody has told them, there is no limit. What has waited too long
@@ -521,10 +522,12 @@ static void smartio_requests_merged(struct request_queue *q,
 {
 	struct smartio_data *smartio = q->elevator->elevator_data;
 
-	/* @rq stands for both now, and takes the earlier place. */
+	/* @rq stands for both now, and has waited for as long as either. */
 	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
 	    next->fifo_time < rq->fifo_time) {
-		list_move(&rq->queuelist, &next->queuelist);
+		/* Whose wait began earlier is, of writes, whose turn is. */
+		if (smartio_direction(rq) == SMARTIO_WRITES)
+			list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
 	}
 	smartio_unlink(smartio, next);

@@ -32,7 +32,7 @@ enum smartio_kind {
 /**
  * enum smartio_turn - who goes next
  * @SMARTIO_NOBODY: nobody may
- * @SMARTIO_READ: the oldest read of the highest level that has some
+ * @SMARTIO_READ: the read whose turn it is, of the highest level that has some
  * @SMARTIO_WRITE: likewise, a write
  * @SMARTIO_AGED_READ: the read that has waited longest
  * @SMARTIO_OVERDUE_WRITE: the write that has waited longest
