@@ -108,8 +108,8 @@ def _fastest(values: Values, column: Column, policies: Sequence[str]) -> str | N
 def heat_map(values: Values, policies: Sequence[str], columns: Sequence[Column]) -> str:
     """Slowdown of every policy in every column of one phone; colours are logarithmic, the fastest is framed."""
     with mpl.rc_context(STYLE):
-        headings = _headings(columns)
-        lines = _lines(_background_labels(columns)) + _lines(text for text, _, _ in headings)
+        labels, headings = _background_labels(columns), _headings(columns)
+        lines = _lines(labels) + _lines(text for text, _, _ in headings)
         height = HEAD_INCHES + LINE_PT / PT_PER_INCH * lines + CELL_INCHES[1] * len(policies)
         figure = Figure(figsize=(LABEL_INCHES + CELL_INCHES[0] * len(columns), height), layout="constrained")
         axes = figure.subplots()
@@ -119,13 +119,13 @@ def heat_map(values: Values, policies: Sequence[str], columns: Sequence[Column])
                 _cell(axes, (x, y), values.get((*column, policy)), policy == fastest)
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(policies) - 0.5, -0.5)
-        axes.set_xticks(range(len(columns)), _background_labels(columns), fontsize=9)
+        axes.set_xticks(range(len(columns)), labels, fontsize=9)
         axes.xaxis.tick_top()
         axes.set_yticks(range(len(policies)), policies)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        _scenario_headings(axes, headings, HEADING_PT + LINE_PT * _lines(_background_labels(columns)))
+        _scenario_headings(axes, headings, HEADING_PT + LINE_PT * _lines(labels))
         return svg(figure)
 
 

@@ -6,17 +6,18 @@ A cell is a foreground beside a background on a phone, with its file system and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from statistics import geometric_mean
+from typing import Any
 
 import polars as pl
 from rich import box
 from rich.table import Table
 
 from fasttrack_lab.background_sets import called
-from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import BASELINE_POLICY, IDLE, NONE
+from fasttrack_lab.records import BASELINE_POLICY, IDLE, NONE, platform_text
 
 CELL = ["scenario", "phone", "fs", "lru", "background"]
 TO_FASTEST = "to_fastest"
@@ -96,7 +97,7 @@ def _text(value: float | None, cell: str = "") -> str:
 
 
 def _cell_text(row: dict[str, str]) -> str:
-    platform = ", ".join(row[name] for name in ("phone", "fs", "lru") if row[name] not in ("", KERNEL_LRU))
+    platform = platform_text(row["phone"], row["fs"], row["lru"])
     return f"{row['scenario']} beside {called(row['background'])} on {platform}"
 
 
@@ -111,10 +112,14 @@ def _geometric_mean(rows: pl.DataFrame, column: str) -> float | None:
     return geometric_mean(values) if len(values) and (values > 0).all() else None
 
 
+def nothing_behind(row: Mapping[str, Any]) -> bool:
+    """Whether no app behind the foreground did anything, as it should be, in a row of the summary."""
+    return row["background"] in (NONE, IDLE) and not row["background_mb_s_max"]
+
+
 def ranks(rows: pl.DataFrame) -> list[Rank]:
     """Every policy of a summary over the cells with something behind: the fastest first, what lacks cells last."""
-    nothing = pl.col("background").is_in([NONE, IDLE]) & (pl.col("background_mb_s_max").fill_null(0) == 0)
-    beside = against_each_other(rows.filter(~nothing))
+    beside = against_each_other(rows.filter([not nothing_behind(row) for row in rows.iter_rows(named=True)]))
     cells = beside.select(CELL).n_unique()
     found: list[Rank] = []
     for (policy,), mine in beside.group_by(["policy"], maintain_order=True):

@@ -33,6 +33,11 @@ Spread = tuple[float, float, float]
 """Mean, lowest and highest of a value over the seeds."""
 
 
+def platform_text(phone: str, fs: str, lru: str) -> str:
+    """A phone, with its file system and LRU as far as they are not left to it and the kernel."""
+    return ", ".join([phone, *(name for name in (fs, lru) if name not in ("", KERNEL_LRU))])
+
+
 def scenario_name(given: str) -> str:
     """What a scenario is called: its name, or that of its file or recording without folders and endings."""
     return Path(given).name.split(".", 1)[0]
@@ -61,8 +66,7 @@ class Cell:
 
     def text(self) -> str:
         """For messages."""
-        own = [name for name in (self.fs, self.lru) if name not in ("", KERNEL_LRU)]
-        platform = ", ".join([self.phone, *own])
+        platform = platform_text(self.phone, self.fs, self.lru)
         return f"{self.scenario} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
 
 

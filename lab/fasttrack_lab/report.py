@@ -21,7 +21,6 @@ from rich.table import Table
 
 from fasttrack_lab import ranking
 from fasttrack_lab.background_sets import called
-from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import (
     BASELINE_POLICY,
     IDLE,
@@ -32,6 +31,7 @@ from fasttrack_lab.records import (
     failures,
     latest,
     plan,
+    platform_text,
     read,
     read_request,
     scenario_name,
@@ -154,11 +154,6 @@ def spread(row: dict[str, Any], name: str, digits: int) -> str:
     return text if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{text} ({low:.{digits}f}–{high:.{digits}f})"
 
 
-def _nothing_behind(row: dict[str, Any]) -> bool:
-    """Whether no app behind the foreground did anything, as it should be."""
-    return row["background"] in (NONE, IDLE) and not row["background_mb_s_max"]
-
-
 def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     """The baseline first, then what else had no background."""
     return rows.sort(pl.col("background") != IDLE, ~_alone(), maintain_order=True)
@@ -184,7 +179,7 @@ def table_rows(summed: pl.DataFrame) -> list[tuple[str, ...]]:
     """The summary as text, one tuple a row in the order of `HEADINGS`; baseline rows come first."""
     rows: list[tuple[str, ...]] = []
     for row in _sorted(summed).iter_rows(named=True):
-        nothing, longest = _nothing_behind(row), (row["longest_pause_s"], row["longest_hold_s"])
+        nothing, longest = ranking.nothing_behind(row), (row["longest_pause_s"], row["longest_hold_s"])
         failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
             (
@@ -212,7 +207,7 @@ _LEGEND = "Seconds; MB/s: throughput of the background; hold: the longest that F
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     """One row: means, the range of the response time, what the background did."""
-    alone, failed = _nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
+    alone, failed = ranking.nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
     head = (called(row["background"]), row["policy"])
     if row["response_s_mean"] is None:
         return (*head, *"-----", f"{row['runs']}{failed}")
@@ -231,7 +226,7 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
 def _platforms(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     """The rows of each phone, file system and LRU, and what to call them."""
     parts = rows.partition_by(_PLATFORM, maintain_order=True, as_dict=True)
-    return [(", ".join(name for name in names if name not in ("", KERNEL_LRU)), part) for names, part in parts.items()]
+    return [(platform_text(*names), part) for names, part in parts.items()]
 
 
 def terminal(frame: pl.DataFrame) -> Group:

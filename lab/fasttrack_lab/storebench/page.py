@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,7 @@ def _curves(profiles: Profiles) -> pl.DataFrame:
         {
             "device": name,
             "pattern": pattern.name,
-            "depth": point.depth,
-            "mb_s": point.mb_s,
-            "iops": point.iops,
-            "latency_us": point.latency_us,
+            **asdict(point),
             "best": point is best(one, pattern),
         }
         for name, one in profiles.items()
@@ -129,14 +127,7 @@ def _curves(profiles: Profiles) -> pl.DataFrame:
 
 def _slowdowns(profiles: Profiles) -> pl.DataFrame:
     rows = [
-        {
-            "device": name,
-            "subject": entry.subject,
-            "beside": entry.beside,
-            "alone_us": entry.alone_us,
-            "beside_us": entry.beside_us,
-            "percent": entry.percent,
-        }
+        {"device": name, **asdict(entry), "percent": entry.percent}
         for name, one in profiles.items()
         for entry in one.slowdowns
     ]
