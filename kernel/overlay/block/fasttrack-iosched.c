@@ -75,17 +75,6 @@ static const unsigned int fti_tags[FASTTRACK_NR_CLASSES][2] = {
 
 static const unsigned int fti_inherit_tags = 90;
 
-/*
- * What the dispatcher keeps with a request: its class, in its flags too, and
- * when it went to the device, in microseconds (0: it did not yet).
- */
-static void fti_set_class(struct request *rq, enum fasttrack_class class)
-{
-	rq->cmd_flags = fasttrack_opf_with_class(rq->cmd_flags, class);
-	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
-	rq->elv.priv[1] = NULL;
-}
-
 /* Background's share is not charged with it. */
 static void fti_set_free(struct request *rq)
 {
@@ -318,15 +307,6 @@ static bool fti_has_sync_bio(const struct request *rq)
 	return false;
 }
 
-/* The foreground waits for @rq, which is about to be queued. */
-static void fti_promote_new(struct request *rq)
-{
-	trace_fasttrack_promote(rq, fti_rq_class(rq), 0);
-	fasttrack_count(FASTTRACK_PROMOTED);
-	rq->cmd_flags |= REQ_SYNC;
-	fti_set_class(rq, FASTTRACK_FOREGROUND);
-}
-
 /* What a request with @opf is treated as, whose app may be @in_front by now. */
 static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
 {
@@ -346,9 +326,7 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 		rq->cmd_flags |= REQ_SYNC;
 	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
-	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND &&
-	    fti_is_waited_for(rq->bio))
-		fti_promote_new(rq);
+	fti_promote_new(rq);
 	if (blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 

@@ -100,6 +100,17 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 	return ((uintptr_t)rq->elv.priv[0] & ~FTI_FREE) - 1;
 }
 
+/*
+ * What the dispatcher keeps with a request: its class, in its flags too, and
+ * when it went to the device, in microseconds (0: it did not yet).
+ */
+static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
+{
+	rq->cmd_flags = fasttrack_opf_with_class(rq->cmd_flags, class);
+	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
+	rq->elv.priv[1] = NULL;
+}
+
 /* Who swaps out waits for memory; and what is not data is no write-back. */
 static inline enum fti_kind fti_opf_kind(blk_opf_t opf)
 {
@@ -130,7 +141,7 @@ void fti_init_class(struct fti_class *class);
 void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync);
 void fti_release(struct fti_data *fti);
-bool fti_is_waited_for(struct bio *bio);
+void fti_promote_new(struct request *rq);
 void fti_promote_with(struct fti_data *fti, struct request *rq,
 		      struct bio *bio);
 void fti_init_promoter(struct fti_data *fti);

@@ -80,11 +80,16 @@ static bool fti_moves(const struct request *rq, const void *pages)
 	return false;
 }
 
+/* @rq, which has been queued for so long, is going to be promoted. */
+static void fti_tell_promoted(struct request *rq, u64 waited_ns)
+{
+	trace_fasttrack_promote(rq, fti_rq_class(rq), waited_ns);
+	fasttrack_count(FASTTRACK_PROMOTED);
+}
+
 static void fti_promote_request(struct fti_data *fti, struct request *rq)
 {
-	trace_fasttrack_promote(rq, fti_rq_class(rq),
-				ktime_get_ns() - rq->fifo_time);
-	fasttrack_count(FASTTRACK_PROMOTED);
+	fti_tell_promoted(rq, ktime_get_ns() - rq->fifo_time);
 	fti_move(fti, rq, FASTTRACK_FOREGROUND, true);
 }
 
@@ -214,13 +219,22 @@ static bool fti_bio_is_waited_for(struct bio *bio)
 	return false;
 }
 
-/* Does the foreground sleep on what @bio, or one that follows it, moves? */
-bool fti_is_waited_for(struct bio *bio)
+static bool fti_is_waited_for(const struct request *rq)
 {
-	for (; bio; bio = bio->bi_next)
+	for (struct bio *bio = rq->bio; bio; bio = bio->bi_next)
 		if (fti_bio_is_waited_for(bio))
 			return true;
 	return false;
+}
+
+/* @rq is about to be queued: the foreground may wait for it. */
+void fti_promote_new(struct request *rq)
+{
+	if (fti_rq_class(rq) == FASTTRACK_FOREGROUND || !fti_is_waited_for(rq))
+		return;
+	fti_tell_promoted(rq, 0);
+	rq->cmd_flags |= REQ_SYNC;
+	fti_set_class(rq, FASTTRACK_FOREGROUND);
 }
 
 /* The queued @rq has got @bio: the foreground may wait for it. */

@@ -180,6 +180,9 @@ static struct request *smartio_oldest(struct smartio_queue *queue, u64 *since)
 				oldest = rq;
 				*since = began;
 			}
+			/* Whose wait began first is, of writes, whose turn is. */
+			if (smartio_direction(rq) == SMARTIO_WRITES)
+				break;
 		}
 	return oldest;
 }
