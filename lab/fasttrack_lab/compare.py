@@ -166,7 +166,7 @@ def fronts(names: Sequence[str]) -> tuple[Front, ...]:
         if loaded.role != "foreground":
             valid = ", ".join([*scenario.available("foreground"), smartio.pattern()])
             raise UsageProblem(f"scenario '{given}' is a background one; foreground scenarios: {valid}")
-        front = Front(given, loaded.description, loaded.before_touch)
+        front = Front(given, loaded.description, loaded.left)
         if any(front.name == other.name for other in found):
             raise UsageProblem(f"SCENARIO: '{front.name}' is given twice")
         found.append(front)

@@ -98,8 +98,8 @@ class Front:
 
     scenario: str
     description: str = ""
-    before_touch: str = ""
-    """The scenario's app that is in front until the touch; slowdown counts from a run where it is idle."""
+    left: str = ""
+    """The scenario's app that the touch sends to the background; slowdown counts from a run where it is idle."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class Front:
     @property
     def baseline(self) -> str:
         """The background that slowdown counts from."""
-        return IDLE if self.before_touch else NONE
+        return IDLE if self.left else NONE
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Request:
 
     def groups(self, front: Front) -> list[str]:
         """What the foreground is compared beside: every set of backgrounds that slows it down."""
-        sets = [names for names in self.backgrounds if names or front.before_touch]
+        sets = [names for names in self.backgrounds if names or front.left]
         return ["+".join(names) or NONE for names in sets] or [NONE]
 
     def platforms(self) -> list[tuple[str, str, str]]:
@@ -221,7 +221,7 @@ def plan(request: Request) -> list[Cell]:
     seeds = range(1, request.seeds + 1)
     platforms = request.platforms()
     baseline = [
-        Cell(front.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(front.before_touch))
+        Cell(front.scenario, name, BASELINE_POLICY, (), seed, fs, kind, idle=bool(front.left))
         for front in request.fronts
         for name, fs, kind in platforms
         for seed in seeds

@@ -73,7 +73,8 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
     """job.json of a run."""
     policy, apps = spec.policy, spec.job["apps"]
     values = {**policy.values(spec.phone.name), APPS: " ".join(str(app["uid"]) for app in apps)}
-    front = [app["uid"] for app in apps if app["role"] == "foreground"]
+    front = tuple(app["uid"] for app in apps if app["role"] == "foreground")
+    told = [] if front == spec.before_touch else policy.foreground_json(values, *front)
     found = [places.place_of(app, spec.before_touch) for app in apps]
     placed = [place for place in found if place]
     job = {
@@ -90,7 +91,7 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
             *places.group_files(placed, policy, after=False),
             *policy.foreground_json(values, *spec.before_touch),
         ],
-        "foreground": [*policy.foreground_json(values, *front), *places.group_files(placed, policy, after=True)],
+        "foreground": [*told, *places.group_files(placed, policy, after=True)],
         "touch_s": 0.0,
         "verify": False,
         **spec.job,

@@ -2,7 +2,7 @@
 """Scenarios: what apps do, in TOML, and the part of a job that comes of it.
 
 A scenario file has `description`, optionally `touch` (time from the start of the apps to the user's touch), `limit`
-(virtual time from the touch on) and `before_touch` (the app that the touch sends to the background), and one `[[app]]`
+(virtual time from the touch on) and `before_touch` (the app that is in front until then), and one `[[app]]`
 or more. An app has `name`, `uid`, `role` and, for its
 work, `[[app.thread]]` tables, or `trace`, or `command`; `[[app.file]]` tables are prepared before the run. The
 grammar is described with examples in `lab/scenarios/README.md`, the operations in `contract/README.md`.
@@ -141,7 +141,7 @@ class Scenario:
     touch: Spread = DEFAULT_TOUCH
     limit_s: float = DEFAULT_LIMIT_S
     before_touch: str = ""
-    """Name of the background app that is in front until the touch, if there is one."""
+    """Name of the app that is in front until the touch, if there is one."""
 
     @property
     def app(self) -> App:
@@ -158,11 +158,16 @@ class Scenario:
         """UIDs in front until the touch."""
         return tuple(app.uid for app in self.apps if app.name == self.before_touch)
 
+    @property
+    def left(self) -> str:
+        """Name of the app that the touch sends to the background, if there is one."""
+        return next((app.name for app in self.apps if app.name == self.before_touch and app.role == "background"), "")
+
     def idled(self) -> Scenario:
-        """The same scenario with the app that is in front until the touch idle: what its slowdown counts from."""
-        if not self.before_touch:
-            raise InputError(f"scenario '{self.name}' has no before_touch, and so no app to leave idle", self.path)
-        return replace(self, apps=tuple(app.idle() if app.name == self.before_touch else app for app in self.apps))
+        """The same scenario with the app that the touch sends to the background idle: what its slowdown counts from."""
+        if not self.left:
+            raise InputError(f"scenario '{self.name}' sends no app to the background, so there is none to idle", self.path)
+        return replace(self, apps=tuple(app.idle() if app.name == self.left else app for app in self.apps))
 
     @property
     def prepared_bytes(self) -> int:
@@ -232,12 +237,12 @@ def _read(table: Table, name: str) -> Scenario:
 
 
 def _check_before_touch(table: Table, scenario: Scenario) -> None:
-    """The app that is in front until the touch is one of the background, and another comes to the front."""
-    name, names = scenario.before_touch, [app.name for app in scenario.apps if app.role == "background"]
+    """The app that is in front until the touch is no service, and there is one in front from then on."""
+    name, names = scenario.before_touch, [app.name for app in scenario.apps if app.role != "service"]
     if name and name not in names:
-        raise table.error(f"before_touch: {unknown('background app', name, names)}", "before_touch")
+        raise table.error(f"before_touch: {unknown('app', name, names)}", "before_touch")
     if name and scenario.role != "foreground":
-        raise table.error("before_touch needs a foreground app, which comes to the front at the touch", "before_touch")
+        raise table.error("before_touch needs a foreground app, which is in front from the touch on", "before_touch")
 
 
 def _app(table: Table, scenario: str) -> App:

@@ -32,7 +32,7 @@ def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["run", "gallery-launch", "--colour", "red"], "--phone, --fs, --lru, --policy, --background, --seed, --json"),
         (["run", "gallery-launch", "--fs", "xfs"], "'ext4', 'f2fs'"),
         (["compare", "gallery-launch", "--fs", "ext4,xfs"], "ext4, f2fs"),
-        (["run", "gallery-launch", "--idle"], "has no before_touch"),
+        (["run", "gallery-launch", "--idle"], "sends no app to the background"),
         (["run", "gallery-launch", "--lru", "2q"], "'classic', 'mglru'"),
         (["compare", "gallery-launch", "--lru", "mglru,2q"], "classic, mglru"),
         (["run", "gallery-launch", "--seed", "x"], "x"),

@@ -138,7 +138,7 @@ def test_an_app_switch_counts_from_the_idle_app(tmp_path: Path) -> None:
         result = made.result | {"response_s": response, "total_s": response, "background": {"editor": editor}}
         return replace(made, cell=replace(made.cell, policy=policy, idle=idle), result=result)
 
-    front = Front("gallery-launch", before_touch="editor")
+    front = Front("gallery-launch", left="editor")
     asked = replace(REQUEST, backgrounds=((),), seeds=1, fronts=(front,))
     records.write_request(tmp_path, asked)
     for item in (switch("stock", 2.0), switch("fasttrack", 0.6), switch("stock", 0.5, idle=True)):

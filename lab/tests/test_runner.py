@@ -65,6 +65,13 @@ def test_who_is_in_front_before_the_touch_is_the_last_setting() -> None:
     assert full_job(replace(spec("stock"), before_touch=(10107,)))["settings"] == full_job(spec("stock"))["settings"]
 
 
+def test_who_stays_in_front_is_named_once() -> None:
+    knob = "/sys/kernel/fasttrack/foreground_uids"
+    job = full_job(replace(spec(), before_touch=(10101,)))
+    assert job["settings"][-1] == {"path": knob, "value": "10101"}
+    assert job["foreground"] == []
+
+
 SWITCH = {
     "apps": [
         {"name": "came", "uid": 10106, "role": "foreground", "start_s": 0, "threads": []},

@@ -225,15 +225,22 @@ def test_the_app_before_the_touch_is_named_and_can_be_idle(tmp_path: Path) -> No
     assert thread["steps"][0]["s"] > idle["limit_s"]
     assert busy["apps"][1]["threads"][0]["name"] == "go on"
     assert busy["apps"][0] == idle["apps"][0] and busy["files"] == idle["files"]
-    with pytest.raises(InputError, match="'gallery-launch' has no before_touch"):
+    with pytest.raises(InputError, match="'gallery-launch' sends no app to the background"):
         scenario.load("gallery-launch").idled()
+
+
+def test_a_foreground_app_is_in_front_before_the_touch_too(tmp_path: Path) -> None:
+    loaded = scenario.load_file(write(tmp_path, SWITCH.replace('"left"\ntouch', '"front"\ntouch')))
+    assert loaded.uids_before_touch == (10150,) and loaded.left == ""
+    with pytest.raises(InputError, match="sends no app to the background"):
+        loaded.idled()
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (SWITCH.replace('"left"\ntouch', '"lift"\ntouch'), "unknown background app 'lift'.*did you mean 'left'"),
-        (SWITCH.replace('"left"\ntouch', '"front"\ntouch'), "unknown background app 'front'.*valid: left"),
+        (SWITCH.replace('"left"\ntouch', '"lift"\ntouch'), "unknown app 'lift'.*did you mean 'left'"),
+        (SWITCH.replace('"left"\ntouch', '"nobody"\ntouch'), "unknown app 'nobody'.*valid: front, left"),
         (SWITCH.replace('"left"\ntouch', '""\ntouch'), "before_touch: text is wanted"),
         ('description = "x"\nbefore_touch = "left"\n' + BEHIND, "needs a foreground app"),
     ],

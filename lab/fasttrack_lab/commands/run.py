@@ -24,7 +24,7 @@ from fasttrack_lab.specs import spec_of
 @click.option(
     "--idle",
     is_flag=True,
-    help="Of a scenario with before_touch: the app that is in front until the touch does nothing. "
+    help="Of a scenario whose touch sends an app to the background: that app does nothing. "
     "The scenario's slowdown counts from this.",
 )
 @common.why_options
