@@ -115,7 +115,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	}
 	state->oldest_read = read ? read->fifo_time : 0;
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
-	state->others_had_turn = fti->others_had_turn;
+	state->others_in_a_row = fti->others_in_a_row;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
@@ -224,9 +224,9 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
 	if (choice.class == FASTTRACK_FOREGROUND)
-		fti->others_had_turn = false;
+		fti->others_in_a_row = 0;
 	else if (choice.expired)
-		fti->others_had_turn = true;
+		fti->others_in_a_row++;
 	if (boosted)
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
 	/* A task waits for a read; write-back goes on as long as any is sent. */

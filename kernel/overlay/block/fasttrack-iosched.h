@@ -60,7 +60,7 @@ struct fti_class {
  * @in_flight: requests in the device, by class; completions lower it
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
- * @others_had_turn: likewise; guarded by @fti_lock
+ * @others_in_a_row: likewise; guarded by @fti_lock
  * @background_next: likewise; written by completions
  * @held: background is held back; @timer or a completion decides again
  * @timer: ends a hold
@@ -79,8 +79,8 @@ struct fti_data {
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
 	atomic64_t foreground_last;
 	atomic64_t background_next;
+	unsigned int others_in_a_row;
 	bool foreground_seen;
-	bool others_had_turn;
 	bool held;
 	struct hrtimer timer;
 

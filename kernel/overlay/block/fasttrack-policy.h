@@ -33,6 +33,12 @@
  */
 #define FTI_MOST_EXPIRES	2
 
+/*
+ * So many background reads that have waited too long go together: each waits
+ * for those before it, and would wait for as many of the foreground's requests.
+ */
+#define FTI_READS_IN_A_ROW	4U
+
 /**
  * struct fti_bounds - the knobs of one queue
  * @idle_window: the foreground still works this long after its last request:
@@ -61,8 +67,8 @@ struct fti_bounds {
  * @oldest_read: likewise, of background's reads
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
- * @others_had_turn: the last request that was sent while the foreground had
- *	some was one of others that went next because it had waited so long
+ * @others_in_a_row: requests of others that went next, because they had waited
+ *	so long, since the foreground's last one
  * @foreground_last: dispatch or end of the last foreground request
  * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
@@ -73,7 +79,7 @@ struct fti_state {
 	u64 oldest_read;
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
-	bool others_had_turn;
+	unsigned int others_in_a_row;
 	u64 foreground_last;
 	bool foreground_depends;
 	u64 background_next;
@@ -219,7 +225,8 @@ static inline u64 fti_wake(const struct fti_state *state,
  * neutral and foreground take turns then, background one at a time and within
  * its share. Or a long queue of overdue requests would have the device for
  * itself. But reads of background that have waited twice as long, and a slow
- * device's share would make them wait for seconds, take turns as neutral does.
+ * device's share would make them wait for seconds, take turns, some at a time;
+ * and with nobody before them they end a batch of background's writes.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -230,15 +237,15 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	unsigned int in_flight = state->in_flight[FASTTRACK_BACKGROUND];
 	struct fti_choice choice = { .class = FTI_NONE };
 	bool foreground = state->oldest[FASTTRACK_FOREGROUND];
-	bool turn = !foreground || !state->others_had_turn;
+	unsigned int others = foreground ? state->others_in_a_row : 0;
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
-	if (behind && turn && in_flight < max(limit, 1ULL) &&
+	if (others < FTI_READS_IN_A_ROW && in_flight < max(limit, 1ULL) &&
 	    fti_read_starves(state, bounds, now)) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
 		choice.read = true;
-	} else if (foreground && turn &&
+	} else if (foreground && !others &&
 		   fti_expired(state, bounds, FASTTRACK_NEUTRAL, now)) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;

@@ -196,7 +196,7 @@ static void fti_test_no_starvation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, choice.expired);
 
 	/* In turns. */
-	state.others_had_turn = true;
+	state.others_in_a_row = 1;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 
@@ -240,17 +240,28 @@ static void fti_test_read_starves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	state.oldest[FASTTRACK_NEUTRAL] = 0;
 
-	/* In turns, one at a time. */
-	state.others_had_turn = true;
+	/* In turns: some together, one in the device at a time. */
+	state.others_in_a_row = FTI_READS_IN_A_ROW - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_TRUE(test, choice.read);
+	state.others_in_a_row = FTI_READS_IN_A_ROW;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
-	state.others_had_turn = false;
+	state.others_in_a_row = 0;
 	state.in_flight[FASTTRACK_BACKGROUND] = bounds->background_depth;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 
-	/* A hold ends for it. */
+	/* Also where background is alone: before the rest of a batch of writes. */
 	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	state.in_flight[FASTTRACK_BACKGROUND] = 0;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_FALSE(test, choice.read);
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_TRUE(test, choice.read);
+
+	/* A hold ends for it. */
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
 	state.in_flight[FASTTRACK_BACKGROUND] = 0;
 	choice = fti_choose(&state, bounds, FTI_NOW);
