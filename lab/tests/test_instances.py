@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from fasttrack_lab import phone, policy, scenario
+from fasttrack_lab.background_sets import NAMED
+from fasttrack_lab.commands.common import behind_of
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.instances import instances
 from fasttrack_lab.runner import RunSpec
@@ -93,3 +95,12 @@ def test_two_scenarios_with_one_app_are_still_refused() -> None:
             policy.load("stock"),
             1,
         )
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_set_by_its_name_is_its_apps(name: str) -> None:
+    assert [one.name for one in behind_of(name)] == NAMED[name].split("+")
+
+
+def test_none_is_behind() -> None:
+    assert behind_of("none") == []

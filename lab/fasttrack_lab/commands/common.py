@@ -12,10 +12,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from fasttrack_lab import lru, phone, policy, preflight, result, ui, why
+from fasttrack_lab import lru, phone, policy, preflight, result, scenario, ui, why
+from fasttrack_lab.background_sets import NAMED
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import cache_root
 from fasttrack_lab.result import Result
+from fasttrack_lab.scenario import Scenario
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -49,8 +51,8 @@ background_option: Decorator = click.option(
     default="none",
     show_default=True,
     metavar="LIST",
-    help="none, or background scenarios with commas. One that is named again is another app, NAME-2 and so on, with "
-    "its own UID, files and random numbers.",
+    help="none, background scenarios with commas, or six or twelve: sets of that many. One that is named again is "
+    "another app, NAME-2 and so on, with its own UID, files and random numbers.",
 )
 seed_option: Decorator = click.option(
     "--seed",
@@ -114,6 +116,12 @@ def names_of(text: str) -> list[str]:
     if any(not name for name in names) or "none" in names:
         raise UsageProblem(f"the list {text!r} must be none, or names with commas")
     return names
+
+
+def behind_of(background: str) -> list[Scenario]:
+    """The background scenarios of --background."""
+    names = NAMED[background].split("+") if background in NAMED else names_of(background)
+    return [scenario.load_background(name) for name in names]
 
 
 def load_phone_and_policy(phone_name: str, fs: str | None, policy_name: str) -> tuple[phone.Phone, policy.Policy]:

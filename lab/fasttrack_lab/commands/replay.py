@@ -60,7 +60,7 @@ def command(
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
     why_ns = common.why_ns(why, why_interval)
-    behind = [scenario.load_background(other) for other in common.names_of(background)]
+    behind = common.behind_of(background)
     front = scenario.from_trace(recording, form, start, length)
     spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, why_interval_ns=why_ns)
     if front.app.trace is not None:
