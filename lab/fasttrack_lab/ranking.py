@@ -96,7 +96,8 @@ def _text(value: float | None, cell: str = "") -> str:
     return f"{number} ({cell})" if cell else number
 
 
-def _cell_text(row: dict[str, str]) -> str:
+def cell_text(row: Mapping[str, Any]) -> str:
+    """What a cell is called."""
     platform = platform_text(row["phone"], row["fs"], row["lru"])
     return f"{row['scenario']} beside {called(row['background'])} on {platform}"
 
@@ -104,7 +105,7 @@ def _cell_text(row: dict[str, str]) -> str:
 def _highest(rows: pl.DataFrame, column: str) -> tuple[float | None, str]:
     """The highest value, and its cell."""
     found = rows.filter(pl.col(column).is_not_null()).sort(column, descending=True, maintain_order=True)
-    return (None, "") if found.is_empty() else (found[column][0], _cell_text(found.row(0, named=True)))
+    return (None, "") if found.is_empty() else (found[column][0], cell_text(found.row(0, named=True)))
 
 
 def _geometric_mean(rows: pl.DataFrame, column: str) -> float | None:

@@ -13,7 +13,6 @@ from fasttrack_lab.commands import figures
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import Grid, cells
-from fasttrack_lab.figures.paper import FIGURES
 from fasttrack_lab.paths import CHECKOUT
 from fasttrack_lab.records import Record
 
@@ -57,11 +56,10 @@ def command(seeds: int, out: Path, fresh: bool, target: Path, no_runs: bool) -> 
     Its runs include the figures', which `figures` then finds: 1452 with three seeds. The page is made from records
     alone; runs that failed are listed at its end.
     """
-    grids = [grid for figure in FIGURES for grid in figure.grids] + [section.grid for section in tables.SECTIONS]
     if no_runs:
-        found, kernel = recorded(grids, seeds, out)
+        found, kernel = recorded(tables.GRIDS, seeds, out)
     else:
-        found, kernel = figures.measured_for(grids, seeds, out, fresh, "docs/RESULTS.md")
+        found, kernel = figures.measured_for(tables.GRIDS, seeds, out, fresh, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")

@@ -98,13 +98,14 @@ Check = Callable[[Measured, tuple[str, ...]], Finding]
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper. `paper` is its number or order in short."""
+    """A published statement. `paper` is its number or order in short, `because` why ours differs where it does."""
 
     id: str
     source: str
     statement: str
     paper: str
     check: Check
+    because: str
 
     def find(self, measured: Measured, phones: tuple[str, ...]) -> Finding:
         """The finding; numbers that are not there make it "not measured"."""

@@ -25,6 +25,12 @@ class Grid:
     fs: str = ""
     """The file system; empty is each phone's own."""
     lru: str = KERNEL_LRU
+    most_seeds: int | None = None
+    """Seeds that are enough of it, however many are asked for."""
+
+    def seeds_of(self, seeds: int) -> int:
+        """How many of the seeds that are asked for it takes."""
+        return min(seeds, self.most_seeds or seeds)
 
     def narrowed(self, phones: Iterable[str]) -> Grid:
         """The part of it on some phones, in the grid's own order."""
@@ -33,6 +39,7 @@ class Grid:
 
     def requests(self, seeds: int) -> list[Request]:
         """The comparisons that make its runs, one a scenario."""
+        seeds = self.seeds_of(seeds)
         return [
             Request(
                 command=self._command(scenario, seeds),

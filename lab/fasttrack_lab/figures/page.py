@@ -70,6 +70,7 @@ def _claim_row(found: Found) -> dict[str, str]:
         "here": finding.here,
         "verdict": finding.verdict,
         "why": finding.why,
+        "because": claim.because if finding.agrees is False else "",
     }
 
 

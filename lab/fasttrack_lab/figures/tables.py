@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
 
-from fasttrack_lab import report
+from fasttrack_lab import ranking, report
 from fasttrack_lab.background_sets import MANY_ORDER, SIX, TWELVE, called
-from fasttrack_lab.figures import goals
+from fasttrack_lab.figures import goals, peers, smartio
 from fasttrack_lab.figures.claims import RULE
 from fasttrack_lab.figures.goals import Goal
-from fasttrack_lab.figures.grid import Grid
+from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
-from fasttrack_lab.figures.page import Found, findings
+from fasttrack_lab.figures.page import Found, findings, reached
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
@@ -63,6 +63,15 @@ NEWER = Section(
     Grid(SCENARIOS, ("ufs31", "ufs40"), (STOCK, FASTTRACK), BACKGROUNDS),
 )
 SECTIONS = (ONE, MANY, F2FS, MGLRU, F2FS_MGLRU, NEWER)
+TWENTY_APPS = tuple(replace(grid, most_seeds=3) for figure in smartio.FIGURES for grid in figure.grids)
+"""Runs of the SmartIO poster's figures."""
+GRIDS = (
+    *(grid for figure in FIGURES for grid in figure.grids),
+    *(section.grid for section in SECTIONS),
+    peers.GRID,
+    *TWENTY_APPS,
+)
+"""Everything that the page is made of."""
 WITHOUT_DEVICE = Grid(SCENARIOS, PHONES, (STOCK, MINUS), BACKGROUNDS)
 """Of Figure 10's runs."""
 
@@ -81,6 +90,7 @@ GOALS: tuple[tuple[Grid, Callable[[Grid, Measured], list[Goal]]], ...] = (
     (NEWER.grid, partial(goals.holds, "newer phones")),
 )
 """What to check on which runs."""
+GOAL_HEADINGS = ("what, under fasttrack", "goal", "here", "where it is missed", "")
 
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
@@ -148,38 +158,90 @@ def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
     ]
 
 
-def _goals(platforms: Platforms) -> list[str]:
+def _goals(platforms: Platforms, every_policy: Measured) -> list[str]:
     """What is to be reached, and what is."""
     rows: list[list[str]] = []
-    for grid, check in GOALS:
+    checks = [partial(check, grid, platforms[grid.platform]) for grid, check in GOALS]
+    for check in [*checks, partial(peers.goal, every_policy)]:
         try:
-            reached = check(grid, platforms[grid.platform])
+            rows += ([one.what, one.goal, one.here, one.missed, one.verdict] for one in check())
         except NotMeasured as lacking:
             rows.append(["", "", f"no result: {lacking}", "", "not measured"])
-            continue
-        rows += ([one.what, one.goal, one.here, one.missed, one.verdict] for one in reached)
-    headings = ["what, under fasttrack", "goal", "here", "where it is missed", ""]
     return [
         "## Goals",
         "",
         "Means over the seeds; a longest hold is over all of them. [MISSED.md](MISSED.md) says why a goal is missed, "
         "and [STEPS.md](STEPS.md) what each step brought.",
         "",
-        *_table(headings, iter(rows)),
+        *_table(GOAL_HEADINGS, iter(rows)),
     ]
+
+
+def _said(found: Sequence[Found]) -> list[str]:
+    """Published statements and what came of them, and why where they differ."""
+    rows = ([claim.id, claim.source, claim.statement, finding.here, finding.verdict] for _, claim, finding in found)
+    differ = [f"- {claim.id}: {claim.because}" for _, claim, finding in found if finding.agrees is False]
+    because = ["Why they differ:", "", *differ, ""] if differ else []
+    return [*_table(["id", "where", "published", "here", ""], rows), *because]
 
 
 def _statements(found: Sequence[Found], seeds: int) -> list[str]:
     """The paper's statements."""
-    rows = ([claim.id, claim.source, claim.statement, finding.here, finding.verdict] for _, claim, finding in found)
     return [
         "## The paper's statements",
         "",
         RULE,
         "",
-        *_table(["id", "where", "paper", "here", ""], rows),
+        *_said(found),
         "```",
         f"./fasttrack figures --seeds {seeds}",
+        "```",
+        "",
+    ]
+
+
+def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measured:
+    """The numbers of some grids, each of as many seeds as it takes."""
+    planned = set(cells(grids, seeds))
+    return Measured(record for record in records if record.cell in planned)
+
+
+def _peers(records: Sequence[Record], seeds: int) -> list[str]:
+    """Every policy against the others."""
+    measured = _of(records, [peers.GRID], seeds)
+    slower = peers.slower(measured)
+    lines = [
+        "## Every policy",
+        "",
+        "Three foregrounds beside update, backup and six apps on n6 and s6 under every policy of "
+        f"[lab/policies](../lab/policies/README.md), seeds 1 to {peers.GRID.seeds_of(seeds)}. {ranking.LEGEND}",
+        "",
+        *_table(ranking.HEADINGS, peers.ranked(measured)),
+    ]
+    if slower:
+        lines += [
+            f"Where `{FASTTRACK}` is neither the fastest nor within {ranking.WITHIN} of it ([why](MISSED.md)):",
+            "",
+            *_table(peers.HEADINGS, iter(slower)),
+        ]
+    return [*lines, "```", peers.command(seeds), "```", ""]
+
+
+def _smartio(records: Sequence[Record], seeds: int) -> list[str]:
+    """The SmartIO poster's statements, and what its elevator is to reach here."""
+    measured, used = _of(records, TWENTY_APPS, seeds), TWENTY_APPS[0].seeds_of(seeds)
+    names = " ".join(figure.name for figure in smartio.FIGURES)
+    met = reached(smartio.FIGURES, measured)
+    goals = ([one.what, one.goal, one.here, one.missed, one.verdict] for _, one in met)
+    return [
+        "## SmartIO's twenty apps",
+        "",
+        f"The elevator `smartio` against `stock`; seeds 1 to {used}. {smartio.SOURCE}.",
+        "",
+        *_table(["what, under smartio", *GOAL_HEADINGS[1:]], goals),
+        *_said(findings(smartio.FIGURES, measured)),
+        "```",
+        f"./fasttrack figures {names} --seeds {used}",
         "```",
         "",
     ]
@@ -204,10 +266,12 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
-    lines += _goals(platforms)
+    lines += _goals(platforms, _of(records, [peers.GRID], seeds))
     for section in SECTIONS:
         lines += _section(section, platforms[section.grid.platform], seeds)
+    lines += _peers(records, seeds)
     lines += _statements(found, seeds)
+    lines += _smartio(records, seeds)
     failed = failures(records)
     if failed:
         lines += ["## Failed runs", "", "They are in no number above.", "", *(f"- {line}" for line in failed)]

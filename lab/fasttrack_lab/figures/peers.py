@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every policy against the fastest one: what `compare --policies all` measures, as a part of docs/RESULTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from fasttrack_lab import policy, ranking
+from fasttrack_lab.background_sets import SIX, called
+from fasttrack_lab.figures.goals import Goal, at_most
+from fasttrack_lab.figures.grid import Grid
+from fasttrack_lab.figures.measured import RESPONSE_S, Measured, NotMeasured
+from fasttrack_lab.figures.paper import BACKGROUNDS, SCENARIOS
+from fasttrack_lab.figures.statements import FASTTRACK
+from fasttrack_lab.records import FOREGROUND_ONLY, NONE
+
+GRID = Grid(SCENARIOS, ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
+HEADINGS = ("foreground", "background", "phone", f"{FASTTRACK} (s)", "fastest", "fastest (s)", "over the fastest")
+
+
+def command(seeds: int) -> str:
+    """What makes its runs."""
+    return f"./fasttrack compare --policies all --seeds {GRID.seeds_of(seeds)}"
+
+
+def _cells(measured: Measured) -> pl.DataFrame:
+    """The summary of every policy beside every background, with how near each comes to the fastest."""
+    beside = measured.rows.filter((pl.col("policy") != FOREGROUND_ONLY) & (pl.col("background") != NONE))
+    return ranking.against_each_other(beside)
+
+
+def goal(measured: Measured) -> list[Goal]:
+    """FastTrack is the fastest or near it in every cell; NotMeasured where it did not end in one."""
+    mine = _cells(measured).filter(pl.col("policy") == FASTTRACK)
+    if mine[ranking.TO_FASTEST].null_count():
+        raise NotMeasured(f"{FASTTRACK} in every cell of the comparison of all policies")
+    over = {ranking.cell_text(row): float(row[ranking.TO_FASTEST]) for row in mine.iter_rows(named=True)}
+    return [at_most("response time over the fastest of all policies'", ranking.NEAR, over)]
+
+
+def ranked(measured: Measured) -> Iterator[Sequence[str]]:
+    """Every policy over all cells, the fastest first."""
+    beside = measured.rows.filter(pl.col("policy") != FOREGROUND_ONLY)
+    return (rank.texts(cells=True) for rank in ranking.ranks(beside))
+
+
+def slower(measured: Measured) -> list[Sequence[str]]:
+    """Every cell in which FastTrack is neither the fastest nor near it, the worst first."""
+    cells = _cells(measured)
+    first = cells.filter(pl.col(ranking.TO_FASTEST) == 1)
+    fastest = {ranking.cell_text(row): row for row in first.iter_rows(named=True)}
+    mine = cells.filter((pl.col("policy") == FASTTRACK) & (pl.col(ranking.TO_FASTEST) > ranking.NEAR))
+    rows: list[Sequence[str]] = []
+    for row in mine.sort(ranking.TO_FASTEST, descending=True).iter_rows(named=True):
+        best = fastest[ranking.cell_text(row)]
+        times = [f"{one[f'{RESPONSE_S}_mean']:.3f}" for one in (row, best)]
+        over = f"{row[ranking.TO_FASTEST]:.3f}"
+        rows.append(
+            (row["scenario"], called(row["background"]), row["phone"], times[0], best["policy"], times[1], over)
+        )
+    return rows
