@@ -161,7 +161,8 @@ def test_all_fire(watched: Watched) -> None:
     assert {event.name for event in watched.events} == set(EVENTS)
     for event in watched.events:
         assert set(event.fields) == set(EVENTS[event.name]["fields"]), event
-        assert event.fields.get("dev", "8:0") == "8:0", event
+        # The guest's programs, which the foreground runs, are on a device of their own.
+        assert event.fields.get("dev", "8:0") == "8:0" or event.name == "fasttrack_protect", event
 
 
 def test_as_many_as_counted(watched: Watched) -> None:
@@ -232,7 +233,7 @@ def test_pause(watched: Watched) -> None:
 
 def test_protect(watched: Watched) -> None:
     """Every page of the file, before reclaim looks at all that there is."""
-    spared = watched.of("protect")
+    spared = [event for event in watched.of("protect") if event.fields["dev"] == "8:0"]
     assert {event["ino"] for event in spared} == {watched.shown["inode"]}
     assert {event["index"] for event in spared} == set(range(READ_MIB * 256))
     for event in spared:
