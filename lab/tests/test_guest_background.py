@@ -76,14 +76,16 @@ def test_beside_an_idle_foreground_the_background_does_as_much_as_on_stock(
 
 
 @pytest.mark.slow
-def test_beside_write_back_apps_that_read_and_sync_do_as_much_as_on_stock(tools: Tools, tmp_path: Path) -> None:
+def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "idle.toml").write_text(IDLE)
     front, behind = scenario.load(str(tmp_path / "idle.toml")), ["update", "sync", "scan"]
-    stock, fasttrack = shown(tools, front, phone.load("n6"), [("stock", behind), ("fasttrack", behind)])
-    assert done([fasttrack], "sync") >= done([stock], "sync")
-    assert done([fasttrack], "scan") >= done([stock], "scan")
-    # They take it from the app that writes.
-    assert done([fasttrack], "update") >= 0.9 * done([stock], "update")
+    seeds = 3
+    results = shown(tools, front, phone.load("n6"), [("stock", behind), ("fasttrack", behind)], seeds)
+    stock, fasttrack = results[:seeds], results[seeds:]
+    # Who syncs takes it from the app that writes.
+    assert done(fasttrack, "sync") >= 1.1 * done(stock, "sync")
+    assert done(fasttrack, "scan") >= 0.95 * done(stock, "scan")
+    assert done(fasttrack, "update") >= 0.95 * done(stock, "update")
 
 
 @pytest.mark.slow
@@ -95,3 +97,18 @@ def test_no_background_task_pauses_longer_than_the_bound(tools: Tools, phone_nam
     # A response that is shorter than the bound ends before any pause does, and only what ended is counted.
     assert counters["pauses"] > 0 or result["response_s"] < BACKGROUND_PAUSE_US / 1e6
     assert counters["pause_max_us"] <= BACKGROUND_PAUSE_US + request_us(on)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fs", "behind", "seed"), [("ext4", "backup", 2), ("f2fs", "update", 3)])
+def test_no_background_read_waits_longer_than_the_bound(tools: Tools, fs: str, behind: str, seed: int) -> None:
+    """Several wait at a time beside backup; those beside update wait while nobody in front works."""
+    on = phone.load("n5").with_fs(fs)
+    made = spec_of(
+        scenario.load("camera-switch"), [scenario.load_background(behind)], on, policy.load("fasttrack"), seed
+    )
+    (result,) = run_many([made], tools)
+    assert result.ok, result.verdict.error
+    longest_us = result.to_json()["counters"]["dispatch_wait_max_us"]
+    # The bound is reached: what waits for it is sent with at most three others.
+    assert BACKGROUND_PAUSE_US <= longest_us <= BACKGROUND_PAUSE_US + request_us(on)

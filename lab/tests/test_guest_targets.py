@@ -32,7 +32,7 @@ def responses(tools: Tools, specs: list[RunSpec]) -> list[float]:
 
 @pytest.mark.parametrize(
     ("front", "behind", "stock_at_least", "fasttrack_at_most"),
-    [("gallery-launch", "update", 2.0, 1.5), ("camera-switch", "backup", 3.0, 1.5)],
+    [("gallery-launch", "update", 2.0, 1.1), ("camera-switch", "backup", 3.0, 1.1)],
 )
 def test_slowdown(tools: Tools, front: str, behind: str, stock_at_least: float, fasttrack_at_most: float) -> None:
     one = scenario.load(front)
@@ -50,6 +50,14 @@ def test_six_apps_behind(tools: Tools, front: str) -> None:
     one = scenario.load(front)
     alone, six = responses(tools, [cell(one, "stock", (), 1, "n6"), cell(one, "fasttrack", SIX, 1, "n6")])
     assert six / alone <= 1.15
+
+
+def test_a_checkpoint_does_not_wait_for_writes_of_others(tools: Tools) -> None:
+    """On a device that takes 35 ms for a write: a node page that somebody with an operation open waits for goes first."""
+    one, on, behind = scenario.load("game-load"), phone.load("n5").with_fs("f2fs"), [scenario.load_background("update")]
+    fasttrack = policy.load("fasttrack")
+    alone, beside = responses(tools, [spec_of(one, others, on, fasttrack, 2) for others in ([], behind)])
+    assert beside / alone <= 1.15
 
 
 def test_replay_comes_at_least_twice_as_close_to_background_free(tools: Tools) -> None:

@@ -218,6 +218,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	struct request *rq = fti_select(&fti->class[choice.class], choice, now);
 	bool boosted = choice.class == FASTTRACK_FOREGROUND &&
 		       fti_overtakes(state, rq->fifo_time);
+	enum fti_kind kind = fti_opf_kind(rq->cmd_flags);
 
 	fti_unlink(fti, rq);
 	fti_start(fti, rq, now);
@@ -229,13 +230,14 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		fti->others_in_a_row++;
 	if (boosted)
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
-	/* A task waits for a read; write-back goes on as long as any is sent. */
-	if (choice.class == FASTTRACK_BACKGROUND && rq_data_dir(rq) == READ) {
-		fasttrack_max(FASTTRACK_DISPATCH_WAIT_MAX, now - rq->fifo_time);
-		if (choice.read) {
-			fti_set_free(rq);
-			fti_wait_anew(&fti->class[choice.class], rq, now);
-		}
+	/* A task waits for these; write-back goes on as long as any is sent. */
+	if (choice.class == FASTTRACK_BACKGROUND && kind < FTI_ASYNC)
+		fasttrack_max(kind == FTI_READ ? FASTTRACK_DISPATCH_WAIT_MAX :
+						 FASTTRACK_DISPATCH_SYNC_MAX,
+			      now - rq->fifo_time);
+	if (choice.read) {
+		fti_set_free(rq);
+		fti_wait_anew(&fti->class[choice.class], rq, now);
 	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired, boosted);

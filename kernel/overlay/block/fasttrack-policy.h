@@ -180,12 +180,18 @@ static inline bool fti_expired(const struct fti_state *state,
 	       now >= state->oldest[class] + bounds->background_expire;
 }
 
-/* Has a background read waited too long? */
+/*
+ * Has a background read waited too long, and nothing neutral that is further
+ * behind?
+ */
 static inline bool fti_read_starves(const struct fti_state *state,
 				    const struct fti_bounds *bounds, u64 now)
 {
-	return state->oldest_read &&
-	       now >= state->oldest_read + fti_most_wait(bounds);
+	u64 due = state->oldest_read + fti_most_wait(bounds);
+	u64 neutral = state->oldest[FASTTRACK_NEUTRAL];
+
+	return state->oldest_read && now >= due &&
+	       !(neutral && neutral + bounds->background_expire < due);
 }
 
 /*

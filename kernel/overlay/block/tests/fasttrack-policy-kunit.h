@@ -232,10 +232,11 @@ static void fti_test_read_starves(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, choice.expired);
 	KUNIT_EXPECT_TRUE(test, choice.read);
 
-	/* Before what is neutral and has waited not as long. */
+	/* Who of it and of what is neutral should have gone first goes. */
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
-	choice = fti_choose(&state, bounds, FTI_NOW);
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.oldest[FASTTRACK_NEUTRAL]++;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	state.oldest[FASTTRACK_NEUTRAL] = 0;

@@ -56,6 +56,7 @@ struct zone;
  * @FASTTRACK_PAUSE_MAX: longest of these
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
+ * @FASTTRACK_DISPATCH_SYNC_MAX: likewise, of its writes that a task waits for
  * @FASTTRACK_NR_STATS: number of statistics
  */
 enum fasttrack_stat {
@@ -77,6 +78,7 @@ enum fasttrack_stat {
 	FASTTRACK_FIRST_MAX,
 	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,
 	FASTTRACK_DISPATCH_WAIT_MAX,
+	FASTTRACK_DISPATCH_SYNC_MAX,
 	FASTTRACK_NR_STATS,
 };
 

@@ -463,6 +463,7 @@ FT_STAT(promoted, FASTTRACK_PROMOTED);
 FT_STAT(depended, FASTTRACK_DEPENDED);
 FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
 FT_STAT(dispatch_wait_max_us, FASTTRACK_DISPATCH_WAIT_MAX);
+FT_STAT(dispatch_sync_wait_max_us, FASTTRACK_DISPATCH_SYNC_MAX);
 
 static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_bios_neutral.attr.attr,
@@ -480,6 +481,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_depended.attr.attr,
 	&ft_stat_pause_max_us.attr.attr,
 	&ft_stat_dispatch_wait_max_us.attr.attr,
+	&ft_stat_dispatch_sync_wait_max_us.attr.attr,
 	NULL
 };
 
