@@ -67,12 +67,16 @@ _RUN_SCHEMA: dict[str, Any] = {
     "background_mb_s": pl.Float64,
     "longest_pause_s": pl.Float64,
     "longest_hold_s": pl.Float64,
+    "longest_write_wait_s": pl.Float64,
     "kernel": pl.String,
     "error": pl.String,
 }
 
-HOLDS = ("pause_max_us", "dispatch_wait_max_us")
-"""Counters of the longest pause of a background task in the page cache, and wait of its read in the dispatcher."""
+HOLDS = ("pause_max_us", "dispatch_wait_max_us", "dispatch_sync_wait_max_us")
+"""Counters of a background task's longest pause in the page cache, and wait for a read or a write in the dispatcher."""
+
+WRITE_WAIT = "write_wait_max_us"
+"""The elevator smartio's: how long the writes of a process have waited for reads."""
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -95,6 +99,7 @@ def _row(record: Record) -> dict[str, Any]:
     front = list(result.get("foregrounds", {}).values()) or [result["foreground"]]
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
+    waited_us = result.get("elevator", {}).get(WRITE_WAIT)
     end_s = record.touch_s + float(result["total_s"])
     row |= {
         "response_s": float(result["response_s"]),
@@ -104,6 +109,7 @@ def _row(record: Record) -> dict[str, Any]:
         "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
         "longest_hold_s": max(int(result.get("counters", {}).get(name, 0)) for name in HOLDS) / 1e6,
+        "longest_write_wait_s": None if waited_us is None else waited_us / 1e6,
         "kernel": str(result["kernel"]),
     }
     return row
@@ -141,7 +147,7 @@ def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataF
         pl.col("response_s").count().alias("runs"),
         pl.col("error").count().alias("failed"),
         *spreads,
-        pl.col("longest_pause_s", "longest_hold_s").max(),
+        pl.col("longest_pause_s", "longest_hold_s", "longest_write_wait_s").max(),
     )
 
 

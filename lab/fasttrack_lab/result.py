@@ -270,6 +270,7 @@ class Result:
             "log_problems": [str(problem) for problem in self.verdict.problems],
             "memory": guest.get("memory", {}),
             "counters": guest.get("counters", {}),
+            "elevator": guest.get("elevator", {}),
             "device": guest.get("device", {}),
         }
         if guest.get("why"):

@@ -53,6 +53,7 @@ GOOD = {
         },
     ],
     "counters": {"pauses": 4},
+    "elevator": {"write_wait_ms": 100},
 }
 
 

@@ -12,6 +12,8 @@
  *    that the flusher has queued.
  *  - Writes wait for as long as there are reads, but no process' for longer
  *    than write_wait_ms: then one of its writes goes, and its wait begins anew.
+ *    It is only the time while reads go that counts, so that many processes
+ *    which write leave something to reads; but all of it, in one piece or not.
  *    The process is the one that sends the write; for buffered write-back this
  *    is the flusher, and of kernel workers each is one. A request that several
  *    have merged is the first one's, and has its turns.
@@ -76,8 +78,6 @@ enum smartio_direction {
  * struct smartio_queue - the queued requests of one direction
  * @sort_list: by sector
  * @turns: of each level, in the order in which they go
- * @flowed: of each level, when one was last sent that needed no exception: all
- *	others have waited for it, not for reads
  * @busy: levels whose @turns is not empty
  * @queued: requests in the lists
  * @ends: where the last requests of so many streams ended
@@ -88,7 +88,6 @@ enum smartio_direction {
 struct smartio_queue {
 	struct rb_root sort_list;
 	struct list_head turns[SMARTIO_NR_LEVELS];
-	u64 flowed[SMARTIO_NR_LEVELS];
 	unsigned long busy;
 	unsigned int queued;
 	sector_t ends[SMARTIO_STREAMS];
@@ -98,13 +97,15 @@ struct smartio_queue {
 /**
  * struct smartio_data - one queue's elevator
  * @q: the queue
- * @smartio_lock: guards @head, @queue, @write_had_turn, @write_wait_max, and
- *	@held being set
+ * @smartio_lock: guards @head, @queue, @clock, @turn_began, @clock_from,
+ *	@write_wait_max, and @held being set
  * @head: requests that must go first (BLK_MQ_INSERT_AT_HEAD)
  * @queue: the rest, by direction
  * @in_flight: requests in the device, by direction; completions lower it
  * @held: what is queued waits until a request leaves the device
- * @write_had_turn: see smartio_choose()
+ * @clock: of each level, how long its writes have had to wait so far
+ * @turn_began: when the last request went
+ * @clock_from: whose clocks run since then, see smartio_clock_from()
  * @write_wait_max: the longest that a process' writes have waited for reads
  * @knobs: written by sysfs, each with WRITE_ONCE()
  */
@@ -115,7 +116,9 @@ struct smartio_data {
 	struct smartio_queue queue[SMARTIO_NR_DIRECTIONS];
 	atomic_t in_flight[SMARTIO_NR_DIRECTIONS];
 	bool held;
-	bool write_had_turn;
+	unsigned int clock_from;
+	u64 clock[SMARTIO_NR_LEVELS];
+	u64 turn_began;
 	u64 write_wait_max;
 	struct smartio_knobs knobs;
 };
@@ -166,22 +169,45 @@ static struct request *smartio_first(struct smartio_queue *queue,
 					queuelist);
 }
 
-/* The request that has waited longest, of all levels; NULL if there is none. */
-static struct request *smartio_oldest(struct smartio_queue *queue, u64 *since)
+/* The clocks go on to @now. */
+static void smartio_run_clocks(struct smartio_data *smartio, u64 now)
 {
+	lockdep_assert_held(&smartio->smartio_lock);
+
+	for (int level = smartio->clock_from; level < SMARTIO_NR_LEVELS; level++)
+		smartio->clock[level] += now - smartio->turn_began;
+	smartio->turn_began = now;
+}
+
+/* What a wait of @rq is counted by, which has been run to @now. */
+static u64 smartio_clock(const struct smartio_data *smartio,
+			 struct request *rq, u64 now)
+{
+	if (smartio_direction(rq) == SMARTIO_READS)
+		return now;
+	return smartio->clock[smartio_level(req_get_ioprio(rq))];
+}
+
+/* The request that has waited longest, of all levels; NULL if there is none. */
+static struct request *smartio_oldest(struct smartio_data *smartio,
+				      enum smartio_direction direction, u64 now,
+				      u64 *waited)
+{
+	struct smartio_queue *queue = &smartio->queue[direction];
 	struct request *oldest = NULL, *rq;
 	unsigned int level;
 
 	for_each_set_bit(level, &queue->busy, SMARTIO_NR_LEVELS)
 		list_for_each_entry(rq, &queue->turns[level], queuelist) {
-			u64 began = max(rq->fifo_time, queue->flowed[level]);
+			u64 wait = smartio_clock(smartio, rq, now) -
+				   rq->fifo_time;
 
-			if (!oldest || began < *since) {
+			if (!oldest || wait > *waited) {
 				oldest = rq;
-				*since = began;
+				*waited = wait;
 			}
 			/* Whose wait began first is, of writes, whose turn is. */
-			if (smartio_direction(rq) == SMARTIO_WRITES)
+			if (direction == SMARTIO_WRITES)
 				break;
 		}
 	return oldest;
@@ -269,9 +295,9 @@ static void smartio_link(struct smartio_data *smartio, struct request *rq)
 
 /*
  * A request of @process goes: what else it has queued, in @turns, goes after that
- * of others, and if it is writes their wait begins anew.
+ * of others, and if it is writes their wait begins anew, at @clock.
  */
-static void smartio_had_turn(struct list_head *turns, pid_t process, u64 now)
+static void smartio_had_turn(struct list_head *turns, pid_t process, u64 clock)
 {
 	struct request *rq, *next;
 	LIST_HEAD(others);
@@ -280,7 +306,7 @@ static void smartio_had_turn(struct list_head *turns, pid_t process, u64 now)
 		if (smartio_process(rq) != process)
 			continue;
 		if (smartio_direction(rq) == SMARTIO_WRITES)
-			rq->fifo_time = now;
+			rq->fifo_time = clock;
 		list_move_tail(&rq->queuelist, &others);
 	}
 	list_splice_tail(&others, turns);
@@ -291,14 +317,15 @@ static void smartio_had_turn(struct list_head *turns, pid_t process, u64 now)
 static struct smartio_waiting
 smartio_read_waiting(struct smartio_data *smartio,
 		     const struct smartio_knobs *knobs,
-		     enum smartio_direction direction, unsigned int in_flight)
+		     enum smartio_direction direction, unsigned int in_flight,
+		     u64 now)
 {
 	struct smartio_queue *queue = &smartio->queue[direction];
 	struct smartio_waiting waiting = { .level = SMARTIO_NR_LEVELS };
 	struct request *first;
 	enum smartio_kind kind;
 
-	if (!smartio_oldest(queue, &waiting.since))
+	if (!smartio_oldest(smartio, direction, now, &waiting.waited))
 		return waiting;
 	waiting.level = __ffs(queue->busy);
 	first = smartio_first(queue, waiting.level);
@@ -309,11 +336,11 @@ smartio_read_waiting(struct smartio_data *smartio,
 }
 
 static struct request *smartio_request_of(struct smartio_data *smartio,
-					  enum smartio_turn turn)
+					  enum smartio_turn turn, u64 now)
 {
 	struct smartio_queue *reads = &smartio->queue[SMARTIO_READS];
 	struct smartio_queue *writes = &smartio->queue[SMARTIO_WRITES];
-	u64 since;
+	u64 waited;
 
 	switch (turn) {
 	case SMARTIO_READ:
@@ -321,9 +348,9 @@ static struct request *smartio_request_of(struct smartio_data *smartio,
 	case SMARTIO_WRITE:
 		return smartio_first(writes, __ffs(writes->busy));
 	case SMARTIO_AGED_READ:
-		return smartio_oldest(reads, &since);
+		return smartio_oldest(smartio, SMARTIO_READS, now, &waited);
 	case SMARTIO_OVERDUE_WRITE:
-		return smartio_oldest(writes, &since);
+		return smartio_oldest(smartio, SMARTIO_WRITES, now, &waited);
 	default:
 		return NULL;
 	}
@@ -343,15 +370,15 @@ static void smartio_send(struct smartio_data *smartio, struct request *rq,
 {
 	struct smartio_queue *queue = smartio_queue_of(smartio, rq);
 	unsigned int level = smartio_level(req_get_ioprio(rq));
-	u64 wait = now - max(rq->fifo_time, queue->flowed[level]);
+	bool write = smartio_direction(rq) == SMARTIO_WRITES;
+	u64 clock = smartio_clock(smartio, rq, now);
+	u64 wait = clock - rq->fifo_time;
 
 	smartio_unlink(smartio, rq);
 	smartio_start(smartio, rq);
-	smartio->write_had_turn = turn == SMARTIO_OVERDUE_WRITE;
-	smartio_had_turn(&queue->turns[level], smartio_process(rq), now);
-	if (turn == SMARTIO_WRITE)
-		queue->flowed[level] = now;
-	if (smartio_direction(rq) == SMARTIO_WRITES)
+	smartio_had_turn(&queue->turns[level], smartio_process(rq), clock);
+	smartio->clock_from = smartio_clock_from(write, level);
+	if (write)
 		smartio->write_wait_max = max(smartio->write_wait_max, wait);
 	trace_smartio_dispatch(rq, turn, smartio_process(rq), wait);
 }
@@ -399,18 +426,18 @@ static struct request *smartio_next(struct smartio_data *smartio)
 
 	do {
 		now = ktime_get_ns();
+		smartio_run_clocks(smartio, now);
 		for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
 			in_flight[i] = atomic_read(&smartio->in_flight[i]);
 		reads = smartio_read_waiting(smartio, &knobs, SMARTIO_READS,
-					     in_flight[SMARTIO_READS]);
+					     in_flight[SMARTIO_READS], now);
 		writes = smartio_read_waiting(smartio, &knobs, SMARTIO_WRITES,
-					      in_flight[SMARTIO_WRITES]);
-		turn = smartio_choose(&reads, &writes, smartio->write_had_turn,
-				      &knobs, now);
+					      in_flight[SMARTIO_WRITES], now);
+		turn = smartio_choose(&reads, &writes, &knobs);
 	} while (turn == SMARTIO_NOBODY &&
 		 (smartio_has(&reads) || smartio_has(&writes)) &&
 		 !smartio_hold(smartio, in_flight));
-	rq = smartio_request_of(smartio, turn);
+	rq = smartio_request_of(smartio, turn, now);
 	if (rq)
 		smartio_send(smartio, rq, turn, now);
 	return rq;
@@ -454,13 +481,16 @@ static void smartio_insert_request(struct smartio_data *smartio,
 				   struct request *rq, blk_insert_t flags,
 				   struct list_head *free)
 {
+	u64 now = ktime_get_ns();
+
 	lockdep_assert_held(&smartio->smartio_lock);
 
 	if (blk_mq_sched_try_insert_merge(rq->q, rq, free))
 		return;
 
 	trace_block_rq_insert(rq);
-	rq->fifo_time = ktime_get_ns();
+	smartio_run_clocks(smartio, now);
+	rq->fifo_time = smartio_clock(smartio, rq, now);
 	/* blk-flush keeps other flushes waiting for the data of one. */
 	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
 	    (rq->rq_flags & RQF_FLUSH_SEQ)) {
@@ -624,6 +654,7 @@ static int smartio_init_sched(struct request_queue *q, struct elevator_type *e)
 	INIT_LIST_HEAD(&smartio->head);
 	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
 		smartio_init_queue(&smartio->queue[i]);
+	smartio->clock_from = SMARTIO_NR_LEVELS;
 	smartio->knobs.write_wait = smartio_write_wait;
 	smartio->knobs.prio_aging = smartio_prio_aging;
 
@@ -668,6 +699,18 @@ SMARTIO_DEPTH(random_read_depth, SMARTIO_RANDOM_READ)
 SMARTIO_DEPTH(sequential_write_depth, SMARTIO_SEQUENTIAL_WRITE)
 SMARTIO_DEPTH(random_write_depth, SMARTIO_RANDOM_WRITE)
 
+static ssize_t smartio_write_wait_max_us_show(struct elevator_queue *e,
+					      char *page)
+{
+	struct smartio_data *smartio = e->elevator_data;
+	u64 longest;
+
+	spin_lock(&smartio->smartio_lock);
+	longest = smartio->write_wait_max;
+	spin_unlock(&smartio->smartio_lock);
+	return sysfs_emit(page, "%llu\n", div_u64(longest, NSEC_PER_USEC));
+}
+
 #define SMARTIO_ATTR(_name) \
 	__ATTR(_name, 0644, smartio_##_name##_show, smartio_##_name##_store)
 
@@ -678,6 +721,7 @@ static struct elv_fs_entry smartio_attrs[] = {
 	SMARTIO_ATTR(random_read_depth),
 	SMARTIO_ATTR(sequential_write_depth),
 	SMARTIO_ATTR(random_write_depth),
+	__ATTR(write_wait_max_us, 0444, smartio_write_wait_max_us_show, NULL),
 	__ATTR_NULL
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The policy of the elevator smartio: pure functions of numbers. Times are in
- * nanoseconds of CLOCK_MONOTONIC, and are arguments.
+ * nanoseconds.
  */
 #ifndef _BLOCK_SMARTIO_POLICY_H
 #define _BLOCK_SMARTIO_POLICY_H
@@ -47,7 +47,7 @@ enum smartio_turn {
 
 /**
  * struct smartio_knobs - the knobs of one queue
- * @write_wait: a process' writes wait for reads no longer than this
+ * @write_wait: a process' writes wait for reads no longer than this in all
  * @prio_aging: a read waits for higher levels no longer than this
  * @depth: requests of a direction that may be in the device when one of this
  *	kind is sent; 0: any number
@@ -63,12 +63,13 @@ struct smartio_knobs {
  * @level: the highest level that has some, SMARTIO_NR_LEVELS for none
  * @full: as many are in the device as it works best with, for the next one of
  *	@level
- * @since: when the wait of the one began that has waited longest
+ * @waited: how long the one has waited that has waited longest; of writes, for
+ *	what went before them, see smartio_clock_from()
  */
 struct smartio_waiting {
 	unsigned int level;
 	bool full;
-	u64 since;
+	u64 waited;
 };
 
 /* Where a priority stands, 0 is the highest. No class is BE. */
@@ -108,37 +109,43 @@ static inline bool smartio_has(const struct smartio_waiting *waiting)
 }
 
 static inline bool smartio_waited(const struct smartio_waiting *waiting,
-				  u64 limit, u64 now)
+				  u64 limit)
 {
-	return smartio_has(waiting) && now >= waiting->since + limit;
+	return smartio_has(waiting) && waiting->waited >= limit;
+}
+
+/*
+ * The first level whose writes have waited for a request of @level: for a read
+ * all of them, for a write those of lower levels. Writes of one level do not wait
+ * for reads while others of them go, so none of that makes them overdue, or many
+ * processes that write would leave nothing to reads.
+ */
+static inline unsigned int smartio_clock_from(bool write, unsigned int level)
+{
+	return write ? level + 1 : 0;
 }
 
 /**
  * smartio_choose - whose turn is it?
  * @reads: what is queued of reads
  * @writes: what is queued of the rest
- * @write_had_turn: the last request went because its process had waited long
  * @knobs: knobs
- * @now: the time
  *
  * The higher level goes first, and of one level reads before writes: a write
  * waits for reads that the device cannot take yet, too. A process whose writes
- * have waited for write_wait has one sent, in turn with reads, for on a slow
- * device the writes of a few processes would leave nothing to reads. What has
- * waited long goes even where the device has enough: others' would be there for
- * ever.
+ * have waited for write_wait has one sent. What has waited long goes even where
+ * the device has enough: others' would be there for ever.
  *
  * Return: whose it is.
  */
 static inline enum smartio_turn
 smartio_choose(const struct smartio_waiting *reads,
-	       const struct smartio_waiting *writes, bool write_had_turn,
-	       const struct smartio_knobs *knobs, u64 now)
+	       const struct smartio_waiting *writes,
+	       const struct smartio_knobs *knobs)
 {
-	if (smartio_waited(writes, knobs->write_wait, now) &&
-	    !(write_had_turn && smartio_has(reads) && !reads->full))
+	if (smartio_waited(writes, knobs->write_wait))
 		return SMARTIO_OVERDUE_WRITE;
-	if (smartio_waited(reads, knobs->prio_aging, now))
+	if (smartio_waited(reads, knobs->prio_aging))
 		return SMARTIO_AGED_READ;
 	if (smartio_has(writes) && writes->level < reads->level &&
 	    !writes->full)

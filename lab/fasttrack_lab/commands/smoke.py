@@ -37,7 +37,7 @@ echo 1 > /sys/kernel/fasttrack/enabled
 echo 10001 > /sys/kernel/fasttrack/foreground_uids
 for fs in ext4 f2fs; do
 	run mkfs.$fs -q $([ $fs = ext4 ] && echo -F || echo -f) /dev/sda
-	for elevator in mq-deadline fasttrack; do
+	for elevator in mq-deadline smartio fasttrack; do
 		echo $elevator > /sys/block/sda/queue/scheduler
 		run mount -t $fs /dev/sda /run/data
 		work 10001 --direct=1 & front=$!

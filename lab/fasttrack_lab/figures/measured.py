@@ -25,6 +25,7 @@ _OF_THE_RUN = (
     "background_mb_s",
     "longest_pause_s",
     "longest_hold_s",
+    "longest_write_wait_s",
     "error",
 )
 """What `fg-only` does not take from the run that it stands beside."""

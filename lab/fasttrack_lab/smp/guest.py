@@ -340,7 +340,7 @@ def switcher(pids: Callable[[], list[int]]) -> Work:
 
 
 KNOBS: dict[Path, tuple[str, ...]] = {
-    QUEUE / "scheduler": ("mq-deadline", "fasttrack", "fasttrack", "none"),
+    QUEUE / "scheduler": ("mq-deadline", "fasttrack", "fasttrack", "smartio", "none"),
     QUEUE / "nr_requests": ("4", "32", "128"),
     FT / "enabled": ("0", "1", "1"),
     FT / "page_allocator": ("0", "1"),

@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// FastTrack's counters, one a file.
 const COUNTERS: &str = "/sys/kernel/fasttrack/stats";
+/// The elevator's knobs and counters, one a file.
+const ELEVATOR: &str = "/sys/block/sda/queue/iosched";
 /// The emulated phone's counters, one a line.
 const DEVICE: &str = "/sys/kernel/debug/mflash/stats";
 
@@ -35,6 +37,7 @@ pub struct Outcome {
 #[derive(Debug, Default)]
 pub struct KernelState {
     counters: Map<String, Value>,
+    elevator: Map<String, Value>,
     device: Map<String, Value>,
     memory: Map<String, Value>,
 }
@@ -44,6 +47,7 @@ impl KernelState {
     pub fn read() -> KernelState {
         KernelState {
             counters: number_files(Path::new(COUNTERS)),
+            elevator: number_files(Path::new(ELEVATOR)),
             device: name_values(&fs::read_to_string(DEVICE).unwrap_or_default()),
             memory: meminfo(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         }
@@ -71,6 +75,7 @@ impl Outcome {
             "end_ns": self.end_ns,
             "apps": self.apps,
             "counters": self.kernel.counters,
+            "elevator": self.kernel.elevator,
             "device": self.kernel.device,
             "memory": self.kernel.memory,
         });

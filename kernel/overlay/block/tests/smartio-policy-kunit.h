@@ -2,9 +2,6 @@
 /* KUnit tests of the policy of smartio, included by smartio-iosched.c. */
 #include <kunit/test.h>
 
-/* An arbitrary time, far enough from 0 to subtract from. */
-#define SMARTIO_NOW	(100ULL * NSEC_PER_SEC)
-
 static const struct smartio_knobs smartio_test_knobs = {
 	.write_wait = smartio_write_wait,
 	.prio_aging = smartio_prio_aging,
@@ -19,15 +16,13 @@ static struct smartio_waiting smartio_test_waiting(void)
 {
 	return (struct smartio_waiting){
 		.level = smartio_level(IOPRIO_DEFAULT),
-		.since = SMARTIO_NOW,
 	};
 }
 
 static enum smartio_turn smartio_test_turn(const struct smartio_waiting *reads,
 					   const struct smartio_waiting *writes)
 {
-	return smartio_choose(reads, writes, false, &smartio_test_knobs,
-			      SMARTIO_NOW);
+	return smartio_choose(reads, writes, &smartio_test_knobs);
 }
 
 static void smartio_test_levels(struct kunit *test)
@@ -59,7 +54,7 @@ static void smartio_test_reads_first(struct kunit *test)
 	struct smartio_waiting reads = smartio_test_waiting();
 	struct smartio_waiting writes = smartio_test_waiting();
 
-	writes.since -= smartio_write_wait - 1;
+	writes.waited = smartio_write_wait - 1;
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&reads, &writes), SMARTIO_READ);
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&smartio_test_none, &writes),
 			SMARTIO_WRITE);
@@ -84,27 +79,27 @@ static void smartio_test_higher_level_first(struct kunit *test)
 
 static void smartio_test_overdue_write(struct kunit *test)
 {
-	const struct smartio_knobs *knobs = &smartio_test_knobs;
 	struct smartio_waiting reads = smartio_test_waiting();
 	struct smartio_waiting writes = smartio_test_waiting();
-	enum smartio_turn turn;
 
-	writes.since -= smartio_write_wait;
+	writes.waited = smartio_write_wait;
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&reads, &writes),
 			SMARTIO_OVERDUE_WRITE);
-	/* In turn with reads, as long as there are some that can go. */
-	turn = smartio_choose(&reads, &writes, true, knobs, SMARTIO_NOW);
-	KUNIT_EXPECT_EQ(test, turn, SMARTIO_READ);
-	reads.full = true;
-	turn = smartio_choose(&reads, &writes, true, knobs, SMARTIO_NOW);
-	KUNIT_EXPECT_EQ(test, turn, SMARTIO_OVERDUE_WRITE);
-	turn = smartio_choose(&smartio_test_none, &writes, true, knobs,
-			      SMARTIO_NOW);
-	KUNIT_EXPECT_EQ(test, turn, SMARTIO_OVERDUE_WRITE);
 	/* Those that the device has may be of others, which have more. */
 	writes.full = true;
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&reads, &writes),
 			SMARTIO_OVERDUE_WRITE);
+}
+
+static void smartio_test_clocks(struct kunit *test)
+{
+	unsigned int level = smartio_level(IOPRIO_DEFAULT);
+
+	/* All writes wait for a read, none for one of their own level. */
+	KUNIT_EXPECT_EQ(test, smartio_clock_from(false, level), 0);
+	KUNIT_EXPECT_EQ(test, smartio_clock_from(true, level), level + 1);
+	KUNIT_EXPECT_EQ(test, smartio_clock_from(true, SMARTIO_IDLE_LEVEL),
+			SMARTIO_NR_LEVELS);
 }
 
 static void smartio_test_aged_read(struct kunit *test)
@@ -113,9 +108,9 @@ static void smartio_test_aged_read(struct kunit *test)
 	struct smartio_waiting writes = smartio_test_waiting();
 
 	writes.level = 0;
-	reads.since -= smartio_prio_aging - 1;
+	reads.waited = smartio_prio_aging - 1;
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&reads, &writes), SMARTIO_WRITE);
-	reads.since--;
+	reads.waited++;
 	KUNIT_EXPECT_EQ(test, smartio_test_turn(&reads, &writes),
 			SMARTIO_AGED_READ);
 	reads.full = true;
@@ -151,6 +146,7 @@ static struct kunit_case smartio_policy_cases[] = {
 	KUNIT_CASE(smartio_test_reads_first),
 	KUNIT_CASE(smartio_test_higher_level_first),
 	KUNIT_CASE(smartio_test_overdue_write),
+	KUNIT_CASE(smartio_test_clocks),
 	KUNIT_CASE(smartio_test_aged_read),
 	KUNIT_CASE(smartio_test_full),
 	{}
