@@ -99,9 +99,9 @@ def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fas
 
 
 def _fastest(values: Values, column: Column, policies: Sequence[str]) -> str | None:
-    """The policy with the shortest mean response time in a column."""
-    times = {name: values[*column, name]["response_s_mean"] for name in policies if (*column, name) in values}
-    measured = {name: value for name, value in times.items() if value is not None}
+    """The policy with the shortest mean response time in a column, among those without a failed seed."""
+    rows = {name: values[*column, name] for name in policies if (*column, name) in values}
+    measured = {name: row["response_s_mean"] for name, row in rows.items() if not row["failed"]}
     return min(measured, key=measured.__getitem__) if len(measured) > 1 else None
 
 

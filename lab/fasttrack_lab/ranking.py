@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Policies against each other: how near each comes to the fastest, and what it costs the background.
 
-A cell is a foreground beside a background on a phone, with its file system and LRU.
+A cell is a foreground beside a background on a phone, with its file system and LRU. A policy has a result in it where
+every seed has ended well: a mean over those that are left would compare other runs than the others' means.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LEGEND = (
     "Slowdown: geometric mean over the cells, and the worst of them. Fastest: in how many cells the policy is the "
     f"fastest or within {WITHIN} of it; over the fastest: its response time over the fastest's, at most. "
     "Background: its throughput over that under stock, geometric mean. "
-    "Policies without a result in some cells come last: their means are of fewer cells."
+    "Policies without a result of every seed in some cells come last: their means are of the other cells."
 )
 
 
@@ -47,12 +48,13 @@ def against_each_other(rows: pl.DataFrame) -> pl.DataFrame:
     """The summary of runs with two more columns, for each cell.
 
     `to_fastest` is the mean response time over the fastest policy's, `background_to_stock` the background's mean
-    throughput over that under stock.
+    throughput over that under stock. Both are null where a policy has no result, and the second where stock has none.
     """
-    stock = rows.filter(pl.col("policy") == BASELINE_POLICY).select(*CELL, stock_mb_s="background_mb_s_mean")
-    response_s, throughput = pl.col("response_s_mean"), pl.col("background_mb_s_mean")
+    whole = (pl.col("failed") == 0) & (pl.col("runs") == pl.col("runs").max())
+    response_s, throughput = (pl.when(whole).then(pl.col(f"{name}_mean")) for name in ("response_s", "background_mb_s"))
+    stock = rows.with_columns(stock_mb_s=throughput).filter(pl.col("policy") == BASELINE_POLICY)
     return (
-        rows.join(stock, on=CELL, how="left", maintain_order="left")
+        rows.join(stock.select(*CELL, "stock_mb_s"), on=CELL, how="left", maintain_order="left")
         .with_columns(
             (response_s / response_s.min().over(CELL)).alias(TO_FASTEST),
             pl.when(pl.col("stock_mb_s") > 0).then(throughput / pl.col("stock_mb_s")).alias(BACKGROUND_TO_STOCK),
@@ -67,7 +69,7 @@ class Rank:
 
     policy: str
     measured: int
-    """Cells with a run that did not fail."""
+    """Cells where it has a result: none of its seeds failed."""
     cells: int
     slowdown: float | None
     worst: float | None
@@ -123,13 +125,13 @@ def ranks(rows: pl.DataFrame) -> list[Rank]:
     beside = against_each_other(rows.filter([not nothing_behind(row) for row in rows.iter_rows(named=True)]))
     cells = beside.select(CELL).n_unique()
     found: list[Rank] = []
-    for (policy,), mine in beside.group_by(["policy"], maintain_order=True):
+    for (policy,), every in beside.group_by(["policy"], maintain_order=True):
+        mine = every.filter(pl.col(TO_FASTEST).is_not_null())
         worst, over = _highest(mine, "slowdown_mean"), _highest(mine, TO_FASTEST)
         near = mine.filter(pl.col(TO_FASTEST) <= NEAR).height
-        measured = mine.filter(pl.col("response_s_mean").is_not_null()).height
         slowdown, background = (_geometric_mean(mine, name) for name in ("slowdown_mean", BACKGROUND_TO_STOCK))
-        over_cell = over[1] if near < measured else ""
-        found.append(Rank(str(policy), measured, cells, slowdown, *worst, near, over[0], over_cell, background))
+        over_cell = over[1] if near < mine.height else ""
+        found.append(Rank(str(policy), mine.height, cells, slowdown, *worst, near, over[0], over_cell, background))
     return sorted(found, key=lambda rank: (rank.measured < cells, inf if rank.slowdown is None else rank.slowdown))
 
 

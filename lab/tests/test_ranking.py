@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +65,48 @@ def test_ranks_say_who_is_fastest_how_often_and_what_it_costs() -> None:
     # 100 bytes until the end of the response: the throughput goes with its length.
     assert ranks["stock"].background == pytest.approx(1.0)
     assert kyber.background == pytest.approx((2.0 + 4.0 - 0.5) / (2.0 + 2.0 - 0.5))
+
+
+def without(policy: str, phone: str, seed: int) -> list[Record]:
+    """Every run; those of POLICY on PHONE beside update with SEED fail."""
+    lost = (policy, phone, "update", seed)
+    return [
+        replace(item, error="hung", result=None)
+        if (item.cell.policy, item.cell.phone, item.cell.background, item.cell.seed) == lost
+        else item
+        for item in made()
+    ]
+
+
+def test_a_cell_with_a_failed_seed_is_no_result() -> None:
+    """pa is the fastest beside update on n6 by the seed that is left, which does not count."""
+    ranks = {rank.policy: rank for rank in ranking.ranks(report.summary(report.runs(without("pa", "n6", 2))))}
+    assert list(ranks) == ["fasttrack", "stock", "pa", "kyber"]
+    pa, fasttrack = ranks["pa"], ranks["fasttrack"]
+    assert (pa.cells, pa.measured, pa.near, pa.texts(cells=False)[1]) == (8, 6, 6, "6 of 8")
+    assert pa.slowdown == pytest.approx(1.01)
+    assert (fasttrack.near, fasttrack.over) == (8, pytest.approx(1.0))
+
+
+def test_a_cell_with_fewer_seeds_than_others_is_no_result() -> None:
+    """As a comparison that goes on has it."""
+    lost = {("pa", "n6", "gallery-launch", "update", 2)}
+    items = [
+        item
+        for item in made()
+        if (item.cell.policy, item.cell.phone, item.cell.scenario, item.cell.background, item.cell.seed) not in lost
+    ]
+    ranks = {rank.policy: rank for rank in ranking.ranks(report.summary(report.runs(items)))}
+    assert (ranks["pa"].measured, ranks["fasttrack"].near) == (7, 8)
+
+
+def test_what_failed_under_stock_is_no_measure_of_the_background() -> None:
+    found = ranking.against_each_other(report.summary(report.runs(without("stock", "n6", 1))))
+    beside = found.filter((pl.col("policy") == "fasttrack") & (pl.col("background") == "update"))
+    assert dict(beside.select("phone", pl.col(ranking.BACKGROUND_TO_STOCK).is_null()).unique().iter_rows()) == {
+        "s6": False,
+        "n6": True,
+    }
 
 
 def test_ranks_fit_the_terminal() -> None:
@@ -140,12 +183,13 @@ def test_a_heat_map_has_every_cell_and_says_what_failed() -> None:
 
 
 def test_a_heat_map_marks_what_failed_in_part() -> None:
-    items = [
-        replace(item, error="hung", result=None) if (item.cell.policy, item.cell.seed) == ("pa", 2) else item
-        for item in made()
-    ]
-    values = plots.values_of(report.summary(report.runs(items)).filter(pl.col("phone") == "n6"))
-    assert ">0.80*<" in plots.heat_map(values, REQUEST.policies, COLUMNS)
+    summary = report.summary(report.runs(without("pa", "n6", 2)))
+    values = plots.values_of(summary.filter(pl.col("phone") == "n6"))
+    text = plots.heat_map(values, REQUEST.policies, COLUMNS)
+    assert ">0.80*<" in text
+    # The fastest is bold.
+    bold = re.findall(r"font-weight: 700[^>]*>([^<]*)<", text)
+    assert bold.count("1.00") == 2 and "0.80*" not in bold
 
 
 def test_bars_show_slowdown_and_throughput() -> None:

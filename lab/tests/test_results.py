@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -53,6 +54,25 @@ def test_every_policy_is_ranked_and_where_fasttrack_is_slower_is_said() -> None:
     assert "| game-load | six apps | s6 | 1.100 | id | 1.000 | 1.100 |" in part.splitlines()
     assert "compare --policies all --seeds 2" in part
     assert "game-load beside six apps on s6 1.10 | missed |" in text
+
+
+def test_a_cell_where_a_seed_of_fasttrack_failed_is_said() -> None:
+    """The seed that is left is the fastest."""
+    lost = ("fasttrack", "s6", "game-load", "update", 2)
+    made = [
+        record(
+            one,
+            0.5 if one.policy == "fasttrack" else 1.0,
+            "hung" if (one.policy, one.phone, one.scenario, one.background, one.seed) == lost else None,
+        )
+        for one in cells(tables.GRIDS, 2)
+    ]
+    text = tables.markdown(made, 2, "k")
+    part = text[text.index("## Every policy") : text.index("## The paper's statements")]
+    assert re.search(r"^\| game-load \| update \| s6 \| failed \| [a-z-]+ \| 1\.000 \| - \|$", part, re.MULTILINE)
+    assert "\n| fasttrack | 17 of 18 | 0.50 | " in part
+    assert "\n| id | 18 | 1.00 | " in part
+    assert "no result: fasttrack in every cell of the comparison of all policies |  | not measured |" in text
 
 
 def test_statements_that_differ_have_a_cause() -> None:

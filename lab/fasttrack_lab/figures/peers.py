@@ -47,17 +47,16 @@ def ranked(measured: Measured) -> Iterator[Sequence[str]]:
 
 
 def slower(measured: Measured) -> list[Sequence[str]]:
-    """Every cell in which FastTrack is neither the fastest nor near it, the worst first."""
+    """Every cell in which FastTrack is neither the fastest nor near it: those without a result, then the worst."""
     cells = _cells(measured)
     first = cells.filter(pl.col(ranking.TO_FASTEST) == 1)
     fastest = {ranking.cell_text(row): row for row in first.iter_rows(named=True)}
-    mine = cells.filter((pl.col("policy") == FASTTRACK) & (pl.col(ranking.TO_FASTEST) > ranking.NEAR))
+    near = (pl.col(ranking.TO_FASTEST) <= ranking.NEAR).fill_null(value=False)
+    mine = cells.filter((pl.col("policy") == FASTTRACK) & ~near)
     rows: list[Sequence[str]] = []
-    for row in mine.sort(ranking.TO_FASTEST, descending=True).iter_rows(named=True):
-        best = fastest[ranking.cell_text(row)]
-        times = [f"{one[f'{RESPONSE_S}_mean']:.3f}" for one in (row, best)]
-        over = f"{row[ranking.TO_FASTEST]:.3f}"
-        rows.append(
-            (row["scenario"], called(row["background"]), row["phone"], times[0], best["policy"], times[1], over)
-        )
+    for row in mine.sort(ranking.TO_FASTEST, descending=True, nulls_last=False).iter_rows(named=True):
+        best, over = fastest.get(ranking.cell_text(row)), row[ranking.TO_FASTEST]
+        own = ("failed", "-") if over is None else (f"{row[f'{RESPONSE_S}_mean']:.3f}", f"{over:.3f}")
+        other = ("-", "-") if best is None else (best["policy"], f"{best[f'{RESPONSE_S}_mean']:.3f}")
+        rows.append((row["scenario"], called(row["background"]), row["phone"], own[0], *other, own[1]))
     return rows
