@@ -56,14 +56,23 @@ def _slowdowns(grid: Grid, measured: Measured, policy: str) -> dict[str, float]:
     return _cells(grid, lambda scenario, phone, behind: measured.mean(scenario, phone, policy, behind, TO_ALONE))
 
 
+def worst(values: dict[str, float], goal: float, digits: int = 2) -> str:
+    """The highest values over the goal, with their names, and how many more there are; a dash where none is."""
+    over = sorted((name for name, value in values.items() if value > goal), key=values.__getitem__, reverse=True)
+    missed = [f"{name} {values[name]:.{digits}f}" for name in over[:SHOWN]]
+    missed += [f"and {len(over) - SHOWN} more"] if len(over) > SHOWN else []
+    return "; ".join(missed) or "-"
+
+
 def at_most(what: str, goal: float, values: dict[str, float], unit: str = "") -> Goal:
     """Every value is at most so much; of those that are not, the worst are named."""
-    over = sorted((name for name, value in values.items() if value > goal), key=values.__getitem__, reverse=True)
-    missed = [f"{name} {values[name]:.2f}" for name in over[:SHOWN]]
-    missed += [f"and {len(over) - SHOWN} more"] if len(over) > SHOWN else []
-    here = f"{max(values.values()):.2f}{unit}"
+    highest = max(values.values())
     return Goal(
-        f"{what}, worst of {len(values)}", f"at most {goal:.2f}{unit}", here, "; ".join(missed) or "-", not over
+        f"{what}, worst of {len(values)}",
+        f"at most {goal:.2f}{unit}",
+        f"{highest:.2f}{unit}",
+        worst(values, goal),
+        highest <= goal,
     )
 
 

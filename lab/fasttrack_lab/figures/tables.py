@@ -162,7 +162,7 @@ def _goals(platforms: Platforms, every_policy: Measured) -> list[str]:
     """What is to be reached, and what is."""
     rows: list[list[str]] = []
     checks = [partial(check, grid, platforms[grid.platform]) for grid, check in GOALS]
-    for check in [*checks, partial(peers.goal, every_policy)]:
+    for check in [*checks, partial(peers.goal, every_policy), partial(peers.clean, every_policy)]:
         try:
             rows += ([one.what, one.goal, one.here, one.missed, one.verdict] for one in check())
         except NotMeasured as lacking:
