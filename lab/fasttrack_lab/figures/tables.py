@@ -87,6 +87,8 @@ GOALS: tuple[tuple[Grid, Callable[[Grid, Measured], list[Goal]]], ...] = (
     (NEWER.grid, partial(goals.one_app, "newer phones")),
     (MANY.grid, partial(goals.holds, "six and twelve apps")),
     (F2FS.grid, partial(goals.holds, "f2fs")),
+    (MGLRU.grid, partial(goals.holds, "MGLRU")),
+    (F2FS_MGLRU.grid, partial(goals.holds, "f2fs and MGLRU")),
     (NEWER.grid, partial(goals.holds, "newer phones")),
 )
 """What to check on which runs."""
