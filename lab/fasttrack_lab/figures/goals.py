@@ -77,12 +77,13 @@ def at_most(what: str, goal: float, values: dict[str, float], unit: str = "") ->
 
 
 def one_app(what: str, grid: Grid, measured: Measured) -> list[Goal]:
-    """Every cell, and their average."""
+    """Every cell, and their average. Nobody who waits in one cell feels that another is faster than alone."""
     values = _slowdowns(grid, measured, FASTTRACK)
-    average = mean(values.values())
+    average = mean(max(value, 1.0) for value in values.values())
+    called = f"slowdown, {what}, average, none counted as faster than alone"
     return [
         at_most(f"slowdown, {what}", WORST, values),
-        Goal(f"slowdown, {what}, average", f"at most {AVERAGE:.2f}", f"{average:.2f}", "-", average <= AVERAGE),
+        Goal(called, f"at most {AVERAGE:.2f}", f"{average:.2f}", "-", average <= AVERAGE),
     ]
 
 
