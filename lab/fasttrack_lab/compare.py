@@ -22,6 +22,7 @@ from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.paths import digest
 from fasttrack_lab.records import (
     NONE,
+    Again,
     Cell,
     Front,
     Record,
@@ -108,18 +109,21 @@ def inputs_key(spec: runner.RunSpec) -> str:
     return digest([job, described, *texts])[:16]
 
 
-def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fresh: bool, title: str) -> list[Record]:
-    """Runs the cells that the directory has no good record of, and adds each as it ends. TITLE is the bar's.
+def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, again: Again, title: str) -> list[Record]:
+    """Runs the cells that the directory lacks, and those to be run AGAIN; adds each as it ends. TITLE is the bar's.
 
     Returns the records of all cells, in their order.
     """
     kernel = tools.kernel.key
     planned = {cell: spec_of(cell) for cell in cells}
     keys = {cell: inputs_key(spec) + tools.guest_key[:8] for cell, spec in planned.items()}
-    done = set() if fresh else finished(read(directory))
-    missing = [cell for cell in cells if (cell, keys[cell], kernel) not in done]
+    wanted = {cell: (cell, keys[cell], kernel) for cell in cells}
+    done = finished(read(directory), again)
+    missing = [cell for cell in cells if wanted[cell] not in done]
     if len(missing) < len(cells):
-        ui.say(f"{len(cells) - len(missing)} of {len(cells)} runs are in {directory} already")
+        failed = sum(key in done and done[key].error is not None for key in wanted.values())
+        kept = f", {failed} of them failed: --again-failed runs these again" if failed else ""
+        ui.say(f"{len(cells) - len(missing)} of {len(cells)} runs are in {directory} already{kept}")
     by_spec = {id(planned[cell]): cell for cell in missing}
 
     def keep(spec: runner.RunSpec, result: Result) -> None:
@@ -133,16 +137,16 @@ def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, fre
     if missing:
         runner.run_many([planned[cell] for cell in missing], tools, title=title, on_result=keep)
     found = {record.key: record for record in read(directory)}
-    return [found[cell, keys[cell], kernel] for cell in cells]
+    return [found[wanted[cell]] for cell in cells]
 
 
-def compare(directory: Path, request: Request, fresh: bool = False) -> list[Record]:
+def compare(directory: Path, request: Request, again: Again = Again.HOST) -> list[Record]:
     """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
     request = replace(request, kernel=tools.kernel.key)
     write_request(directory, request)
-    run_missing(directory, plan(request), tools, fresh, request.title)
+    run_missing(directory, plan(request), tools, again, request.title)
     report.make(directory)
     return current(read(directory), request)
 
@@ -208,7 +212,8 @@ def _check(request: Request) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory for records and report  [default: ./results/SCENARIO, of several ./results/compare]",
 )
-@click.option("--fresh", is_flag=True, help="Run again what is there already.")
+@common.fresh_option
+@common.again_failed_option
 def command(
     names: tuple[str, ...],
     phones: str | None,
@@ -219,6 +224,7 @@ def command(
     seeds: int,
     out: Path | None,
     fresh: bool,
+    again_failed: bool,
 ) -> None:
     """Compare policies: run every SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
@@ -227,7 +233,7 @@ def command(
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
     report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison
-    that was interrupted goes on.
+    that was interrupted goes on; nor is what failed, unless it was the host that ended it.
     """
     behind = (ONE_BACKGROUNDS if names else BACKGROUNDS) if backgrounds is None else backgrounds
     phone_names = split_list((ONE_PHONE if names else PHONES) if phones is None else phones, "--phones")
@@ -245,7 +251,7 @@ def command(
     common.check_host()
     directory = out or Path("results") / (request.title if len(request.fronts) == 1 else "compare")
     ui.say(f"{len(plan(request))} runs: {request.title}")
-    records = compare(directory, request, fresh)
+    records = compare(directory, request, Again.asked(fresh, again_failed))
     Console().print(report.terminal(report.runs(records)))
     ui.say(f"report: {directory / report.PAGE}")
     failed = failures(records)

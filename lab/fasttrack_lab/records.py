@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ FOREGROUND_ONLY = "fg-only"
 """In place of a policy: the same run without background."""
 NAMED_FRONTS = 5
 """Foregrounds that a title names: they fit a line."""
+HOST_ENDED = ("real time", "signal 9")
+"""In the error of a guest that the host has ended: by its clock, or for want of memory."""
 FAILED_SHOWN = 3
 """Failed runs named for each reason; a knob that the kernel lacks fails hundreds alike."""
 
@@ -90,6 +93,22 @@ class Record:
     def key(self) -> tuple[Cell, str, str]:
         """What makes two runs the same run."""
         return self.cell, self.inputs, self.kernel
+
+
+class Again(Enum):
+    """Which runs are made again of those that a directory has, by the same kernel and inputs."""
+
+    HOST = auto()
+    """Those that failed for a reason of the host's: the others would do the same again."""
+    FAILED = auto()
+    ALL = auto()
+
+    @classmethod
+    def asked(cls, fresh: bool, again_failed: bool) -> Again:
+        """What the options of a command ask for."""
+        if fresh:
+            return cls.ALL
+        return cls.FAILED if again_failed else cls.HOST
 
 
 @dataclass(frozen=True)
@@ -248,9 +267,22 @@ def latest(records: Iterable[Record]) -> dict[Cell, Record]:
     return {record.cell: record for record in records}
 
 
-def finished(records: Iterable[Record]) -> set[tuple[Cell, str, str]]:
-    """Keys of the runs that need not be run again: those that did not fail."""
-    return {record.key for record in records if record.error is None}
+def _of_the_host(record: Record) -> bool:
+    """Whether a run failed for a reason of the host's: it has ended the guest, or not even booted it."""
+    booted = bool((record.result or {}).get("kernel"))
+    return record.error is not None and (not booted or any(text in record.error for text in HOST_ENDED))
+
+
+def finished(records: Iterable[Record], again: Again) -> dict[tuple[Cell, str, str], Record]:
+    """The last record of each run that need not be made again, by its key."""
+    if again is Again.ALL:
+        return {}
+    last = {record.key: record for record in records}
+    return {
+        key: record
+        for key, record in last.items()
+        if record.error is None or (again is Again.HOST and not _of_the_host(record))
+    }
 
 
 def failures(records: Iterable[Record]) -> list[str]:

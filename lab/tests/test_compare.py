@@ -15,9 +15,11 @@ from test_traces import MOBIGEN, sample
 
 from fasttrack_lab import compare, policy, records, runner
 from fasttrack_lab.background_sets import SIX, TWELVE
+from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.records import Cell, Front, Request
+from fasttrack_lab.records import Again, Cell, Front, Request
+from fasttrack_lab.result import judge
 
 
 def request(backgrounds: str = "update,backup", seeds: int = 2, policies: str = "stock,fasttrack") -> Request:
@@ -129,6 +131,8 @@ class Lab:
         self.ran: list[str] = []
         self.tools = SimpleNamespace(kernel=SimpleNamespace(key="kernel-1"), guest_key="guest-1")
         self.broken: set[str] = set()
+        self.error = "kernel log: panic"
+        self.release = "6.12-test"
         self.titles: list[str] = []
 
     def run_many(
@@ -151,10 +155,10 @@ class Lab:
                 "total_s": float(len(labels.policy)),
                 "foreground": app,
                 "background": dict.fromkeys(labels.backgrounds, app),
-                "kernel": "6.12-test",
+                "kernel": self.release,
             }
             ok = name not in self.broken
-            verdict = SimpleNamespace(error=None if ok else "kernel log: panic")
+            verdict = SimpleNamespace(error=None if ok else self.error)
             on_result(spec, SimpleNamespace(ok=ok, verdict=verdict, to_json=lambda answer=answer: answer))
         return []
 
@@ -182,7 +186,7 @@ def test_an_interrupted_comparison_goes_on(lab: Lab, tmp_path: Path) -> None:
     lab.ran.clear()
     compare.compare(tmp_path, request())
     assert lab.ran == []
-    compare.compare(tmp_path, request(), fresh=True)
+    compare.compare(tmp_path, request(), Again.ALL)
     assert len(lab.ran) == 10
 
 
@@ -202,15 +206,50 @@ def test_another_kernel_is_another_run(lab: Lab, tmp_path: Path) -> None:
     assert len(records.read(tmp_path)) == 20
 
 
-def test_a_failed_run_is_recorded_and_run_again(lab: Lab, tmp_path: Path) -> None:
+def test_a_failed_run_is_kept_until_it_is_asked_for(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lab.broken = {"fasttrack/update/1"}
     found = compare.compare(tmp_path, request())
     assert [record.error for record in found if record.error] == ["kernel log: panic"]
-    assert "Failed runs" in (tmp_path / "report.html").read_text()
     lab.broken, lab.ran = set(), []
-    compare.compare(tmp_path, request())
+    assert compare.compare(tmp_path, request()) == found
+    assert lab.ran == []
+    assert "10 of 10 runs are in" in (said := capsys.readouterr().err)
+    assert "already, 1 of them failed: --again-failed runs these again" in " ".join(said.split())
+    assert "Failed runs" in (tmp_path / "report.html").read_text()
+    compare.compare(tmp_path, request(), Again.FAILED)
     assert lab.ran == ["fasttrack/update/1"]
     assert "Failed runs" not in (tmp_path / "report.html").read_text()
+
+
+def test_a_failed_run_of_another_kernel_is_made(lab: Lab, tmp_path: Path) -> None:
+    lab.broken = {"fasttrack/update/1"}
+    compare.compare(tmp_path, request())
+    lab.tools.kernel.key, lab.broken, lab.ran = "kernel-2", set(), []
+    assert not any(record.error for record in compare.compare(tmp_path, request()))
+    assert "fasttrack/update/1" in lab.ran
+
+
+BOOTED = "Linux version 6.12-test"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "release"),
+    [
+        (Outcome(-9, BOOTED, 300.0, timed_out=True), "6.12-test"),
+        (Outcome(-9, BOOTED, 20.0, timed_out=False), "6.12-test"),
+        (Outcome(1, "no room", 0.1, timed_out=False), ""),
+    ],
+)
+def test_what_the_host_ended_is_run_again(lab: Lab, tmp_path: Path, outcome: Outcome, release: str) -> None:
+    """Its clock, want of memory, a guest that does not even boot: nothing that the same kernel does again."""
+    lab.broken, lab.release, lab.error = {"fasttrack/update/1"}, release, judge(outcome, None).error or ""
+    compare.compare(tmp_path, request())
+    lab.broken, lab.ran = set(), []
+    found = compare.compare(tmp_path, request())
+    assert lab.ran == ["fasttrack/update/1"]
+    assert not any(record.error for record in found)
 
 
 def test_the_command(lab: Lab, tmp_path: Path) -> None:
@@ -225,6 +264,21 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:
     again = CliRunner().invoke(compare.report_command, [str(out)])
     assert again.exit_code == 0
     assert "1.80" in again.output
+
+
+def test_the_command_runs_again_what_is_asked_for(lab: Lab, tmp_path: Path) -> None:
+    arguments = ["gallery-launch", "--backgrounds", "update", "--seeds", "1", "--out", str(tmp_path)]
+    lab.broken = {"fasttrack/update/1"}
+    assert CliRunner().invoke(compare.command, arguments).exit_code == 1
+    for options, runs, status in (
+        ([], 0, 1),
+        (["--again-failed"], 1, 0),
+        (["--again-failed"], 0, 0),
+        (["--fresh"], 3, 0),
+    ):
+        lab.ran, lab.broken = [], set()
+        done = CliRunner().invoke(compare.command, [*arguments, *options])
+        assert (len(lab.ran), done.exit_code) == (runs, status), done.output
 
 
 def test_the_standard_comparison(lab: Lab, tmp_path: Path) -> None:

@@ -275,14 +275,16 @@ def test_what_is_there_is_not_run_again(lab: Lab, tmp_path: Path) -> None:  # no
     assert len(lab.ran) == 4
 
 
-def test_a_failed_run_fails_the_command_and_is_run_again(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+def test_a_failed_run_fails_the_command_and_is_run_again_if_asked(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     lab.broken = {"stock/backup/1"}
     done = CliRunner().invoke(commands.command, ["fig6", "--out", str(tmp_path)])
     assert done.exit_code == 1
     assert "kernel log: panic" in done.output
     assert "panic" in (tmp_path / page.PAGE).read_text()
     lab.broken, lab.ran = set(), []
-    figures("fig6", "--out", str(tmp_path))
+    assert CliRunner().invoke(commands.command, ["fig6", "--out", str(tmp_path)]).exit_code == 1
+    assert lab.ran == []
+    figures("fig6", "--out", str(tmp_path), "--again-failed")
     assert lab.ran == ["stock/backup/1"]
     assert "panic" not in (tmp_path / page.PAGE).read_text()
 

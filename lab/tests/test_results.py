@@ -224,7 +224,9 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert failed.exit_code == 1
     assert "| failed |" in target.read_text()
     lab.broken, lab.ran = set(), []
-    done = CliRunner().invoke(results.command, arguments)
+    assert CliRunner().invoke(results.command, arguments).exit_code == 1
+    assert lab.ran == []
+    done = CliRunner().invoke(results.command, [*arguments, "--again-failed"])
     assert done.exit_code == 0, done.output
     assert set(lab.ran) == {"kyber/update/1"}
     assert target.read_text().startswith("# Results\n")

@@ -54,6 +54,13 @@ background_option: Decorator = click.option(
     help="none, background scenarios with commas, or six or twelve: sets of that many. One that is named again is "
     "another app, NAME-2 and so on, with its own UID, files and random numbers.",
 )
+fresh_option: Decorator = click.option("--fresh", is_flag=True, help="Run again what is there already.")
+again_failed_option: Decorator = click.option(
+    "--again-failed",
+    is_flag=True,
+    help="Run again what failed. Without it a run that the host ended is run again, and no other: with the same kernel "
+    "and inputs it would fail again.",
+)
 seed_option: Decorator = click.option(
     "--seed",
     type=click.IntRange(0, 2**31),

@@ -18,7 +18,7 @@ from fasttrack_lab.figures import page
 from fasttrack_lab.figures.catalogue import FIGURES, chosen
 from fasttrack_lab.figures.grid import Grid, cells, measure
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import Record, failures
+from fasttrack_lab.records import Again, Record, failures
 
 OUT = Path("results") / "figures"
 
@@ -35,16 +35,15 @@ out_option: common.Decorator = click.option(
     show_default=True,
     help="Directory for records, page and numbers.",
 )
-fresh_option: common.Decorator = click.option("--fresh", is_flag=True, help="Run again what is there already.")
 
 
-def measured_for(grids: Iterable[Grid], seeds: int, out: Path, fresh: bool, what: str) -> tuple[list[Record], str]:
+def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, what: str) -> tuple[list[Record], str]:
     """Says what will be run and makes what is lacking: the records, and the kernel's key."""
     planned = cells(grids, seeds)
     common.check_host()
     phones = ", ".join(dict.fromkeys(cell.phone for cell in planned))
     ui.say(f"{len(planned)} runs for {what}: phones {phones}, {'seed 1' if seeds == 1 else f'seeds 1 to {seeds}'}")
-    return measure(out, planned, fresh, what)
+    return measure(out, planned, again, what)
 
 
 def end(failed: list[str]) -> None:
@@ -62,8 +61,9 @@ def end(failed: list[str]) -> None:
     "--phones", default=",".join(PHONES), show_default=True, help="Only these phones; each figure has its own of them."
 )
 @out_option
-@fresh_option
-def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: bool) -> None:
+@common.fresh_option
+@common.again_failed_option
+def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: bool, again_failed: bool) -> None:
     """Make the figures of the FastTrack paper again: all, or those named. The SmartIO poster's are made when named.
 
     Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
@@ -76,7 +76,8 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
         phone.load(name)
     figures = chosen(names, wanted)
     grids = [grid for figure in figures for grid in figure.grids]
-    records, _ = measured_for(grids, seeds, out, fresh, ", ".join(figure.name for figure in figures))
+    again = Again.asked(fresh, again_failed)
+    records, _ = measured_for(grids, seeds, out, again, ", ".join(figure.name for figure in figures))
     found, met = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
     Console().print(page.terminal_table(found, met))
     ui.say(f"page: {out / page.PAGE}")

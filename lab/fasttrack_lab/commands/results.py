@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from fasttrack_lab import records, ui
-from fasttrack_lab.commands import figures
+from fasttrack_lab.commands import common, figures
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.paths import CHECKOUT
-from fasttrack_lab.records import Record
+from fasttrack_lab.records import Again, Record
 
 RESULTS = CHECKOUT / "docs" / "RESULTS.md"
 
@@ -41,7 +41,8 @@ def recorded(grids: Iterable[Grid], seeds: int, out: Path) -> tuple[list[Record]
 @click.command("results")
 @figures.seeds_option
 @figures.out_option
-@figures.fresh_option
+@common.fresh_option
+@common.again_failed_option
 @click.option(
     "--file",
     "target",
@@ -50,7 +51,7 @@ def recorded(grids: Iterable[Grid], seeds: int, out: Path) -> tuple[list[Record]
     help="The page to write  [default: docs/RESULTS.md of the checkout]",
 )
 @click.option("--no-runs", is_flag=True, help="Make the page from the records that are there; none may be lacking.")
-def command(seeds: int, out: Path, fresh: bool, target: Path, no_runs: bool) -> None:
+def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
     Its runs include the figures', which `figures` then finds: 1452 with three seeds. The page is made from records
@@ -59,7 +60,8 @@ def command(seeds: int, out: Path, fresh: bool, target: Path, no_runs: bool) -> 
     if no_runs:
         found, kernel = recorded(tables.GRIDS, seeds, out)
     else:
-        found, kernel = figures.measured_for(tables.GRIDS, seeds, out, fresh, "docs/RESULTS.md")
+        again = Again.asked(fresh, again_failed)
+        found, kernel = figures.measured_for(tables.GRIDS, seeds, out, again, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")

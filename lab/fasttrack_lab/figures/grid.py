@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fasttrack_lab import compare, runner
 from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import Cell, Front, Record, Request, plan
+from fasttrack_lab.records import Again, Cell, Front, Record, Request, plan
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,11 @@ def cells(grids: Iterable[Grid], seeds: int) -> list[Cell]:
     return list(dict.fromkeys(cell for grid in grids for request in grid.requests(seeds) for cell in plan(request)))
 
 
-def measure(directory: Path, planned: Sequence[Cell], fresh: bool, title: str) -> tuple[list[Record], str]:
-    """Makes the runs that the directory lacks. Returns the records of all planned ones, and the kernel's key."""
+def measure(directory: Path, planned: Sequence[Cell], again: Again, title: str) -> tuple[list[Record], str]:
+    """Makes the runs that the directory lacks, and those to be made AGAIN.
+
+    Returns the records of all planned ones, and the kernel's key.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    return compare.run_missing(directory, planned, tools, fresh, title), tools.kernel.key
+    return compare.run_missing(directory, planned, tools, again, title), tools.kernel.key
