@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from time import monotonic
 
 import click
 from rich.console import Console
@@ -29,7 +30,7 @@ from fasttrack_lab.records import (
     Request,
     append,
     current,
-    failures,
+    duration_text,
     finished,
     plan,
     read,
@@ -125,17 +126,23 @@ def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, aga
         kept = f", {failed} of them failed: --again-failed runs these again" if failed else ""
         ui.say(f"{len(cells) - len(missing)} of {len(cells)} runs are in {directory} already{kept}")
     by_spec = {id(planned[cell]): cell for cell in missing}
+    begun_s = ended_s = monotonic()
 
     def keep(spec: runner.RunSpec, result: Result) -> None:
         """Adds the record of a run that has ended."""
+        nonlocal ended_s
+        before_s, ended_s = ended_s, monotonic()
         cell = by_spec[id(spec)]
         error = None if result.ok else result.verdict.error or "failed without a reason"
         starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
         touch_s = float(spec.job["touch_s"])
-        append(directory, Record(cell, keys[cell], kernel, touch_s, result.to_json(), error, starts))
+        real_s = round(ended_s - before_s, 3)
+        append(directory, Record(cell, keys[cell], kernel, touch_s, result.to_json(), error, starts, real_s))
 
     if missing:
         runner.run_many([planned[cell] for cell in missing], tools, title=title, on_result=keep)
+        if len(missing) < len(cells):
+            ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
     found = {record.key: record for record in read(directory)}
     return [found[wanted[cell]] for cell in cells]
 
@@ -254,11 +261,7 @@ def command(
     records = compare(directory, request, Again.asked(fresh, again_failed))
     Console().print(report.terminal(report.runs(records)))
     ui.say(f"report: {directory / report.PAGE}")
-    failed = failures(records)
-    for line in failed:
-        ui.say(line)
-    if failed:
-        sys.exit(1)
+    common.end(records)
 
 
 @click.command("report")

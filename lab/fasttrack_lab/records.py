@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -78,7 +78,8 @@ class Record:
     """One run and what came of it.
 
     `inputs` and `kernel` are hashes of what the run was made from; `touch_s` is the virtual time of its touch, `starts`
-    those of the apps' starts.
+    those of the apps' starts. `real_s` is the real time by which the comparison was longer for it: since the run before
+    it ended, or the first ones began; None where it was not taken.
     """
 
     cell: Cell
@@ -88,6 +89,7 @@ class Record:
     result: dict[str, Any] | None
     error: str | None
     starts: dict[str, float] = field(default_factory=dict)
+    real_s: float | None = None
 
     @property
     def key(self) -> tuple[Cell, str, str]:
@@ -214,6 +216,7 @@ def _parse(line: str) -> Record:
         result=raw["result"],
         error=raw["error"],
         starts={name: float(start) for name, start in raw["starts"].items()},
+        real_s=raw.get("real_s"),
     )
 
 
@@ -283,6 +286,27 @@ def finished(records: Iterable[Record], again: Again) -> dict[tuple[Cell, str, s
         for key, record in last.items()
         if record.error is None or (again is Again.HOST and not _of_the_host(record))
     }
+
+
+def duration_text(seconds: float) -> str:
+    """42 s, 17 min 3 s, 2 h 0 min 5 s."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours} h"] if hours else []
+    parts += [f"{minutes} min"] if hours or minutes else []
+    return " ".join([*parts, f"{rest} s"])
+
+
+def took(records: Sequence[Record]) -> str:
+    """How long the runs took, over all parts in which they were made; empty where no record says it.
+
+    The time after the last run of a part that was interrupted is in no record.
+    """
+    known = [record.real_s for record in records if record.real_s is not None]
+    if not known:
+        return ""
+    runs = f"{len(known)}" if len(known) == len(records) else f"{len(known)} of {len(records)}"
+    return f"{runs} runs in {duration_text(sum(known))} of real time"
 
 
 def failures(records: Iterable[Record]) -> list[str]:

@@ -35,6 +35,7 @@ from fasttrack_lab.records import (
     read,
     read_request,
     scenario_name,
+    took,
 )
 
 RUNS_CSV = "runs.csv"
@@ -308,6 +309,7 @@ def page(records: Sequence[Record], request: Request) -> str:
         rows=table_rows(rows),
         figures=_figures(rows, request),
         notes=NOTES,
+        took=took(records),
         failed=failures(latest(records).values()),
         failed_runs=frame["error"].count(),
         total=len(frame),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from test_traces import MOBIGEN, sample
 
-from fasttrack_lab import compare, policy, records, runner
+from fasttrack_lab import compare, policy, records, report, runner
 from fasttrack_lab.background_sets import SIX, TWELVE
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.commands import common
@@ -133,6 +134,8 @@ class Lab:
         self.broken: set[str] = set()
         self.error = "kernel log: panic"
         self.release = "6.12-test"
+        self.now_s = 1000.0
+        """The clock: every run takes a minute and a half."""
         self.titles: list[str] = []
 
     def run_many(
@@ -157,6 +160,7 @@ class Lab:
                 "background": dict.fromkeys(labels.backgrounds, app),
                 "kernel": self.release,
             }
+            self.now_s += 90.0
             ok = name not in self.broken
             verdict = SimpleNamespace(error=None if ok else self.error)
             on_result(spec, SimpleNamespace(ok=ok, verdict=verdict, to_json=lambda answer=answer: answer))
@@ -169,6 +173,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab()
     monkeypatch.setattr(runner.Tools, "of_checkout", classmethod(lambda _: made.tools))
     monkeypatch.setattr(runner, "run_many", made.run_many)
+    monkeypatch.setattr(compare, "monotonic", lambda: made.now_s)
     monkeypatch.setattr(common, "check_host", lambda: None)
     return made
 
@@ -188,6 +193,45 @@ def test_an_interrupted_comparison_goes_on(lab: Lab, tmp_path: Path) -> None:
     assert lab.ran == []
     compare.compare(tmp_path, request(), Again.ALL)
     assert len(lab.ran) == 10
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.6, "1 min 0 s"),
+        (1023, "17 min 3 s"),
+        (3600, "1 h 0 min 0 s"),
+        (93784, "26 h 3 min 4 s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert records.duration_text(seconds) == text
+
+
+def test_real_time_is_that_of_all_parts(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare.compare(tmp_path, request(seeds=1))
+    assert "more in" not in capsys.readouterr().err
+    assert "5 runs in 7 min 30 s of real time." in (tmp_path / "report.html").read_text()
+    lab.now_s += 86400.0
+    found = compare.compare(tmp_path, request(seeds=2))
+    assert "5 more in 7 min 30 s of real time" in capsys.readouterr().err
+    assert records.took(found) == "10 runs in 15 min 0 s of real time"
+    assert "10 runs in 15 min 0 s of real time." in (tmp_path / "report.html").read_text()
+    compare.compare(tmp_path, request(seeds=2))
+    assert "more in" not in capsys.readouterr().err
+
+
+def test_real_time_of_records_without_it(lab: Lab, tmp_path: Path) -> None:
+    """As an older lab has written them."""
+    found = compare.compare(tmp_path, request())
+    bare = [replace(record, real_s=None) for record in found]
+    assert records.took([*found[:3], *bare[3:]]) == "3 of 10 runs in 4 min 30 s of real time"
+    raw = tmp_path / records.RAW
+    raw.write_text(re.sub(r'"real_s": [0-9.]+, ', "", raw.read_text()))
+    assert records.read(tmp_path) == bare
+    report.make(tmp_path)
+    assert records.took(bare) == "" and "real time" not in (tmp_path / report.PAGE).read_text()
 
 
 def test_more_seeds_run_only_what_is_new(lab: Lab, tmp_path: Path) -> None:
@@ -259,6 +303,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     assert "1.80" in done.output
+    assert done.output.splitlines()[-1] == "3 runs in 4 min 30 s of real time"
     names = ["compare.json", "raw.jsonl", "report.html", "runs.csv", "summary.csv"]
     assert sorted(item.name for item in out.iterdir()) == names
     again = CliRunner().invoke(compare.report_command, [str(out)])

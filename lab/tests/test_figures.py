@@ -256,6 +256,8 @@ def test_what_is_there_is_not_run_again(lab: Lab, tmp_path: Path) -> None:  # no
     out = ("--seeds", "2", "--out", str(tmp_path))
     shown = figures("fig6", *out)
     assert "F9" in shown and "differs" in shown
+    assert "4 runs in 6 min 0 s of real time" in shown
+    assert "4 runs in 6 min 0 s of real time." in (tmp_path / page.PAGE).read_text()
     assert lab.ran == ["stock//1", "stock//2", "stock/backup/1", "stock/backup/2"]
     assert sorted(item.name for item in tmp_path.iterdir()) == [
         "claims.csv",

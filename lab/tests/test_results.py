@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from test_compare import Lab, lab  # noqa: F401
 from test_figures import Respond, record, useless
 
-from fasttrack_lab import report
+from fasttrack_lab import records, report
 from fasttrack_lab.commands import results
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import cells
@@ -230,6 +230,9 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert done.exit_code == 0, done.output
     assert set(lab.ran) == {"kyber/update/1"}
     assert target.read_text().startswith("# Results\n")
+    count = len(cells(tables.GRIDS, 1))
+    time = f"{count} runs in {records.duration_text(count * 90)} of real time"
+    assert time in done.output and f"`. {time}.\n" in target.read_text()
     assert not says_failed(target.read_text())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fasttrack_lab import lru, phone, policy, preflight, result, scenario, ui, w
 from fasttrack_lab.background_sets import NAMED
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.paths import cache_root
+from fasttrack_lab.records import Record, failures, took
 from fasttrack_lab.result import Result
 from fasttrack_lab.scenario import Scenario
 
@@ -201,3 +202,14 @@ def finish(shown: Result, json_path: str | None) -> None:
         if found:
             width = None if sys.stdout.isatty() else PLAIN_WIDTH
             Console(width=width).print(why.tables(found, shown.response_s))
+
+
+def end(records: Sequence[Record]) -> None:
+    """Say how long runs took, and which failed; the command fails with them."""
+    if time := took(records):
+        ui.say(time)
+    failed = failures(records)
+    for line in failed:
+        ui.say(line)
+    if failed:
+        sys.exit(1)

@@ -18,7 +18,7 @@ from fasttrack_lab.figures import page
 from fasttrack_lab.figures.catalogue import FIGURES, chosen
 from fasttrack_lab.figures.grid import Grid, cells, measure
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import Again, Record, failures
+from fasttrack_lab.records import Again, Record
 
 OUT = Path("results") / "figures"
 
@@ -44,14 +44,6 @@ def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, wha
     phones = ", ".join(dict.fromkeys(cell.phone for cell in planned))
     ui.say(f"{len(planned)} runs for {what}: phones {phones}, {'seed 1' if seeds == 1 else f'seeds 1 to {seeds}'}")
     return measure(out, planned, again, what)
-
-
-def end(failed: list[str]) -> None:
-    """Say which runs failed; the command fails with them."""
-    for line in failed:
-        ui.say(line)
-    if failed:
-        sys.exit(1)
 
 
 @click.command("figures", epilog=f"\b\nFigures:\n{LIST}")
@@ -81,4 +73,4 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
     found, met = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
     Console().print(page.terminal_table(found, met))
     ui.say(f"page: {out / page.PAGE}")
-    end(failures(records))
+    common.end(records)

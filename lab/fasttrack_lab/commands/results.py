@@ -65,4 +65,4 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")
-    figures.end(records.failures(found))
+    common.end(found)

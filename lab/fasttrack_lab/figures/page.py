@@ -17,7 +17,7 @@ from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.goals import Goal
 from fasttrack_lab.figures.measured import Measured, NotMeasured
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record, failures
+from fasttrack_lab.records import FOREGROUND_ONLY, RAW, Record, failures, took
 
 PAGE = "figures.html"
 FIGURES_CSV = "figures.csv"
@@ -130,6 +130,7 @@ def make(
         kernels=sorted(set(measured.runs["kernel"].drop_nulls().to_list())),
         sources=list(dict.fromkeys(figure.source for figure in figures)),
         figures=[_figure(figure, measured, seeds, rows, goals) for figure in figures],
+        took=took(records),
         failed=failures(records),
         rule=RULE,
         notes=report.NOTES,

@@ -20,7 +20,7 @@ from fasttrack_lab.figures.page import Found, findings, reached
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.records import FOREGROUND_ONLY, Record, failures
+from fasttrack_lab.records import FOREGROUND_ONLY, Record, failures, took
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,12 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
     measured = platforms[ONE.grid.platform]
     found = findings(FIGURES, measured)
     kernels = ", ".join(sorted(set(measured.runs["kernel"].drop_nulls().to_list())))
+    time = took(records)
     lines = [
         "# Results",
         "",
         f"Written by `./fasttrack results --seeds {seeds}` from the records of its runs; not edited by hand. "
-        f"Kernel {kernels}, built from sources of key `{kernel_key}`.",
+        f"Kernel {kernels}, built from sources of key `{kernel_key}`." + (f" {time}." if time else ""),
         "",
         "Slowdown is the response time over that of the same phone and seed without background under `stock`. A "
         f"longest pause is the longest time that one I/O call of a background app took. Means of seeds 1 to {seeds}, "
