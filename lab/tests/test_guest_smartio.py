@@ -84,6 +84,27 @@ def test_a_process_waits_for_reads_no_longer_than_the_bound(tools: Tools) -> Non
     assert max(waited) == pytest.approx(shown["wait_max_ms"], abs=0.001)
 
 
+def test_of_many_processes_none_waits_longer(tools: Tools) -> None:
+    """Six that write, beside all the reads that the device can serve: each has one write in so much time of reads."""
+    load = """
+write(QUEUE + "scheduler", "smartio")
+reads = fio("reads", "randread", "64k", 64, 0)
+writers = [fio(f"writes{index}", "write", "512k", 1, 64) for index in range(6)]
+SHOWN["reads"], SHOWN["writes"] = end(reads), [end(one) for one in writers]
+SHOWN["wait_max_ms"] = int(read(QUEUE + "iosched/write_wait_max_us")) / 1e3
+"""
+    shown = look(tools, LOAD + load, "n6")
+    assert WRITE_WAIT_MS <= shown["wait_max_ms"] <= WRITE_WAIT_MS + 8
+    # They are overdue at the same time: one waits for the reads, and for the others' writes of 6 ms each.
+    assert max(one["max_ms"] for one in shown["writes"]) < WRITE_WAIT_MS + 6 * 8 + 8
+    assert min(one["ios"] for one in shown["writes"]) >= 12
+    # Reads have the rest of the time.
+    stock = look(
+        tools, LOAD + load.replace('"smartio"', '"mq-deadline"').replace("write_wait_max_us", "../nr_requests"), "n6"
+    )
+    assert shown["reads"]["ios"] > 1.2 * stock["reads"]["ios"]
+
+
 @pytest.mark.parametrize(("many", "one"), [("write", "randwrite"), ("read", "randread")], ids=["writes", "reads"])
 def test_processes_take_turns(tools: Tools, many: str, one: str) -> None:
     """Who sends one request at a time waits for the one that is in the device, and one of the process with many."""

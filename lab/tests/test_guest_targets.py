@@ -53,7 +53,7 @@ def test_six_apps_behind(tools: Tools, front: str) -> None:
 
 
 def test_a_checkpoint_does_not_wait_for_writes_of_others(tools: Tools) -> None:
-    """On a device that takes 35 ms for a write: a node page that somebody with an operation open waits for goes first."""
+    """On a device that takes 35 ms a write: a node page that somebody with an operation open waits for goes first."""
     one, on, behind = scenario.load("game-load"), phone.load("n5").with_fs("f2fs"), [scenario.load_background("update")]
     fasttrack = policy.load("fasttrack")
     alone, beside = responses(tools, [spec_of(one, others, on, fasttrack, 2) for others in ([], behind)])
