@@ -20,7 +20,7 @@ from fasttrack_lab import lru, phone, policy, report, runner, scenario, smartio,
 from fasttrack_lab.background_sets import NAMED
 from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.paths import digest
+from fasttrack_lab.paths import RECORDINGS, digest, recording
 from fasttrack_lab.records import (
     NONE,
     Again,
@@ -41,7 +41,8 @@ from fasttrack_lab.scenario import Scenario
 
 ALL = "all"
 SCENARIOS = ("gallery-launch", "camera-switch", "game-load")
-"""What is compared where no scenario is given, with these phones and backgrounds."""
+RECORDING = "mobigen/facebook.mobigen"
+"""What is compared where no scenario is given, the recording if it is there, with these phones and backgrounds."""
 PHONES = "s6,n6"
 BACKGROUNDS = "update,backup,six"
 ONE_PHONE = "s6"
@@ -92,6 +93,12 @@ def load_front(given: str) -> Scenario:
     if Path(given).suffix in ("", ".toml"):
         return scenario.load(given)
     return scenario.from_trace(Path(given))
+
+
+def standard() -> tuple[str, ...]:
+    """The foregrounds that are compared where none is given."""
+    replayed = recording(RECORDING)
+    return SCENARIOS if replayed is None else (*SCENARIOS, str(replayed))
 
 
 def spec_of(cell: Cell) -> runner.RunSpec:
@@ -236,7 +243,8 @@ def command(
     """Compare policies: run every SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
     A SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, a scenario file, or a recording that is
-    replayed; without one, the three of the FastTrack paper are compared.
+    replayed; without one, the three of the FastTrack paper are compared, and the replay of a Facebook session if
+    $FASTTRACK_DATA/mobigen/facebook.mobigen is there.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
     report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison
@@ -246,7 +254,7 @@ def command(
     phone_names = split_list((ONE_PHONE if names else PHONES) if phones is None else phones, "--phones")
     request = Request(
         command=shlex.join(["./fasttrack", *sys.argv[1:]]),
-        fronts=fronts(names or SCENARIOS),
+        fronts=fronts(names or standard()),
         phones=phone_names,
         policies=split_policies(policies),
         backgrounds=split_backgrounds(behind),
@@ -255,6 +263,8 @@ def command(
         lrus=split_list(lrus, "--lru"),
     )
     _check(request)
+    if not names and len(request.fronts) == len(SCENARIOS):
+        ui.say(f"without the recording {RECORDING}: {RECORDINGS} does not name its directory")
     common.check_host()
     directory = out or Path("results") / (request.title if len(request.fronts) == 1 else "compare")
     ui.say(f"{len(plan(request))} runs: {request.title}")

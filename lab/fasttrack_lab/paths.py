@@ -19,6 +19,15 @@ PHONES = LAB / "phones"
 POLICIES = LAB / "policies"
 SCENARIOS = LAB / "scenarios"
 
+RECORDINGS = "FASTTRACK_DATA"
+"""Names the directory of recorded inputs. They are data of others, read where they lie: a checkout has none."""
+
+
+def recording(name: str) -> Path | None:
+    """The recording NAME, if it is there."""
+    path = Path(os.environ.get(RECORDINGS, CHECKOUT.parent / "shared" / "data")) / name
+    return path if path.is_file() else None
+
 
 def cache_root() -> Path:
     """The cache directory: $FASTTRACK_CACHE, else $XDG_CACHE_HOME/fasttrack, else ~/.cache/fasttrack."""

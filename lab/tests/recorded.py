@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Recorded inputs: they are data of others, read where they lie and never copied into the project."""
+"""Recorded inputs of tests."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.paths import CHECKOUT
-
-DATA = Path(os.environ.get("FASTTRACK_DATA", CHECKOUT.parent / "shared" / "data"))
+from fasttrack_lab.paths import RECORDINGS, recording
 
 
 def recorded(name: str) -> Path:
     """The recording NAME; where it is absent, the test is skipped with the reason."""
-    path = DATA / name
-    if not path.is_file():
-        pytest.skip(f"the recording {path} is not here; set FASTTRACK_DATA to its directory")
+    path = recording(name)
+    if path is None:
+        pytest.skip(f"the recording {name} is not here; set {RECORDINGS} to its directory")
     return path

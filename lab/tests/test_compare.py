@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from recorded import recorded
 from test_traces import MOBIGEN, sample
 
 from fasttrack_lab import compare, policy, records, report, runner
@@ -326,8 +327,9 @@ def test_the_command_runs_again_what_is_asked_for(lab: Lab, tmp_path: Path) -> N
         assert (len(lab.ran), done.exit_code) == (runs, status), done.output
 
 
-def test_the_standard_comparison(lab: Lab, tmp_path: Path) -> None:
+def test_the_standard_comparison(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a scenario: three of them on two phones beside one app, another, and six."""
+    monkeypatch.setenv("FASTTRACK_DATA", str(tmp_path / "none"))
     arguments = ["--policies", "stock,pa", "--seeds", "1", "--out", str(tmp_path)]
     done = CliRunner().invoke(compare.command, arguments)
     assert done.exit_code == 0, done.output
@@ -336,9 +338,18 @@ def test_the_standard_comparison(lab: Lab, tmp_path: Path) -> None:
     assert {cell.phone for cell in records.plan(records.read_request(tmp_path))} == {"s6", "n6"}
     rows = [line.split()[:5] for line in done.output.splitlines() if line.strip().startswith(("pa ", "stock "))]
     assert rows == [["pa", "18", "0.40", "0.40", "18"], ["stock", "18", "1.00", "1.00", "0"]]
+    assert "without the recording mobigen/facebook.mobigen: FASTTRACK_DATA" in done.output
     lab.ran.clear()
     assert CliRunner().invoke(compare.command, arguments).exit_code == 0
     assert lab.ran == []
+
+
+def test_the_standard_comparison_has_the_recording_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = recorded(compare.RECORDING)
+    assert compare.standard() == (*compare.SCENARIOS, str(path))
+    assert [front.name for front in compare.fronts(compare.standard())] == [*compare.SCENARIOS, "facebook"]
+    monkeypatch.setenv("FASTTRACK_DATA", "/nonexistent")
+    assert compare.standard() == compare.SCENARIOS
 
 
 @pytest.mark.parametrize(

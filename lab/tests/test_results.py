@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from test_compare import Lab, lab  # noqa: F401
 from test_figures import Respond, record, useless
@@ -19,9 +20,15 @@ from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import Cell, Record
 
 
+@pytest.fixture(autouse=True)
+def no_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has a recording where there is one."""
+    monkeypatch.setenv("FASTTRACK_DATA", "/nonexistent")
+
+
 def results_text(respond: Respond, broken: str = "") -> str:
     """docs/RESULTS.md of some world, two seeds. Runs of a broken policy and seed fail."""
-    planned = cells(tables.GRIDS, 2)
+    planned = cells(tables.grids(), 2)
     made = [record(one, respond(one), "it hung" if f"{one.policy}/{one.seed}" == broken else None) for one in planned]
     return tables.markdown(made, 2, "abcd")
 
@@ -71,7 +78,7 @@ def test_a_cell_where_a_seed_of_fasttrack_failed_is_said() -> None:
             0.5 if one.policy == "fasttrack" else 1.0,
             "hung" if (one.policy, one.phone, one.scenario, one.background, one.seed) == lost else None,
         )
-        for one in cells(tables.GRIDS, 2)
+        for one in cells(tables.grids(), 2)
     ]
     text = tables.markdown(made, 2, "k")
     part = text[text.index("## Every policy") : text.index("## The paper's statements")]
@@ -124,7 +131,7 @@ def test_every_platform_has_goals_of_its_own() -> None:
         return replace(made, result=made.result | {"counters": {"pause_max_us": 1_500_000 * here}})
 
     for platform, name in called.items():
-        made = [held(one, platform) for one in cells(tables.GRIDS, 1)]
+        made = [held(one, platform) for one in cells(tables.grids(), 1)]
         found = goals_in(tables.markdown(made, 1, "k"))
         holds = {what: row for what, row in found.items() if what.startswith("longest hold")}
         assert {what for what, row in holds.items() if row[-1] == "missed"} == {
@@ -178,7 +185,7 @@ def test_faster_than_alone_is_no_part_of_an_average() -> None:
 
 
 def test_a_goal_whose_runs_failed_is_not_measured() -> None:
-    planned = cells(tables.GRIDS, 1)
+    planned = cells(tables.grids(), 1)
     text = tables.markdown([record(one, 1.0, "it hung" if one.lru == "mglru" else None) for one in planned], 1, "k")
     assert "no result: gallery-launch on n5, fasttrack, background update |  | not measured |" in text
 
@@ -198,7 +205,7 @@ def test_every_run_of_a_peer_is_to_end() -> None:
             if one.scenario in broken.get(one.policy, ()) and one.backgrounds and (one.policy, one.seed) != ("bfq", 2)
             else None,
         )
-        for one in cells(tables.GRIDS, 2)
+        for one in cells(tables.grids(), 2)
     ]
     (line,) = (line for line in tables.markdown(made, 2, "k").splitlines() if line.startswith(f"| {CLEAN}"))
     assert line.split(" | ")[2] == "30 of 648"
@@ -230,7 +237,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert done.exit_code == 0, done.output
     assert set(lab.ran) == {"kyber/update/1"}
     assert target.read_text().startswith("# Results\n")
-    count = len(cells(tables.GRIDS, 1))
+    count = len(cells(tables.grids(), 1))
     time = f"{count} runs in {records.duration_text(count * 90)} of real time"
     assert time in done.output and f"`. {time}.\n" in target.read_text()
     assert not says_failed(target.read_text())

@@ -59,10 +59,10 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     alone; runs that failed are listed at its end.
     """
     if no_runs:
-        found, kernel = recorded(tables.GRIDS, seeds, out)
+        found, kernel = recorded(tables.grids(), seeds, out)
     else:
         again = Again.asked(fresh, again_failed)
-        found, kernel = figures.measured_for(tables.GRIDS, seeds, out, again, "docs/RESULTS.md")
+        found, kernel = figures.measured_for(tables.grids(), seeds, out, again, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")

@@ -9,22 +9,33 @@ import polars as pl
 
 from fasttrack_lab import policy, ranking
 from fasttrack_lab.background_sets import SIX, called
+from fasttrack_lab.compare import standard
 from fasttrack_lab.figures.goals import Goal, at_most, worst
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured, NotMeasured
-from fasttrack_lab.figures.paper import BACKGROUNDS, SCENARIOS
+from fasttrack_lab.figures.paper import BACKGROUNDS
 from fasttrack_lab.figures.statements import FASTTRACK
-from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE
+from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, scenario_name
 
-GRID = Grid(SCENARIOS, ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
 UNCOUNTED = (BASELINE_POLICY, "none")
 """Policies that serve everybody alike: a foreground that starves under them is what the others are to prevent."""
 HEADINGS = ("foreground", "background", "phone", f"{FASTTRACK} (s)", "fastest", "fastest (s)", "over the fastest")
 
 
+def grid() -> Grid:
+    """Its runs; the recording's only where that is there."""
+    return Grid(standard(), ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
+
+
+def fronts() -> str:
+    """Its foregrounds, and which of them is a recording."""
+    named = ((one, scenario_name(one)) for one in grid().scenarios)
+    return ", ".join(name if one == name else f"a replayed {name} session" for one, name in named)
+
+
 def command(seeds: int) -> str:
     """What makes its runs."""
-    return f"./fasttrack compare --policies all --seeds {GRID.seeds_of(seeds)}"
+    return f"./fasttrack compare --policies all --seeds {grid().seeds_of(seeds)}"
 
 
 def _cells(measured: Measured) -> pl.DataFrame:

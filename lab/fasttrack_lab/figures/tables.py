@@ -65,13 +65,6 @@ NEWER = Section(
 SECTIONS = (ONE, MANY, F2FS, MGLRU, F2FS_MGLRU, NEWER)
 TWENTY_APPS = tuple(replace(grid, most_seeds=3) for figure in smartio.FIGURES for grid in figure.grids)
 """Runs of the SmartIO poster's figures."""
-GRIDS = (
-    *(grid for figure in FIGURES for grid in figure.grids),
-    *(section.grid for section in SECTIONS),
-    peers.GRID,
-    *TWENTY_APPS,
-)
-"""Everything that the page is made of."""
 WITHOUT_DEVICE = Grid(SCENARIOS, PHONES, (STOCK, MINUS), BACKGROUNDS)
 """Of Figure 10's runs."""
 
@@ -202,6 +195,12 @@ def _statements(found: Sequence[Found], seeds: int) -> list[str]:
     ]
 
 
+def grids() -> list[Grid]:
+    """Everything that the page is made of."""
+    of_figures = [grid for figure in FIGURES for grid in figure.grids]
+    return [*of_figures, *(section.grid for section in SECTIONS), peers.grid(), *TWENTY_APPS]
+
+
 def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measured:
     """The numbers of some grids, each of as many seeds as it takes."""
     planned = set(cells(grids, seeds))
@@ -210,13 +209,13 @@ def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measure
 
 def _peers(records: Sequence[Record], seeds: int) -> list[str]:
     """Every policy against the others."""
-    measured = _of(records, [peers.GRID], seeds)
+    measured = _of(records, [peers.grid()], seeds)
     slower = peers.slower(measured)
     lines = [
         "## Every policy",
         "",
-        "Three foregrounds beside update, backup and six apps on n6 and s6 under every policy of "
-        f"[lab/policies](../lab/policies/README.md), seeds 1 to {peers.GRID.seeds_of(seeds)}. {ranking.LEGEND}",
+        f"{peers.fronts()} beside update, backup and six apps on n6 and s6 under every policy of "
+        f"[lab/policies](../lab/policies/README.md), seeds 1 to {peers.grid().seeds_of(seeds)}. {ranking.LEGEND}",
         "",
         *_table(ranking.HEADINGS, peers.ranked(measured)),
     ]
@@ -269,7 +268,7 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
-    lines += _goals(platforms, _of(records, [peers.GRID], seeds))
+    lines += _goals(platforms, _of(records, [peers.grid()], seeds))
     for section in SECTIONS:
         lines += _section(section, platforms[section.grid.platform], seeds)
     lines += _peers(records, seeds)
