@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""storebench: the best concurrency, profiles, what is refused, what is written and what is not."""
+"""storebench: the best concurrency, profiles and those of the phones, what is shown."""
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from fasttrack_lab import fio, phone
+from fasttrack_lab import fio, phone, placeholders
 from fasttrack_lab.errors import LabError, UsageProblem
-from fasttrack_lab.paths import CHECKOUT, LAB
 from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import apply, disk, host, measure, page, phones, plan, profile, target
-from fasttrack_lab.storebench.disk import Device, Files
+from fasttrack_lab.storebench import (
+    measure,
+    model,
+    page,
+    phones,
+    plan,
+    poster,
+    profile,
+    target,
+)
+from fasttrack_lab.storebench.disk import Device
 from fasttrack_lab.storebench.plan import BY_NAME, MIB, PATTERNS, Amount, Plan
 from fasttrack_lab.storebench.profile import Depths, Point, Profile, Slowdown
 
@@ -201,6 +202,8 @@ DAMAGES: list[tuple[str, Change, str]] = [
     ("nan", lambda body: body["curves"]["random_write"][0].update(iops=float("nan")), "has nan, must be above 0"),
     ("device", lambda body: body["device"].update(size_bytes=0), "device has 0, must be above 0"),
     ("model", lambda body: body["device"].update(model=6), "device.model is 6, must be str"),
+    ("serial", lambda body: body["device"].update(serial=None), "device.serial is None, must be str"),
+    ("parameters", lambda body: body.update(parameters=1), "parameters is 1, must be str"),
     ("pattern", lambda body: body["slowdowns"][0].update(beside="erase"), "names random_read beside erase"),
     ("slowdowns", lambda body: body.update(slowdowns={}), "slowdowns is {}, must be list"),
 ]
@@ -257,12 +260,29 @@ def test_what_is_no_profile_is_refused(tmp_path: Path, data: bytes, message: str
     [
         (replace(SDA, model="n6"), "here, model is 'n6', not 's6'"),
         (replace(SDA, size_bytes=1 << 30), "size bytes is 1073741824, not 17179869184"),
-        (replace(SDA, vendor="ACME", queue_depth=1), "vendor is 'ACME', not 'MFLASH', queue depth is 1, not 32"),
+        (replace(SDA, vendor="ACME", queue_depth=1), "here, vendor is 'ACME', not 'MFLASH'; measure again"),
+        (replace(SDA, serial="naa.2"), "here, serial is 'naa.2', not 'naa.1'"),
     ],
 )
 def test_another_device_is_refused(other: Device, message: str) -> None:
     with pytest.raises(LabError, match=f"made for another device: .*{message}"):
-        profile.check_device(made(), other, Path("x.json"))
+        profile.check_device(made(replace(SDA, serial="naa.1")), other, Path("x.json"))
+
+
+@pytest.mark.parametrize(("measured", "here"), [("", ""), ("naa.1", ""), ("", "naa.1"), ("naa.1", "naa.1")])
+def test_the_same_device_is_known_at_any_queue_depth(measured: str, here: str) -> None:
+    """A user may have set another one; a serial number that only one side knows says nothing."""
+    one = made(replace(SDA, serial=measured))
+    profile.check_device(one, replace(SDA, serial=here, queue_depth=7), Path("x.json"))
+
+
+def test_a_file_has_what_is_known_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for one in (made(), replace(made(replace(SDA, serial="naa.1 \ufffd")), parameters="abc")):
+        profile.save(one, path)
+        assert profile.load(path) == one
+        body = json.loads(path.read_text())
+        assert ("serial" in body["device"], "parameters" in body) == (bool(one.device.serial), bool(one.parameters))
 
 
 def test_every_phone_of_the_lab_has_its_profile() -> None:
@@ -283,204 +303,98 @@ def test_a_phone_without_a_profile_and_with_anothers(tmp_path: Path) -> None:
         profile.for_phone("s7", tmp_path)
 
 
-# -- disks, by made-up sysfs and procfs
+# -- the parameters of the emulated phones
 
 
-def put(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
+def changed_source(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    """The phones' source with changes, each of which is at its first place."""
+    text = model.SOURCE.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = tmp_path / "phones.c"
+    path.write_text(text)
+    return path
 
 
-def link(root: Path, name: str, number: str, place: str) -> None:
-    """The three links of a block device."""
-    put(root, {f"{place}/dev": number})
-    for where in (f"sys/class/block/{name}", f"sys/dev/block/{number}"):
-        path = root / where
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(root / place)
+def test_the_parameters_of_every_phone_are_read() -> None:
+    every = {name: model.parameters(name) for name in phone.phones()}
+    assert {name: int(found["queue_depth"]) for name, found in every.items()} == {
+        name: one.queue_depth for name, one in phone.phones().items()
+    }
+    assert every["n5"]["half_duplex"] == "true" and every["s6"]["t_read_ns"] == "50000"
+    assert {found["t_erase_ns"] for found in every.values()} == {"3500000"}, "a macro of all has it"
+    assert len({model.digest(name) for name in every}) == len(every)
 
 
-SDA_AT = "sys/devices/sda"
+N5_PROGRAM = (".t_prog_ns = 1850 * US", ".t_prog_ns = 1851 * US")
 
 
-@pytest.fixture
-def fake(tmp_path: Path) -> Path:
-    """A SCSI disk sda with a partition sda1, and dm-0 on that."""
-    root = tmp_path / "root"
-    put(
-        root,
-        {
-            f"{SDA_AT}/size": str(SDA.size_bytes // 512),
-            f"{SDA_AT}/ro": "0",
-            f"{SDA_AT}/device/vendor": "MFLASH  ",
-            f"{SDA_AT}/device/model": "s6              ",
-            f"{SDA_AT}/device/queue_depth": "32",
-            f"{SDA_AT}/queue/scheduler": "none mq-deadline [smartio]",
-            f"{SDA_AT}/sda1/partition": "1",
-            f"{SDA_AT}/sda1/size": str(SDA.size_bytes // 512 - 2048),
-            f"{SDA_AT}/sda1/ro": "0",
-            "sys/devices/dm-0/size": "4194304",
-            "sys/devices/dm-0/ro": "0",
-            "sys/devices/dm-0/slaves/sda1/partition": "1",
-            "proc/self/mountinfo": "1 0 0:5 / / rw - ext4 /dev/vda rw",
-            "proc/swaps": "Filename Type Size Used Priority",
-        }
-        | {f"{SDA_AT}/queue/iosched/{pattern.name}_depth": "0" for pattern in PATTERNS},
-    )
-    link(root, "sda", "8:0", SDA_AT)
-    link(root, "sda1", "8:1", f"{SDA_AT}/sda1")
-    link(root, "dm-0", "253:0", "sys/devices/dm-0")
-    (root / "sys/block").mkdir()
-    (root / "sys/block/sda").symlink_to(root / SDA_AT)
-    return root
+def test_a_stale_profile_of_a_phone_is_refused(tmp_path: Path) -> None:
+    source = changed_source(tmp_path, N5_PROGRAM)
+    with pytest.raises(LabError, match=r"n5.json: the profile is stale: .*phones\.c.*storebench --phone n5$"):
+        profile.for_phone("n5", source=source)
+    assert profile.for_phone("n6", source=source) is not None, "its parameters are as they were"
+    everyones = changed_source(tmp_path, ("#define US\t1000", "#define US\t1001"))
+    for name in phone.phones():
+        with pytest.raises(LabError, match="stale"):
+            profile.for_phone(name, source=everyones)
 
 
-def test_the_disk_below(fake: Path) -> None:
-    files = Files(fake)
-    assert [disk.backing(files, name) for name in ("sda", "sda1", "dm-0")] == ["sda"] * 3
-    assert disk.name_of(files, "8:1") == "sda1"
-    assert disk.device(files, "sda") == SDA
-    assert disk.elevator(files, "sda") == ("smartio", ("none", "mq-deadline", "smartio"))
-    put(fake, {"sys/devices/dm-0/slaves/sdb/dev": "8:16"})
-    assert disk.backing(files, "dm-0") == "dm-0", "two disks are below: which one cannot be said"
+def test_layout_and_comments_are_no_parameters(tmp_path: Path) -> None:
+    same = ((".t_prog_ns = 1850 * US", ".t_prog_ns\t= 1850000"), ("/* UFS 2.0, MLC */", "/* .rows = 1, { */\n"))
+    source = changed_source(tmp_path, *same, (".bits = 1, .rows = 256,", ".rows = 256,\n.bits = 1,"))
+    assert [model.digest(name, source) for name in phone.phones()] == [model.digest(name) for name in phone.phones()]
 
 
-def test_a_disk_that_names_nothing_is_called_by_its_driver(fake: Path) -> None:
-    put(fake, {"sys/block/vda/size": "2048", "sys/block/vda/mq/0/nr_tags": "128"})
-    put(fake, {"sys/bus/drivers/virtio_blk/x": "", "sys/block/loop7/size": "2048"})
-    (fake / "sys/block/vda/device").mkdir()
-    (fake / "sys/block/vda/device/driver").symlink_to(fake / "sys/bus/drivers/virtio_blk")
-    assert disk.device(Files(fake), "vda") == Device("", "virtio_blk", 1 << 20, 128)
-    assert disk.device(Files(fake), "loop7") == Device("", "loop", 1 << 20, 0)
-    with pytest.raises(LabError, match="sdz: sysfs does not say"):
-        disk.device(Files(fake), "sdz")
-
-
-MOUNTED = "2 1 8:1 / /mnt/my\\040data rw - ext4 /dev/sda1 rw"
+def test_a_policy_takes_no_stale_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The way by which the elevator smartio gets its numbers."""
+    source = changed_source(tmp_path, N5_PROGRAM)
+    digest = model.digest
+    monkeypatch.setattr(model, "digest", lambda name, _: digest(name, source))
+    assert placeholders.of_phone(["profile.random_read_depth"], "n6")
+    with pytest.raises(LabError, match="stale"):
+        placeholders.of_phone(["profile.random_read_depth"], "n5")
 
 
 @pytest.mark.parametrize(
-    ("name", "files", "message"),
-    [
-        ("sda", {}, ""),
-        ("sda", {f"{SDA_AT}/ro": "1"}, "sda is read-only"),
-        ("sda", {f"{SDA_AT}/size": "2048"}, "sda is too small: 1 MiB, of which 70 MiB are needed; see --size"),
-        ("sda1", {"proc/self/mountinfo": MOUNTED}, "sda1 is mounted at /mnt/my data; give a directory there"),
-        ("sda", {"proc/self/mountinfo": MOUNTED}, "sda1 is mounted at /mnt/my data"),
-        ("sda1", {"proc/self/mountinfo": "2 1 0:44 / /b rw - btrfs /dev/sda1 rw"}, "sda1 is mounted at /b"),
-        ("sda", {"proc/swaps": "Filename\n/dev/sda1 partition 1 0 -2"}, "sda1 is swap space in use; swapoff"),
-        ("sda", {f"{SDA_AT}/sda1/holders/dm-0/dev": "253:0"}, "sda1 is held by dm-0"),
-        ("sda", {f"{SDA_AT}/holders/md0/dev": "9:0"}, "sda is held by md0"),
-    ],
+    "one",
+    [replace(made(), parameters=""), replace(made(replace(SDA, queue_depth=31)), parameters=model.digest("s6"))],
+    ids=["of unknown parameters", "of another queue"],
 )
-def test_a_device_that_is_used_or_does_not_fit(fake: Path, name: str, files: dict[str, str], message: str) -> None:
-    put(fake, files)
-    found = disk.objection(Files(fake), name, target.need_bytes(SIZE))
-    assert found.startswith(message) if message else found == ""
-
-
-# -- applying
-
-
-class Recorded(Files):
-    """Files that note what is written, and may refuse some."""
-
-    def __init__(self, root: Path, refuse: str = "", error: OSError | None = None) -> None:
-        super().__init__(root)
-        self.refuse, self.error = refuse, error
-        self.written: list[tuple[str, str]] = []
-
-    def write(self, name: str, text: str) -> None:
-        self.written.append((name, text))
-        if self.refuse and name.endswith(self.refuse) and text != "0":
-            if self.error:
-                raise self.error
-            text = "1"  # the kernel took another value
-        super().write(name, text)
-
-
-KNOBS = [f"sys/block/sda/queue/iosched/{pattern.name}_depth" for pattern in PATTERNS]
-WANTED = list(zip(KNOBS, ["4", "4", "4", "8"], strict=True))
-
-
-def test_the_elevator_has_the_knobs() -> None:
-    """As the contract with the kernel names them; they take every depth that is measured."""
-    found = tomllib.loads((CHECKOUT / "contract" / "sysfs.toml").read_text())["file"]
-    knobs = {one["path"].lstrip("/"): one["range"] for one in found if one.get("elevator") == apply.ELEVATOR}
-    for pattern in PATTERNS:
-        lowest, highest = knobs[apply.knob("{disk}", pattern.name)]
-        assert lowest == 0 and highest >= plan.MAX_DEPTH
-
-
-def test_apply_writes_all_four_in_order(fake: Path) -> None:
-    files = Recorded(fake)
-    planned = apply.writes(made(), Path("s6.json"), files, "sda")
-    assert planned == WANTED and files.written == []
-    apply.put(files, planned)
-    assert files.written == WANTED
+def test_a_phones_profile_says_of_what_it_is(tmp_path: Path, one: Profile) -> None:
+    profile.save(one, tmp_path / "s6.json")
+    with pytest.raises(LabError, match="stale"):
+        profile.for_phone("s6", tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("change", "message"),
     [
-        (PermissionError(13, "Permission denied"), "run this as root; the old values are back"),
-        (OSError(22, "Invalid argument"), "4 was not taken: Invalid argument; the old values are back"),
-        (None, "4 was written, 1 is there; the old values are back"),
+        (('.name = "n5"', '.name = "n7"'), "has no parameters of the phone n5"),
+        (("phones[] =", "table[] ="), "has no parameters of the phone n5"),
+        ((".queue_depth = 1,", "1,"), "cannot be read: '1' is no field with a value"),
+        (("#define US\t1000", "#define US\t(1000 * US)"), "cannot be read: a macro names itself"),
     ],
 )
-def test_apply_is_all_or_none(fake: Path, error: OSError | None, message: str) -> None:
-    files = Recorded(fake, "sequential_write_depth", error)
+def test_parameters_that_cannot_be_read(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     with pytest.raises(LabError, match=message):
-        apply.put(files, apply.writes(made(), Path("s6.json"), files, "sda"))
-    assert [files.read(knob) for knob in KNOBS] == ["0"] * 4
-    back = [(KNOBS[index], "0") for index in ((2, 1, 0) if error is None else (1, 0))]
-    assert files.written == WANTED[:3] + back
+        model.digest("n5", changed_source(tmp_path, change))
+    with pytest.raises(LabError, match="cannot be read"):
+        model.digest("n5", tmp_path / "none.c")
 
 
-def test_what_cannot_be_put_back_is_said(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = Recorded(fake, "random_write_depth", OSError(22, "Invalid argument"))
-    planned = apply.writes(made(), Path("s6.json"), files, "sda")
-    put(fake, {KNOBS[0]: "7"})
-    write = Recorded.write
+def test_a_new_profile_of_a_phone_is_not_stale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = plan.for_phone(32)
+    report = json.dumps({"jobs": [job | {"jobname": name} for name, job in fake_jobs(wanted).items()]})
 
-    def gone(self: Recorded, name: str, text: str) -> None:
-        if text == "7":
-            raise OSError(5, "Input/output error")
-        write(self, name, text)
+    def boots(jobs: list[object], *_: object) -> list[phones.Part]:
+        return [phones.Part(report, SDA, "6.12")] * len(jobs)
 
-    monkeypatch.setattr(Recorded, "write", gone)
-    with pytest.raises(LabError, match=r"not everything could be put back: .*sequential_read_depth: 7 was not taken"):
-        apply.put(files, planned)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("sdb", {}, "there is no disk 'sdb'; disks: sda"),
-        ("../sda", {}, "there is no disk '../sda'"),
-        ("sda1", {}, "sda1 is a partition, the elevator is its disk's: give sda"),
-        ("sda", {f"{SDA_AT}/device/model": "n6"}, "made for another device: here, model is 'n6', not 's6'"),
-        ("sda", {f"{SDA_AT}/queue/scheduler": "[none] smartio"}, r"echo smartio > /sys/block/sda/queue/scheduler"),
-        ("sda", {f"{SDA_AT}/queue/scheduler": "[none] bfq"}, r"no elevator smartio for sda \(it has none, bfq\)"),
-    ],
-)
-def test_apply_refuses(fake: Path, name: str, change: dict[str, str], message: str) -> None:
-    put(fake, change)
-    files = Recorded(fake)
-    with pytest.raises(LabError, match=message):
-        apply.writes(made(), Path("s6.json"), files, name)
-    assert files.written == []
-
-
-def test_an_elevator_without_the_knobs(fake: Path) -> None:
-    files = Recorded(fake)
-    planned = apply.writes(made(), Path("s6.json"), files, "sda")
-    (fake / KNOBS[3]).unlink()
-    with pytest.raises(LabError, match=r"the elevator lacks a knob: .*random_write_depth"):
-        apply.put(files, planned)
-    assert files.written == []
+    monkeypatch.setattr(phones.side_by_side, "each", boots)
+    found = phones.measure_all([phone.load("s6")], None)["s6"]  # type: ignore[arg-type]
+    profile.save(found, tmp_path / "s6.json")
+    assert profile.for_phone("s6", tmp_path) == found
 
 
 # -- pages
@@ -499,221 +413,39 @@ def test_tables_csv_and_a_self_contained_page(tmp_path: Path) -> None:
     assert list(page.depth_rows({"s6": one}))[3][-2:] == ("3.05x", "8")
 
 
-# -- a real device: the one below the temporary directory
+def slowed(percent: float, subject: str = "random_read", beside: str = "random_write") -> Slowdown:
+    return Slowdown(subject, beside, 100.0, 100.0 + percent)
 
 
-def needs_disk(directory: Path) -> None:
-    if not shutil.which(fio.PROGRAM):
-        pytest.skip("fio is not installed")
-    try:
-        with target.opened(directory, SIZE):
-            pass
-    except LabError as error:
-        pytest.skip(f"the temporary directory cannot be measured: {error}")
+def test_the_largest_slowdown_of_a_read() -> None:
+    slow = (slowed(50), slowed(70, "sequential_read"), slowed(9000, "random_write", "random_read"))
+    worst = poster.worst_read(replace(made(), slowdowns=slow))
+    assert worst is not None and round(worst.percent) == 70
+    assert poster.worst_read(replace(made(), slowdowns=slow[2:])) is None
 
 
-def snapshot(directory: Path) -> dict[str, tuple[int, int, str]]:
-    """Names, times and contents of all files, but for the time of the last read."""
-    files = [path for path in directory.iterdir() if path.is_file()]
-    return {
-        path.name: (path.stat().st_mtime_ns, path.stat().st_ctime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
-        for path in files
-    }
+@pytest.mark.parametrize(
+    ("percent", "verdict"),
+    [(9140, "reached"), (626, "reached"), (625, "as times only"), (526, "as times only"), (525, "not reached")],
+)
+def test_the_posters_slowdown_in_both_meanings(percent: float, verdict: str) -> None:
+    assert poster.verdict(slowed(percent)) == verdict
 
 
-def test_a_directory_is_as_it_was(tmp_path: Path) -> None:
-    needs_disk(tmp_path)
-    put(tmp_path, {"mine": "x"})
-    before = snapshot(tmp_path)
-    name, found = host.measure_at(tmp_path, SIZE, 0.2, "command", TINY_PLAN)
-    assert snapshot(tmp_path) == before
-    assert disk.whole(Files(), name) == name and found.device.size_bytes > SIZE
-    assert all(point.mb_s > 0 for curve in found.curves.values() for point in curve)
-
-
-def test_a_users_file_is_only_read(tmp_path: Path) -> None:
-    needs_disk(tmp_path)
-    mine = tmp_path / "my: file, 1"
-    mine.write_bytes(os.urandom(SIZE))
-    mine.chmod(0o400)
-    before = snapshot(tmp_path)
-    with target.opened(mine, SIZE) as on:
-        assert Path(on.files.read).samefile(mine) and not Path(on.files.write).samefile(mine)
-        assert os.fstat(on.descriptor).st_nlink == 0
-        assert snapshot(tmp_path) == before, "the other file has no name"
-        for step in (plan.fill(TINY_PLAN, on.files), plan.pair(WRITE, READ, TINY_PLAN, on.files)):
-            subprocess.run(fio.argv(*step), stdout=subprocess.DEVNULL, check=True)
-    assert snapshot(tmp_path) == before
-
-
-def test_a_new_file_by_name_and_one_that_is_there(tmp_path: Path) -> None:
-    needs_disk(tmp_path)
-    with target.opened(tmp_path / "new", SIZE) as on:
-        assert os.fstat(on.descriptor).st_size == SIZE and list(tmp_path.iterdir()) == []
-    put(tmp_path, {"there": "x"})
-    with pytest.raises(LabError, match="there cannot be made: File exists"), target.own_file(tmp_path / "there", SIZE):
-        pass
-    assert (tmp_path / "there").read_text() == "x\n"
-
-
-def test_what_no_file_can_be_made_in(tmp_path: Path) -> None:
-    needs_disk(tmp_path)
-    (tmp_path / "small").write_bytes(b"x")
-    with (tmp_path / "holes").open("wb") as handle:
-        handle.truncate(SIZE)
-    cases: list[tuple[Path, int, str]] = [
-        (tmp_path, SIZE - MIB, "a size of 63 MiB is too small, at least 64 are needed"),
-        (tmp_path, 1 << 60, "MiB free, a file of"),
-        (tmp_path / "no" / "such", SIZE, "there is no directory"),
-        (tmp_path / "small", SIZE, "small is too small: 0 MiB, at least 64"),
-        (tmp_path / "holes", SIZE, "holes is sparse or compressed"),
-        (Path("/dev/null"), SIZE, "neither a directory, nor a file, nor a block device"),
-        (Path("/proc"), SIZE, "proc is on no block device"),
-    ]
-    before = snapshot(tmp_path)
-    for path, size, message in cases:
-        with pytest.raises(LabError, match=message), target.opened(path, size):
-            raise AssertionError("must not be reached")
-    assert snapshot(tmp_path) == before
-
-
-def test_its_own_elevator_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_disk(tmp_path)
-    monkeypatch.setattr(disk, "elevator", lambda files, name: ("smartio", ("none", "smartio")))
-    with pytest.raises(LabError, match="would be measured too; choose another one"), target.opened(tmp_path, SIZE):
-        raise AssertionError("must not be reached")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    needs_disk(tmp_path)
-    argv = [sys.executable, "-m", "fasttrack_lab", "storebench", "--on", str(tmp_path), "--size", "64 MiB"]
-    env = os.environ | {"PYTHONPATH": str(LAB)}
-    child = subprocess.Popen(
-        [*argv, "--seconds", "60", "--out", str(tmp_path.parent)], env=env, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stderr is not None
-        assert any(line.startswith("measuring") for line in child.stderr)
-        wait_until(lambda: bool(children(child.pid)), "fio does not start")
-        running = children(child.pid)
-        child.send_signal(number)
-        said = child.stderr.read()
-        status = child.wait(60)
-    finally:
-        child.kill()
-    assert status == (-number if number == signal.SIGKILL else 130), said
-    assert list(tmp_path.iterdir()) == []
-    wait_until(lambda: all(ended(pid) for pid in running), "fio outlives its parent")
-
-
-def wait_until(done: Callable[[], bool], problem: str) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline, problem
-        time.sleep(0.02)
-
-
-def children(parent: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
-
-
-def ended(pid: int) -> bool:
-    """Gone, or nobody's to wait for yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-# -- block devices: loop devices of files
-
-
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Callable[..., tuple[Path, Path]]]:
-    """Makes loop devices: the device and its file."""
-    if os.geteuid() or not Path("/dev/loop-control").exists() or not shutil.which("losetup"):
-        pytest.skip("loop devices need root, /dev/loop-control and losetup")
-    made_here: list[str] = []
-
-    def make(mib: int, *options: str, fs: bool = True) -> tuple[Path, Path]:
-        image = tmp_path / f"{mib}.img"
-        with image.open("wb") as handle:
-            handle.truncate(mib * MIB)
-        if fs:
-            subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
-        done = subprocess.run(
-            ["losetup", "--find", "--show", *options, str(image)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            pytest.skip(f"no loop device: {done.stderr.strip()}")
-        made_here.append(done.stdout.strip())
-        return Path(made_here[-1]), image
-
-    yield make
-    for name in made_here:
-        subprocess.run(["losetup", "--detach", name], check=False)
-
-
-OPEN = """
-    import os, sys
-    from pathlib import Path
-    from fasttrack_lab.errors import LabError
-    from fasttrack_lab.storebench import target
-    try:
-        with target.opened(Path(sys.argv[1]), 64 << 20) as on:
-            where = Path(f"/proc/self/fd/{on.descriptor}").readlink().parent
-            print("opened", on.name, os.fstat(on.descriptor).st_size >> 20, sorted(p.name for p in where.iterdir()))
-    except LabError as error:
-        print("refused", error)
-"""
-
-
-def open_there(path: Path) -> str:
-    """What opening a target at PATH says, in a process of its own: it takes a mount namespace."""
-    env = os.environ | {"PYTHONPATH": str(LAB)}
-    argv = [sys.executable, "-c", textwrap.dedent(OPEN), str(path)]
-    return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def mounted_devices() -> str:
-    return Path("/proc/self/mountinfo").read_text()
-
-
-def test_a_block_device_is_mounted_for_us_alone(loop: Callable[..., tuple[Path, Path]]) -> None:
-    device, image = loop(128)
-    before = mounted_devices()
-    assert open_there(device) == f"opened {device.name} 64 ['lost+found']"
-    assert mounted_devices() == before
-    subprocess.run(["e2fsck", "-fn", str(image)], stdout=subprocess.DEVNULL, check=True)
-
-
-def test_block_devices_that_are_refused_are_untouched(loop: Callable[..., tuple[Path, Path]], tmp_path: Path) -> None:
-    cases = [
-        (loop(96, fs=False), "no file system that can be mounted"),
-        (loop(48), "too small: 48 MiB, of which 70 MiB are needed"),
-        (loop(128, "--read-only"), "is read-only"),
-        (loop(72), "MiB free, a file of 64 MiB needs 70"),
-    ]
-    for (device, image), message in cases:
-        before = hashlib.sha256(image.read_bytes()).hexdigest()
-        said = open_there(device)
-        assert said.startswith("refused") and message in said
-        assert hashlib.sha256(image.read_bytes()).hexdigest() == before, message
-
-
-def test_a_mounted_block_device_is_refused(loop: Callable[..., tuple[Path, Path]], tmp_path: Path) -> None:
-    device, _ = loop(128)
-    where = tmp_path / "mnt"
-    where.mkdir()
-    subprocess.run(["mount", str(device), str(where)], check=True)
-    try:
-        before = snapshot(where)
-        assert f"{device.name} is mounted at {where}; give a directory there" in open_there(device)
-        assert snapshot(where) == before
-        assert open_there(where).startswith(f"opened {device.name} 64")
-    finally:
-        subprocess.run(["umount", str(where)], check=True)
+def test_the_poster_is_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
+    found = {"s6": made(), "none": replace(made(), slowdowns=())}
+    rows = list(page.poster_rows(found))
+    assert rows[0] == ("s6", "random read", "sequential write", "626 %", "626 %", "reached")
+    assert rows[1] == ("none", "-", "-", "-", "626 %", "not measured")
+    page.make(tmp_path, found)
+    text = (tmp_path / page.PAGE).read_text()
+    assert "<td>626 %</td><td>626 %</td><td>reached</td>" in text and "<td>not measured</td>" in text
+    console = Console(file=io.StringIO(), width=80)
+    console.print(page.terminal(found))
+    shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "s6 random read sequential write 626 % 626 % reached" in shown
+    for said in (text, shown):
+        assert "MobiSys 2014 poster" in said and "7.26 times the latency alone, or 6.26 times" in said
 
 
 # -- a phone
@@ -740,4 +472,5 @@ def test_two_phones(tools: Tools) -> None:
         read, write = one.slowdowns
         assert read.percent > 50, "a read waits for the write before it"
         assert write.percent > 0
+    assert s6.parameters == model.digest("s6") != n6.parameters
     assert profile.for_phone("s6") is not None

@@ -73,7 +73,7 @@ def _real(on: Path, size: int, seconds: float, out: Path | None) -> None:
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="A real device, in real time: a directory or a new file name on it; an existing file, which is only read; or "
-    "a block device that nobody uses, whose file system is mounted for the time (as root).",
+    "a block device that nobody uses, whose file system is clean and is mounted for the time (as root).",
 )
 @click.option(
     "--size", metavar="SIZE", help=f"With --on: size of the file that is made, 64 MiB or more.  [default: {SIZE}]"
@@ -114,16 +114,22 @@ def command(names: str | None, on: Path | None, size: str | None, seconds: float
 @click.command("storebench-apply")
 @click.argument("path", metavar="PROFILE", type=click.Path(path_type=Path))
 @click.option("--disk", required=True, metavar="NAME", help="The disk's name in /sys/block: sda, mmcblk0, nvme0n1.")
+@click.option(
+    "--same-device",
+    is_flag=True,
+    help="This disk is the one that was measured: for one that says neither its model nor its serial number (virtio, "
+    "loop, device mapper).",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and print what would be written; write nothing.")
-def apply_command(path: Path, disk: str, dry_run: bool) -> None:
+def apply_command(path: Path, disk: str, same_device: bool, dry_run: bool) -> None:
     """Give the numbers of a saved profile to the elevator smartio of a disk.
 
     Writes sequential_read_depth, random_read_depth, sequential_write_depth and random_write_depth (requests at once; 0
     is no limit) below /sys/block/NAME/queue/iosched: all four, or none. Refuses a profile that is damaged or was made
-    for another device, and a disk whose elevator is not smartio.
+    for another device (vendor, model, size, serial number), and a disk whose elevator is not smartio.
     """
     files = Files()
-    planned = apply.writes(profile.load(path), path, files, disk)
+    planned = apply.writes(profile.load(path), path, files, disk, same_device)
     if not dry_run:
         apply.put(files, planned)
     for file, value in planned:

@@ -43,10 +43,25 @@ def _check_elevator(files: Files, name: str) -> None:
     raise LabError(f"{name} has the elevator {chosen or 'none'}; choose {ELEVATOR} first: echo {ELEVATOR} > {file}")
 
 
-def writes(one: Profile, path: Path, files: Files, name: str) -> list[Write]:
-    """What is to be written, in order, after all checks of the profile at PATH and the disk NAME."""
+def _check_known(one: Profile, files: Files, name: str, path: Path) -> None:
+    """Refuse a disk that nothing tells from others of its size."""
+    if disk.says_its_model(files, name) or (one.device.serial and disk.device(files, name).serial):
+        return
+    raise LabError(
+        f"{path}: {name} says neither its model nor its serial number, so any {one.device.model} of its size would fit "
+        "the profile; if it is the device that was measured, say so with --same-device"
+    )
+
+
+def writes(one: Profile, path: Path, files: Files, name: str, same_device: bool = False) -> list[Write]:
+    """What is to be written, in order, after all checks of the profile at PATH and the disk NAME.
+
+    SAME_DEVICE is the user's word that NAME was measured, for one that cannot be told from others.
+    """
     _check_disk(files, name)
     check_device(one, disk.device(files, name), path)
+    if not same_device:
+        _check_known(one, files, name, path)
     _check_elevator(files, name)
     return [(knob(name, pattern), str(depth)) for pattern, depth in one.depths.items()]
 

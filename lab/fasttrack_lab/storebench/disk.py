@@ -32,8 +32,8 @@ class Files:
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> str:
-        """A file's text without blanks around it. Raises OSError."""
-        return self.path(name).read_text().strip()
+        """A file's text without blanks around it; a vendor's odd bytes are replaced. Raises OSError."""
+        return self.path(name).read_text(encoding="utf-8", errors="replace").strip()
 
     def get(self, *names: str) -> str:
         """The text of the first of NAMES that can be read and is not empty, else an empty string."""
@@ -57,13 +57,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Device:
-    """What tells one storage device from another. Two of one model are alike: their numbers are, too."""
+    """What a storage device is. All but the queue depth, which can be set, tells it from others."""
 
     vendor: str
     model: str
     size_bytes: int
     queue_depth: int
     """Requests that it takes at once; 0: the kernel does not say."""
+    serial: str = ""
+    """Of the specimen: one of SERIALS; empty: the kernel does not say."""
 
     @property
     def text(self) -> str:
@@ -98,6 +100,18 @@ def backing(files: Files, name: str) -> str:
     return backing(files, below[0]) if len(below) == 1 else disk
 
 
+MODELS = ("device/model", "device/name")
+"""Of /sys/block/DISK, where a device says what it is."""
+
+SERIALS = ("device/wwid", "wwid", "device/cid", "device/serial", "serial")
+"""Of /sys/block/DISK, where a device says which one it is: SCSI, NVMe, eMMC, NVMe and eMMC in short, virtio."""
+
+
+def says_its_model(files: Files, disk: str) -> bool:
+    """Whether DISK names its model. If not, `device` has its driver's name there, which says little."""
+    return bool(files.get(*(f"sys/block/{disk}/{name}" for name in MODELS)))
+
+
 def device(files: Files, disk: str) -> Device:
     """What DISK is: SCSI and NVMe name vendor and model, eMMC a manufacturer's number, others their driver."""
     here = f"sys/block/{disk}"
@@ -109,7 +123,8 @@ def device(files: Files, disk: str) -> Device:
     except (OSError, ValueError) as error:
         raise LabError(f"{disk}: sysfs does not say what it is: {error}") from error
     vendor = files.get(f"{here}/device/vendor", f"{here}/device/manfid")
-    return Device(vendor, files.get(f"{here}/device/model", f"{here}/device/name") or other, size, depth)
+    model = files.get(*(f"{here}/{name}" for name in MODELS)) or other
+    return Device(vendor, model, size, depth, files.get(*(f"{here}/{name}" for name in SERIALS)))
 
 
 def elevator(files: Files, disk: str) -> tuple[str, tuple[str, ...]]:
@@ -150,6 +165,19 @@ def mounts(files: Files) -> Iterator[Mount]:
             yield Mount(fields[2], tail[1], where, tail[0])
 
 
+def _mount_of(files: Files, path: Path) -> Mount | None:
+    """The mount that PATH is in: the deepest, and of those the last. A subvolume's number is in no line."""
+    there = path.resolve()
+    found = [mount for mount in mounts(files) if there.is_relative_to(mount.where)]
+    return max(reversed(found), key=lambda mount: len(Path(mount.where).parts), default=None)
+
+
+def _btrfs_devices(files: Files, name: str) -> list[str]:
+    """All devices of the mounted btrfs that the device NAME belongs to; none where there is no such."""
+    every = (files.entries(f"sys/fs/btrfs/{entry}/devices") for entry in files.entries("sys/fs/btrfs"))
+    return next((devices for devices in every if name in devices), [])
+
+
 def below(files: Files, path: Path) -> str:
     """The disk below an existing file or directory."""
     number = path.stat().st_dev
@@ -157,12 +185,14 @@ def below(files: Files, path: Path) -> str:
     if major != VIRTUAL_MAJOR:
         return backing(files, name_of(files, f"{major}:{minor}"))
     # btrfs and some others have numbers of their own, but name the device.
-    found = [mount for mount in mounts(files) if mount.number == f"{major}:{minor}"]
-    for mount in found:
-        if mount.disk and files.path(f"sys/class/block/{mount.disk}").exists():
-            return backing(files, mount.disk)
-    kind = found[0].kind if found else "its file system"
-    raise LabError(f"{path}: {kind} is on no block device of this machine; give a directory of a disk's file system")
+    mount = _mount_of(files, path)
+    if not mount or not mount.disk or not files.path(f"sys/class/block/{mount.disk}").exists():
+        kind = mount.kind if mount else "its file system"
+        raise LabError(f"{path}: {kind} is on no block device of this machine; give a directory of a disk's")
+    devices = _btrfs_devices(files, mount.disk)
+    if len(devices) > 1:
+        raise LabError(f"{path}: {mount.kind} is on {', '.join(devices)}: what one of them does cannot be measured")
+    return backing(files, mount.disk)
 
 
 def _used(files: Files, name: str) -> str:

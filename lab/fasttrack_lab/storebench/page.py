@@ -16,6 +16,7 @@ from rich.table import Table
 
 from fasttrack_lab import report
 from fasttrack_lab.paths import write_if_changed
+from fasttrack_lab.storebench import poster
 from fasttrack_lab.storebench.plan import BEST_SHARE, BY_NAME, PATTERNS, Pattern
 from fasttrack_lab.storebench.profile import Point, Profile
 
@@ -90,13 +91,28 @@ def slowdown_rows(profiles: Profiles) -> Iterator[tuple[str, ...]]:
             yield name, pattern.title, alone, _beside(one, pattern, False), _beside(one, pattern, True)
 
 
-def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]], left: int) -> Table:
+POSTER_HEADINGS = ("device", "read", "beside", "slower by", "poster", "verdict")
+
+
+def poster_rows(profiles: Profiles) -> Iterator[tuple[str, ...]]:
+    """The largest slowdown of a read beside a write, one row a device, in the order of POSTER_HEADINGS."""
+    for name, one in profiles.items():
+        if worst := poster.worst_read(one):
+            subject, beside = BY_NAME[worst.subject].title, BY_NAME[worst.beside].title
+            percent = (f"{worst.percent:,.0f} %", f"{poster.WORST_READ_PERCENT} %")
+            yield name, subject, beside, *percent, poster.verdict(worst)
+        else:
+            yield name, "-", "-", "-", f"{poster.WORST_READ_PERCENT} %", "not measured"
+
+
+def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]], left: int, sections: bool = True) -> Table:
+    """A table whose first LEFT columns are texts; SECTIONS: with a line between the devices."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="left" if index < left else "right", no_wrap=True)
     previous = ""
     for row in rows:
-        if previous and row[0] != previous:
+        if sections and previous and row[0] != previous:
             table.add_section()
         previous = row[0]
         table.add_row(*row)
@@ -104,10 +120,11 @@ def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]], left: int
 
 
 def terminal(profiles: Profiles) -> Group:
-    """Both tables, of 80 characters."""
+    """All tables, of 80 characters."""
     depths = _table(DEPTH_HEADINGS, depth_rows(profiles), 3)
     slow = _table(SLOWDOWN_HEADINGS, slowdown_rows(profiles), 2)
-    return Group(depths, RULE, "", slow, BESIDE)
+    compared = _table(POSTER_HEADINGS, poster_rows(profiles), 3, sections=False)
+    return Group(depths, RULE, "", slow, BESIDE, "", compared, poster.NOTE)
 
 
 def _curves(profiles: Profiles) -> pl.DataFrame:
@@ -167,6 +184,7 @@ def make(directory: Path, profiles: Profiles) -> None:
         tables=[
             (DEPTH_HEADINGS, list(depth_rows(profiles)), RULE),
             (SLOWDOWN_HEADINGS, list(slowdown_rows(profiles)), BESIDE),
+            (POSTER_HEADINGS, list(poster_rows(profiles)), poster.NOTE),
         ],
         notes=report.NOTES if virtual else (),
         data_files=(CURVES_CSV, SLOWDOWNS_CSV),

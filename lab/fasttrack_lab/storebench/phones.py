@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fasttrack_lab import bare, fio, side_by_side
 from fasttrack_lab.boot.uml import kernel_release
 from fasttrack_lab.phone import Phone
 from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import disk, measure, plan
+from fasttrack_lab.storebench import disk, measure, model, plan
 from fasttrack_lab.storebench.plan import Plan, Step
 from fasttrack_lab.storebench.profile import Profile
 
@@ -61,7 +61,8 @@ def _part(phone: Phone, steps: Sequence[Step], tools: Tools) -> Part:
 
 def _profile(phone: Phone, wanted: Plan, found: Sequence[Part]) -> Profile:
     jobs = measure.by_name(part.report for part in found)
-    return measure.profile(wanted, jobs, found[0].device, "none", command_line(phone.name), found[0].kernel)
+    made = measure.profile(wanted, jobs, found[0].device, "none", command_line(phone.name), found[0].kernel)
+    return replace(made, parameters=model.digest(phone.name))
 
 
 def measure_all(phones: Sequence[Phone], tools: Tools, wanted: Plan | None = None) -> dict[str, Profile]:

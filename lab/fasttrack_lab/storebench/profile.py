@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import MISSING, asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fasttrack_lab import phone as phones_of_lab
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.paths import LAB, PHONES, write_if_changed
+from fasttrack_lab.storebench import model
 from fasttrack_lab.storebench.disk import Device
 from fasttrack_lab.storebench.plan import BY_NAME, MAX_DEPTH, PATTERNS
 
@@ -29,6 +30,8 @@ PHONE_VENDOR = "MFLASH"
 
 AGAIN = "measure again with ./fasttrack storebench"
 CHECKSUM = "sha256"
+PARAMETERS, SERIAL = "parameters", "serial"
+"""What a file has only if it is known."""
 DIGITS = 3
 """Of what is measured, in the file: microseconds and MB/s to the thousandth."""
 
@@ -88,6 +91,8 @@ class Profile:
     command: str
     tool: str
     kernel: str
+    parameters: str = ""
+    """Digest of the emulated phone's parameters, see `model`; empty for a real device."""
 
     @property
     def phone(self) -> str:
@@ -106,12 +111,14 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _body(one: Profile) -> dict[str, Any]:
+    device = {name: value for name, value in asdict(one.device).items() if name != SERIAL or value}
     return {
         "format": FORMAT,
         "tool": one.tool,
         "command": one.command,
         "kernel": one.kernel,
-        "device": asdict(one.device),
+        "device": device,
+        **({PARAMETERS: one.parameters} if one.parameters else {}),
         "elevator": one.elevator,
         "depths": asdict(one.depths),
         "curves": {name: [_rounded(asdict(point)) for point in curve] for name, curve in one.curves.items()},
@@ -139,10 +146,10 @@ class _Damaged(Exception):
 Kind = TypeVar("Kind")
 
 
-def _keys(value: Any, wanted: set[str], where: str) -> dict[str, Any]:
+def _keys(value: Any, wanted: set[str], where: str, optional: Set[str] = frozenset()) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Damaged(f"{where} is no object")
-    for what, names in (("lacks", wanted - set(value)), ("has the unknown", set(value) - wanted)):
+    for what, names in (("lacks", wanted - set(value)), ("has the unknown", set(value) - wanted - optional)):
         if names:
             raise _Damaged(f"{where} {what} {', '.join(sorted(names))}")
     return value
@@ -161,10 +168,12 @@ KINDS = {"str": str, "int": int, "float": float}
 
 
 def _object(value: Any, kind: type[Kind], where: str, *more: str) -> Kind:
-    """A dataclass of plain fields from its object, which may have MORE keys that follow from them."""
-    types: dict[str, Any] = {field.name: KINDS[str(field.type)] for field in fields(kind)}  # type: ignore[arg-type]
-    found = _keys(value, set(types) | set(more), where)
-    return kind(**{name: _checked(found[name], types[name], f"{where}.{name}") for name in types})
+    """A dataclass of plain fields from its object, which has MORE keys that follow from them; defaults may lack."""
+    known = fields(kind)  # type: ignore[arg-type]
+    types: dict[str, Any] = {field.name: KINDS[str(field.type)] for field in known}
+    optional = {field.name for field in known if field.default is not MISSING}
+    found = _keys(value, (set(types) | set(more)) - optional, where, optional)
+    return kind(**{name: _checked(found[name], types[name], f"{where}.{name}") for name in types if name in found})
 
 
 def _positive(values: Any, where: str) -> None:
@@ -219,6 +228,7 @@ def _parse(body: dict[str, Any]) -> Profile:
         depths=_depths(body["depths"], parsed),
         curves=parsed,
         slowdowns=tuple(_slowdown(entry, index) for index, entry in enumerate(slowdowns)),
+        parameters=_checked(body.get(PARAMETERS, ""), str, PARAMETERS),
         **{name: _checked(body[name], str, name) for name in ("elevator", "command", "tool", "kernel")},
     )
 
@@ -236,7 +246,7 @@ def _whole(text: str) -> dict[str, Any]:
         raise _Damaged("it has no format")
     if body["format"] != FORMAT or isinstance(body["format"], bool):
         raise LabError(f"its format is {body['format']!r}, this program reads {FORMAT}; {AGAIN}")
-    _keys(body, BODY, "it")
+    _keys(body, BODY, "it", {PARAMETERS})
     if body[CHECKSUM] != checksum(body):
         raise _Damaged("its checksum does not fit what it says")
     return body
@@ -254,23 +264,41 @@ def load(path: Path) -> Profile:
         raise LabError(f"{path}: the profile cannot be used: {error}") from error
 
 
+IDENTITY = ("vendor", "model", "size_bytes")
+"""Of a Device; beside its serial number, where both have one."""
+
+
 def check_device(one: Profile, here: Device, path: Path) -> None:
     """Refuse a profile that was made for another device."""
+    compared = (*IDENTITY, SERIAL) if one.device.serial and here.serial else IDENTITY
     other = [
-        f"{field.name.replace('_', ' ')} is {getattr(here, field.name)!r}, not {getattr(one.device, field.name)!r}"
-        for field in fields(Device)
-        if getattr(here, field.name) != getattr(one.device, field.name)
+        f"{name.replace('_', ' ')} is {getattr(here, name)!r}, not {getattr(one.device, name)!r}"
+        for name in compared
+        if getattr(here, name) != getattr(one.device, name)
     ]
     if other:
         raise LabError(f"{path}: the profile was made for another device: here, {', '.join(other)}; {AGAIN}")
 
 
-def for_phone(name: str, directory: Path = PROFILES) -> Profile | None:
-    """The saved profile of a phone of the lab; None if it was never measured. A wrong one is an error."""
+def _check_parameters(one: Profile, phone: phones_of_lab.Phone, path: Path, source: Path) -> None:
+    """Refuse a profile of a phone whose parameters have changed since."""
+    if (one.parameters, one.device.queue_depth) != (model.digest(phone.name, source), phone.queue_depth):
+        raise LabError(
+            f"{path}: the profile is stale: it was measured with other parameters than those that {phone.name} "
+            f"has now in {source} and phones.toml; {AGAIN} --phone {phone.name}"
+        )
+
+
+def for_phone(name: str, directory: Path = PROFILES, source: Path = model.SOURCE) -> Profile | None:
+    """The saved profile of a phone of the lab; None if it was never measured. A wrong or a stale one is an error.
+
+    SOURCE has the phones' parameters.
+    """
     known = phones_of_lab.load(name)
     path = directory / f"{name}.json"
     if not path.is_file():
         return None
     found = load(path)
     check_device(found, Device(PHONE_VENDOR, name, found.device.size_bytes, known.queue_depth), path)
+    _check_parameters(found, known, path, source)
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fasttrack_lab import process
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.storebench import disk, plan
+from fasttrack_lab.storebench import disk, filesystem, plan
 from fasttrack_lab.storebench.apply import ELEVATOR
 from fasttrack_lab.storebench.disk import Files
 
@@ -153,23 +153,31 @@ def _private_mounts() -> None:
 
 
 @contextmanager
-def _mounted(path: Path, size: int) -> Iterator[Path]:
-    """The file system of a block device, mounted where nobody else sees it; read-only until its room is known."""
+def _mount(path: Path, where: Path, kind: str, options: str) -> Iterator[None]:
+    """A mount of a file system of a KIND for the time."""
+    try:
+        process.output(["mount", "-t", kind, "-o", f"{options},nosuid,nodev,noexec,noatime", str(path), str(where)])
+    except LabError as error:
+        raise LabError(f"{path}: its {kind} cannot be mounted, so no file can be made on it: {error}") from error
+    try:
+        yield
+    finally:
+        process.output(["umount", str(where)])
+
+
+@contextmanager
+def _mounted(path: Path, size: int, files: Files) -> Iterator[Path]:
+    """The file system of a block device, mounted where nobody else sees it; it is written after its room is known."""
+    kind = filesystem.clean(path)
     _private_mounts()
     where = Path(tempfile.mkdtemp(prefix="fasttrack-storebench-"))
     try:
-        try:
-            process.output(["mount", "-o", "ro,nosuid,nodev,noexec,noatime", str(path), str(where)])
-        except LabError as error:
-            raise LabError(
-                f"{path} has no file system that can be mounted, so no file can be made on it: {error}"
-            ) from error
-        try:
+        with _mount(path, where, kind.name, kind.options):
+            disk.below(files, where)
             _check_free(where, size, path)
-            process.output(["mount", "-o", "remount,rw", str(where)])
+        # Made writable, the first mount would go on without its journal.
+        with _mount(path, where, kind.name, "rw"):
             yield where
-        finally:
-            process.output(["umount", str(where)])
     finally:
         # Never a whole tree: where the unmount failed, that would be the user's.
         with suppress(OSError):
@@ -197,7 +205,7 @@ def _on_device(path: Path, size: int, files: Files) -> Iterator[Target]:
         raise LabError(f"{path}: only root may mount its file system; run this as root, or give a directory on it")
     _claim(path)
     with (
-        _mounted(path, size) as where,
+        _mounted(path, size, files) as where,
         _in_directory(where, PREFIX + secrets.token_hex(4), size, files) as target,
     ):
         yield target
@@ -225,8 +233,8 @@ def opened(path: Path, size: int, files: Files | None = None) -> Iterator[Target
     """A target at PATH with a file of SIZE bytes.
 
     PATH is a directory; the name of a new file; an existing file, which is only read, with a file to write beside it;
-    or a block device that nobody uses, whose file system is mounted for the time. Every check comes before anything is
-    written. Raises LabError with the reason.
+    or a block device that nobody uses, whose file system is clean and mounted for the time. Every check comes before
+    anything is written. Raises LabError with the reason.
     """
     if size < SMALLEST:
         raise LabError(f"a size of {size >> 20} MiB is too small, at least {SMALLEST >> 20} are needed; see --size")
