@@ -37,9 +37,6 @@ def traced(*events):
     for event in events:
         write(TRACE + "events/" + event + "/enable", "1")
     write(TRACE + "buffer_size_kb", "16384")
-
-def state(name):
-    return int(read("/sys/kernel/debug/block/sda/sched/state").split(name + " ")[1].split()[0])
 """
 
 BOTH = """
@@ -52,7 +49,7 @@ def play():
     SHOWN["reads"], SHOWN["writes"] = end(reads), end(writes)
 SHOWN["sent"] = events_of("smartio_dispatch", play)
 if "{elevator}" == "smartio":
-    SHOWN["wait_max_ms"] = state("write_wait_max_us") / 1e3
+    SHOWN["wait_max_ms"] = int(read(QUEUE + "iosched/write_wait_max_us")) / 1e3
 """
 
 

@@ -34,11 +34,9 @@
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
-#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/rbtree.h>
 #include <linux/sbitmap.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
@@ -46,12 +44,10 @@
 
 #include "blk.h"
 #include "blk-mq.h"
-#include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
 #include "blk-wbt.h"
-#include "elevator-knob.h"
 #include "elevator.h"
-#include "smartio-policy.h"
+#include "smartio-iosched.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/smartio.h>
@@ -64,64 +60,6 @@ static const u64 smartio_prio_aging = 10ULL * NSEC_PER_SEC;
 /* Scheduler tags that writes may take, in per cent: BFQ's parts for them. */
 static const unsigned int smartio_sync_write_tags = 75;
 static const unsigned int smartio_async_write_tags = 50;
-
-/* Streams that are known at a time, of each direction: more than apps have. */
-#define SMARTIO_STREAMS	16
-
-enum smartio_direction {
-	SMARTIO_READS,
-	SMARTIO_WRITES,
-	SMARTIO_NR_DIRECTIONS,
-};
-
-/**
- * struct smartio_queue - the queued requests of one direction
- * @sort_list: by sector
- * @turns: of each level, in the order in which they go
- * @busy: levels whose @turns is not empty
- * @queued: requests in the lists
- * @ends: where the last requests of so many streams ended
- * @oldest_end: the one of @ends that is replaced next
- *
- * All guarded by smartio_data.smartio_lock.
- */
-struct smartio_queue {
-	struct rb_root sort_list;
-	struct list_head turns[SMARTIO_NR_LEVELS];
-	unsigned long busy;
-	unsigned int queued;
-	sector_t ends[SMARTIO_STREAMS];
-	unsigned int oldest_end;
-};
-
-/**
- * struct smartio_data - one queue's elevator
- * @q: the queue
- * @smartio_lock: guards @head, @queue, @clock, @turn_began, @clock_from,
- *	@write_wait_max, and @held being set
- * @head: requests that must go first (BLK_MQ_INSERT_AT_HEAD)
- * @queue: the rest, by direction
- * @in_flight: requests in the device, by direction; completions lower it
- * @held: what is queued waits until a request leaves the device
- * @clock: of each level, how long its writes have had to wait so far
- * @turn_began: when the last request went
- * @clock_from: whose clocks run since then, see smartio_clock_from()
- * @write_wait_max: the longest that a process' writes have waited for reads
- * @knobs: written by sysfs, each with WRITE_ONCE()
- */
-struct smartio_data {
-	struct request_queue *q;
-	spinlock_t smartio_lock;	/* see above */
-	struct list_head head;
-	struct smartio_queue queue[SMARTIO_NR_DIRECTIONS];
-	atomic_t in_flight[SMARTIO_NR_DIRECTIONS];
-	bool held;
-	unsigned int clock_from;
-	u64 clock[SMARTIO_NR_LEVELS];
-	u64 turn_began;
-	u64 write_wait_max;
-	struct smartio_knobs knobs;
-};
 
 static_assert(SMARTIO_NR_LEVELS <= BITS_PER_LONG);
 
@@ -681,77 +619,6 @@ static void smartio_exit_sched(struct elevator_queue *e)
 	wbt_enable_default(smartio->q->disk);
 	kfree(smartio);
 }
-
-/* Knobs. */
-
-#define SMARTIO_KNOB(_name, _field, _lowest, _highest, _unit)		\
-	ELV_KNOB(smartio, _name,					\
-		 &((struct smartio_data *)e->elevator_data)->knobs._field, \
-		 _lowest, _highest, _unit)
-
-#define SMARTIO_DEPTH(_name, _kind)					\
-	SMARTIO_KNOB(_name, depth[_kind], 0, BLK_MQ_MAX_DEPTH, 1)
-
-SMARTIO_KNOB(write_wait_ms, write_wait, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
-SMARTIO_KNOB(prio_aging_ms, prio_aging, 1, 600 * MSEC_PER_SEC, NSEC_PER_MSEC)
-SMARTIO_DEPTH(sequential_read_depth, SMARTIO_SEQUENTIAL_READ)
-SMARTIO_DEPTH(random_read_depth, SMARTIO_RANDOM_READ)
-SMARTIO_DEPTH(sequential_write_depth, SMARTIO_SEQUENTIAL_WRITE)
-SMARTIO_DEPTH(random_write_depth, SMARTIO_RANDOM_WRITE)
-
-static ssize_t smartio_write_wait_max_us_show(struct elevator_queue *e,
-					      char *page)
-{
-	struct smartio_data *smartio = e->elevator_data;
-	u64 longest;
-
-	spin_lock(&smartio->smartio_lock);
-	longest = smartio->write_wait_max;
-	spin_unlock(&smartio->smartio_lock);
-	return sysfs_emit(page, "%llu\n", div_u64(longest, NSEC_PER_USEC));
-}
-
-#define SMARTIO_ATTR(_name) \
-	__ATTR(_name, 0644, smartio_##_name##_show, smartio_##_name##_store)
-
-static struct elv_fs_entry smartio_attrs[] = {
-	SMARTIO_ATTR(write_wait_ms),
-	SMARTIO_ATTR(prio_aging_ms),
-	SMARTIO_ATTR(sequential_read_depth),
-	SMARTIO_ATTR(random_read_depth),
-	SMARTIO_ATTR(sequential_write_depth),
-	SMARTIO_ATTR(random_write_depth),
-	__ATTR(write_wait_max_us, 0444, smartio_write_wait_max_us_show, NULL),
-	__ATTR_NULL
-};
-
-#ifdef CONFIG_BLK_DEBUG_FS
-static int smartio_state_show(void *data, struct seq_file *m)
-{
-	static const char * const names[] = {
-		[SMARTIO_READS]		= "reads",
-		[SMARTIO_WRITES]	= "writes",
-	};
-	struct request_queue *q = data;
-	struct smartio_data *smartio = q->elevator->elevator_data;
-
-	spin_lock(&smartio->smartio_lock);
-	for (int i = 0; i < SMARTIO_NR_DIRECTIONS; i++)
-		seq_printf(m, "%s queued %u in_flight %d levels %lx\n",
-			   names[i], smartio->queue[i].queued,
-			   atomic_read(&smartio->in_flight[i]),
-			   smartio->queue[i].busy);
-	seq_printf(m, "held %d write_wait_max_us %llu\n", smartio->held,
-		   div_u64(smartio->write_wait_max, NSEC_PER_USEC));
-	spin_unlock(&smartio->smartio_lock);
-	return 0;
-}
-
-static const struct blk_mq_debugfs_attr smartio_queue_debugfs_attrs[] = {
-	{"state", 0400, smartio_state_show},
-	{},
-};
-#endif
 
 static struct elevator_type smartio_sched = {
 	.ops = {
