@@ -445,7 +445,7 @@ def test_shared_files(tools: Tools, mapped: bool) -> None:
     What is mapped is in the cache already: its faults find it there.
     """
     stock, fasttrack = on_both(tools, f"MAPPED = {mapped}\n{SHARED}")
-    assert stock.shown["kept"] < 0.1 and fasttrack.shown["kept"] > 0.95
+    assert stock.shown["kept"] < 0.25 and fasttrack.shown["kept"] > 0.95
     assert sum(stock.beside) > 10 > 10 * sum(fasttrack.beside)
 
 
