@@ -22,12 +22,11 @@ from fasttrack_lab.runner import RunSpec, Tools, run_many
 
 PATCHED, BASE, UNSET = "um", "um-base", "um-off"
 FRONTS = ("gallery-launch", "camera-switch", "game-load")
-SHORT_OF_MEMORY = "update"
-BACKGROUNDS = ((), (SHORT_OF_MEMORY,), ("backup",))
+BACKGROUNDS = ((), ("update",), ("backup",))
 LIMIT_PERCENT = 0.1
 MEMORY_SIZES, STEP_KIB = 16, 64
-"""Where memory is short, a page more or less changes a response by per cents on one and the same kernel: as many sizes
-of memory are looked at, each so much smaller than the last, and means over them are compared."""
+"""Beside a background, a page of memory more or less changes a response by per cents on one and the same kernel: as many
+sizes of memory are looked at, each so much smaller than the last, and means over them are compared."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def cells(phone: str, seed: int) -> list[Cell]:
 def _specs(cell: Cell) -> Iterator[RunSpec]:
     """A run on every size of memory that it is looked at on."""
     spec = compare.spec_of(cell)
-    sizes = MEMORY_SIZES if cell.background == SHORT_OF_MEMORY else 1
+    sizes = MEMORY_SIZES if cell.backgrounds else 1
     for step in range(sizes):
         kib = spec.phone.guest_mib * 1024 - step * STEP_KIB
         # The kernel takes the last one that it is given.
@@ -111,9 +110,8 @@ def command(phone_name: str, seed: int, unset: bool) -> None:
     """Compare the patched kernel, with FastTrack off, with one that has none of FastTrack.
 
     Every foreground scenario runs alone, beside update and beside backup, under the stock policy. Ends with status 1 if
-    a response time differs by more than 0.1 per cent. Where memory is short, beside update, a page of memory more or
-    less changes a response time by more than that on one and the same kernel: there means over 16 sizes of memory may
-    differ by two standard errors. Builds a second kernel the first time, of 5 minutes or more.
+    a response time differs by more than 0.1 per cent. Beside a background, a page of memory more or less changes it by
+    more than that on one and the same kernel: there means over 16 sizes of memory may differ by two standard errors. Builds a second kernel the first time, of 5 minutes or more.
     """
     common.check_host()
     kernels = [PATCHED, *([UNSET] if unset else [])]
