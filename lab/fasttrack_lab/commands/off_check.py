@@ -25,8 +25,8 @@ FRONTS = ("gallery-launch", "camera-switch", "game-load")
 BACKGROUNDS = ((), ("update",), ("backup",))
 LIMIT_PERCENT = 0.1
 MEMORY_SIZES, STEP_KIB = 16, 64
-"""Beside a background, a page of memory more or less changes a response by per cents on one and the same kernel: as many
-sizes of memory are looked at, each so much smaller than the last, and means over them are compared."""
+"""Beside a background, a page of memory more or less changes a response by per cents on one and the same kernel: as
+many sizes of memory are looked at, each so much smaller than the last, and means over them are compared."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ def command(phone_name: str, seed: int, unset: bool) -> None:
 
     Every foreground scenario runs alone, beside update and beside backup, under the stock policy. Ends with status 1 if
     a response time differs by more than 0.1 per cent. Beside a background, a page of memory more or less changes it by
-    more than that on one and the same kernel: there means over 16 sizes of memory may differ by two standard errors. Builds a second kernel the first time, of 5 minutes or more.
+    more than that on one and the same kernel: there means over 16 sizes of memory may differ by two standard errors.
+    Builds a second kernel the first time, of 5 minutes or more.
     """
     common.check_host()
     kernels = [PATCHED, *([UNSET] if unset else [])]
