@@ -263,7 +263,7 @@ def command(
         lrus=split_list(lrus, "--lru"),
     )
     _check(request)
-    if not names and len(request.fronts) == len(SCENARIOS):
+    if not names and recording(RECORDING) is None:
         ui.say(f"without the recording {RECORDING}: {RECORDINGS} does not name its directory")
     common.check_host()
     directory = out or Path("results") / (request.title if len(request.fronts) == 1 else "compare")

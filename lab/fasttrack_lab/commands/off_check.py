@@ -21,7 +21,6 @@ from fasttrack_lab.records import BASELINE_POLICY, Cell
 from fasttrack_lab.runner import RunSpec, Tools, run_many
 
 PATCHED, BASE, UNSET = "um", "um-base", "um-off"
-FRONTS = ("gallery-launch", "camera-switch", "game-load")
 BACKGROUNDS = ((), ("update",), ("backup",))
 LIMIT_PERCENT = 0.1
 MEMORY_SIZES, STEP_KIB = 16, 64
@@ -53,7 +52,9 @@ class Row:
 
 def cells(phone: str, seed: int) -> list[Cell]:
     """The runs: every foreground alone and beside each background, under the stock policy."""
-    return [Cell(front, phone, BASELINE_POLICY, behind, seed) for front, behind in product(FRONTS, BACKGROUNDS)]
+    return [
+        Cell(front, phone, BASELINE_POLICY, behind, seed) for front, behind in product(compare.SCENARIOS, BACKGROUNDS)
+    ]
 
 
 def _specs(cell: Cell) -> Iterator[RunSpec]:

@@ -6,9 +6,8 @@ The poster does not name its apps, and does not say what wrote beside them. Ours
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 
 from fasttrack_lab import smartio
 from fasttrack_lab.figures.claims import CHANGE, Claim, Finding, Value, mean, numbers
@@ -25,6 +24,8 @@ SOURCE = (
 )
 SMARTIO = "smartio"
 PHONES = ("n6", "s6")
+Where = tuple[str, str, str, str]
+"""Scenario, phone, policy and background of runs."""
 WRITER, READERS = "install", "readers"
 BESIDE = {"launch": WRITER, "run": WRITER, "install": READERS}
 """Kind of scenario -> the background that it is measured beside."""
@@ -52,15 +53,18 @@ def _bars(kind: str) -> Bars:
     return Bars(groups, (FOREGROUND_ONLY, SMARTIO), TO_STOCK, label, reference=STOCK)
 
 
-def _over_stock(measured: Measured, kind: str, phones: Sequence[str]) -> dict[str, float]:
-    """Each app's delay over stock's on each phone, by what it is called; NotMeasured where one is lacking."""
+def _each(kind: str, phones: Sequence[str], value: Callable[[Where], float]) -> dict[str, float]:
+    """The value of each app's runs under smartio on each phone, by what they are called."""
     return {
-        f"{CALLED[kind]} of {app} on {phone}": measured.mean(
-            smartio.name_of(app, kind), phone, SMARTIO, BESIDE[kind], TO_STOCK
-        )
+        f"{CALLED[kind]} of {app} on {phone}": value((smartio.name_of(app, kind), phone, SMARTIO, BESIDE[kind]))
         for phone in phones
         for app in smartio.apps()
     }
+
+
+def _over_stock(measured: Measured, kind: str, phones: Sequence[str]) -> dict[str, float]:
+    """Each app's delay over stock's on each phone; NotMeasured where one is lacking."""
+    return _each(kind, phones, lambda where: measured.mean(*where, TO_STOCK))
 
 
 def _most(measured: Measured, phones: tuple[str, ...], kind: str, published: float) -> Value:
@@ -93,13 +97,14 @@ def _every_app(measured: Measured, phones: tuple[str, ...]) -> list[Goal]:
 
 def _write_waits(kinds: tuple[str, ...], measured: Measured, phones: tuple[str, ...]) -> list[Goal]:
     """No process' writes wait for reads longer than the bound and one request."""
-    waits: dict[str, float] = {}
-    for kind, app, phone in product(kinds, smartio.apps(), phones):
-        where = (smartio.name_of(app, kind), phone, SMARTIO, BESIDE[kind])
-        longest = measured.found(*where)["longest_write_wait_s"]
-        if longest is None:
+
+    def longest(where: Where) -> float:
+        found = measured.found(*where)["longest_write_wait_s"]
+        if found is None:
             raise NotMeasured(f"the longest wait of writes in {', '.join(where)}")
-        waits[f"{CALLED[kind]} of {app} on {phone}"] = float(longest)
+        return float(found)
+
+    waits = {name: value for kind in kinds for name, value in _each(kind, phones, longest).items()}
     when = " and ".join(CALLED[kind] for kind in kinds)
     return [at_most(f"longest wait of a process' writes for reads, {when}", WRITE_WAIT_S + REQUEST_S, waits, " s")]
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -153,13 +153,18 @@ def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
     ]
 
 
+def _goal_rows(found: Iterable[Goal]) -> Iterator[list[str]]:
+    """A row a goal, in the order of the headings."""
+    return ([one.what, one.goal, one.here, one.missed, one.verdict] for one in found)
+
+
 def _goals(platforms: Platforms, every_policy: Measured) -> list[str]:
     """What is to be reached, and what is."""
     rows: list[list[str]] = []
     checks = [partial(check, grid, platforms[grid.platform]) for grid, check in GOALS]
     for check in [*checks, partial(peers.goal, every_policy), partial(peers.clean, every_policy)]:
         try:
-            rows += ([one.what, one.goal, one.here, one.missed, one.verdict] for one in check())
+            rows += _goal_rows(check())
         except NotMeasured as lacking:
             rows.append(["", "", f"no result: {lacking}", "", "not measured"])
     return [
@@ -207,9 +212,8 @@ def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measure
     return Measured(record for record in records if record.cell in planned)
 
 
-def _peers(records: Sequence[Record], seeds: int) -> list[str]:
+def _peers(measured: Measured, seeds: int) -> list[str]:
     """Every policy against the others."""
-    measured = _of(records, [peers.grid()], seeds)
     slower = peers.slower(measured)
     lines = [
         "## Every policy",
@@ -232,14 +236,13 @@ def _smartio(records: Sequence[Record], seeds: int) -> list[str]:
     """The SmartIO poster's statements, and what its elevator is to reach here."""
     measured, used = _of(records, TWENTY_APPS, seeds), TWENTY_APPS[0].seeds_of(seeds)
     names = " ".join(figure.name for figure in smartio.FIGURES)
-    met = reached(smartio.FIGURES, measured)
-    goals = ([one.what, one.goal, one.here, one.missed, one.verdict] for _, one in met)
+    met = (goal for _, goal in reached(smartio.FIGURES, measured))
     return [
         "## SmartIO's twenty apps",
         "",
         f"The elevator `smartio` against `stock`; seeds 1 to {used}. {smartio.SOURCE}.",
         "",
-        *_table(["what, under smartio", *GOAL_HEADINGS[1:]], goals),
+        *_table(["what, under smartio", *GOAL_HEADINGS[1:]], _goal_rows(met)),
         *_said(findings(smartio.FIGURES, measured)),
         "```",
         f"./fasttrack figures {names} --seeds {used}",
@@ -268,10 +271,11 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
-    lines += _goals(platforms, _of(records, [peers.grid()], seeds))
+    every_policy = _of(records, [peers.grid()], seeds)
+    lines += _goals(platforms, every_policy)
     for section in SECTIONS:
         lines += _section(section, platforms[section.grid.platform], seeds)
-    lines += _peers(records, seeds)
+    lines += _peers(every_policy, seeds)
     lines += _statements(found, seeds)
     lines += _smartio(records, seeds)
     failed = failures(records)
