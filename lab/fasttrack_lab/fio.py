@@ -45,7 +45,8 @@ def _options(job: Job) -> list[str]:
         "--output-format=json",
     ]
     if job.runtime_s:
-        words.append(f"--runtime={job.runtime_s:g}")
+        # fio takes 0.5 s for no limit.
+        words.append(f"--runtime={max(round(job.runtime_s * 1e6), 1)}us")
     if job.sync:
         words.append("--sync=1")
     return [*words, *job.options]

@@ -367,6 +367,16 @@ def test_a_users_file_is_only_read(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
+def test_a_step_ends_after_parts_of_a_second(tmp_path: Path) -> None:
+    needs_disk(tmp_path)
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(SIZE))
+    job = fio.Job("short", str(file), "randread", "4k", 1, f"{SIZE}", 0.05)
+    said = subprocess.run(fio.argv(job), stdout=subprocess.PIPE, check=True).stdout.decode()
+    read = fio.side(fio.jobs(said)[0], "read")
+    assert read["io_bytes"] < SIZE / 2 and 50 <= read["runtime"] < 500
+
+
 def test_a_new_file_by_name_and_one_that_is_there(tmp_path: Path) -> None:
     needs_disk(tmp_path)
     with target.opened(tmp_path / "new", SIZE) as on:
