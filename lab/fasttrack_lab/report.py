@@ -100,6 +100,8 @@ def _row(record: Record) -> dict[str, Any]:
     front = list(result.get("foregrounds", {}).values()) or [result["foreground"]]
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
+    counters = result.get("counters", {})
+    held_us = [int(counters[name]) for name in HOLDS if name in counters]
     waited_us = result.get("elevator", {}).get(WRITE_WAIT)
     end_s = record.touch_s + float(result["total_s"])
     row |= {
@@ -109,7 +111,7 @@ def _row(record: Record) -> dict[str, Any]:
         "background_mb": sum(moved.values()),
         "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
-        "longest_hold_s": max(int(result.get("counters", {}).get(name, 0)) for name in HOLDS) / 1e6,
+        "longest_hold_s": max(held_us) / 1e6 if len(held_us) == len(HOLDS) else None,
         "longest_write_wait_s": None if waited_us is None else waited_us / 1e6,
         "kernel": str(result["kernel"]),
     }
@@ -225,7 +227,7 @@ def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['response_s_min']:.2f}–{row['response_s_max']:.2f}",
         "-" if slowdown is None else f"{slowdown:.2f}",
         "-" if alone else f"{row['background_mb_s_mean']:.0f}",
-        "-" if alone else f"{row['longest_hold_s']:.2f}",
+        "-" if alone or row["longest_hold_s"] is None else f"{row['longest_hold_s']:.2f}",
         f"{row['runs']}{failed}",
     )
 

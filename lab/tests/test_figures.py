@@ -15,7 +15,7 @@ from rich.console import Console
 from test_compare import Lab, lab  # noqa: F401
 from test_report import Page
 
-from fasttrack_lab import plots, policy
+from fasttrack_lab import plots, policy, report
 from fasttrack_lab.background_sets import MANY, MANY_ORDER
 from fasttrack_lab.commands import figures as commands
 from fasttrack_lab.errors import UsageProblem
@@ -63,6 +63,7 @@ def record(cell: Cell, response_s: float, error: str | None = None) -> Record:
         "total_s": response_s,
         "foreground": {"uid": 10101, "bytes_read": 70, "bytes_written": 5},
         "background": dict.fromkeys(cell.backgrounds, app),
+        "counters": dict.fromkeys(report.HOLDS, 0),
         "elevator": {"write_wait_max_us": 109_000} if cell.policy == "smartio" else {},
         "kernel": "6.12.117-test",
     }

@@ -28,8 +28,8 @@ def goal_rows(results: str) -> list[list[str]]:
 
 
 def missed_goals(results: str) -> list[str]:
-    """What is missed, without the number of cells."""
-    return [re.sub(r", worst of \d+$", "", row[0]) for row in goal_rows(results) if row[-1] == "missed"]
+    """What is missed or not measured, without the number of cells."""
+    return [re.sub(r", worst of \d+$", "", row[0]) for row in goal_rows(results) if row[-1] != "met"]
 
 
 def without_a_row(results: str, missed: str) -> list[str]:

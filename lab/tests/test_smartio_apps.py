@@ -342,12 +342,13 @@ def test_writes_that_wait_too_long_miss_their_goal() -> None:
     assert len(unknown) == 2
 
 
-def test_a_failed_run_leaves_its_figure_unmeasured() -> None:
+def test_a_failed_run_leaves_its_statement_unmeasured_and_misses_its_goal() -> None:
     measured = Measured(records_of(poster_world, broken="smartio-radio-install"))
     verdicts = {claim.id: finding.verdict for _, claim, finding in page.findings(figures.FIGURES, measured)}
     assert verdicts == {"S2": "agrees", "S3": "not measured"}
-    *_, last = page.reached(figures.FIGURES, measured)
-    assert last[1].verdict == "not measured" and "smartio-radio-install" in last[1].here
+    *_, mean, waits = (goal for _, goal in page.reached(figures.FIGURES, measured))
+    assert (mean.here, mean.verdict) == ("failed", "missed")
+    assert (waits.here, waits.verdict) == ("failed", "missed") and "installation of radio on " in waits.missed
 
 
 def test_the_page_has_plots_goals_and_the_source(tmp_path: Path) -> None:

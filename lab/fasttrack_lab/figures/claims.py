@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -78,8 +79,10 @@ class Finding:
 
 
 def numbers(values: Iterable[Value]) -> Finding:
-    """The finding of a statement of numbers."""
+    """The finding of a statement of numbers; NotMeasured where one is not finite, since runs of it failed."""
     values = list(values)
+    if not all(math.isfinite(value.here) for value in values):
+        raise NotMeasured("runs failed")
     here = ", ".join(f"{value.what} {value.kind.show(value.here)}" for value in values)
     return Finding(all(value.agrees for value in values), here, "; ".join(value.text() for value in values))
 

@@ -7,6 +7,7 @@ over that of the same phone, background and seed under stock, as the paper's Fig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,9 @@ from fasttrack_lab import report
 from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, Record, Spread
 
 RESPONSE_S, TO_ALONE, TO_STOCK = "response_s", "slowdown", "to_stock"
+MEAN_TO_ALONE, MEAN_TO_STOCK = f"{TO_ALONE}_mean", f"{TO_STOCK}_mean"
+LONGEST_HOLD_S, LONGEST_WRITE_WAIT_S = "longest_hold_s", "longest_write_wait_s"
+"""Columns of the summary."""
 MEASURES = (*report.MEASURES, TO_STOCK)
 _RUN = ["scenario", "phone", "background", "seed"]
 _OF_THE_RUN = (
@@ -24,8 +28,8 @@ _OF_THE_RUN = (
     "background_mb",
     "background_mb_s",
     "longest_pause_s",
-    "longest_hold_s",
-    "longest_write_wait_s",
+    LONGEST_HOLD_S,
+    LONGEST_WRITE_WAIT_S,
     "error",
 )
 """What `fg-only` does not take from the run that it stands beside."""
@@ -75,6 +79,16 @@ class Measured:
         value = self.found(scenario, phone, policy, background)[f"{measure}_mean"]
         if value is None:
             raise NotMeasured(f"{scenario} on {phone} without background or under stock")
+        return float(value)
+
+    def of_all_seeds(self, scenario: str, phone: str, policy: str, background: str, column: str) -> float:
+        """A column of the summary, for a goal: infinite where a run of the cell failed."""
+        row = self._by_name.get((scenario, phone, policy, background))
+        if row is not None and row["failed"]:
+            return math.inf
+        value = self.found(scenario, phone, policy, background)[column]
+        if value is None:
+            raise NotMeasured(f"{column} of {scenario} on {phone}, {policy}, background {background}")
         return float(value)
 
     def spread(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> Spread | None:

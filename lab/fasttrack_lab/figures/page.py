@@ -41,7 +41,7 @@ def reached(figures: Iterable[Figure], measured: Measured) -> list[Met]:
             try:
                 met += [(figure, goal) for goal in check(measured, figure.phones)]
             except NotMeasured as lacking:
-                met.append((figure, Goal(f"a goal of {figure.name}", "-", f"no result: {lacking}", "-", None)))
+                met.append((figure, Goal(f"no result: {lacking}", "-", "-", "-", None)))
     return met
 
 

@@ -14,7 +14,7 @@ from fasttrack_lab.figures.claims import CHANGE, Claim, Finding, Value, mean, nu
 from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.goals import Goal, at_most
 from fasttrack_lab.figures.grid import Grid
-from fasttrack_lab.figures.measured import TO_STOCK, Measured, NotMeasured
+from fasttrack_lab.figures.measured import LONGEST_WRITE_WAIT_S, MEAN_TO_STOCK, TO_STOCK, Measured
 from fasttrack_lab.figures.plot import Bars, Group
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY
@@ -63,8 +63,8 @@ def _each(kind: str, phones: Sequence[str], value: Callable[[Where], float]) -> 
 
 
 def _over_stock(measured: Measured, kind: str, phones: Sequence[str]) -> dict[str, float]:
-    """Each app's delay over stock's on each phone; NotMeasured where one is lacking."""
-    return _each(kind, phones, lambda where: measured.mean(*where, TO_STOCK))
+    """Each app's delay over stock's on each phone, infinite where runs failed; NotMeasured where one is lacking."""
+    return _each(kind, phones, lambda where: measured.of_all_seeds(*where, MEAN_TO_STOCK))
 
 
 def _most(measured: Measured, phones: tuple[str, ...], kind: str, published: float) -> Value:
@@ -99,10 +99,7 @@ def _write_waits(kinds: tuple[str, ...], measured: Measured, phones: tuple[str, 
     """No process' writes wait for reads longer than the bound and one request."""
 
     def longest(where: Where) -> float:
-        found = measured.found(*where)["longest_write_wait_s"]
-        if found is None:
-            raise NotMeasured(f"the longest wait of writes in {', '.join(where)}")
-        return float(found)
+        return measured.of_all_seeds(*where, LONGEST_WRITE_WAIT_S)
 
     waits = {name: value for kind in kinds for name, value in _each(kind, phones, longest).items()}
     when = " and ".join(CALLED[kind] for kind in kinds)

@@ -166,12 +166,13 @@ def _goals(platforms: Platforms, every_policy: Measured) -> list[str]:
         try:
             rows += _goal_rows(check())
         except NotMeasured as lacking:
-            rows.append(["", "", f"no result: {lacking}", "", "not measured"])
+            rows.append([f"no result: {lacking}", "", "", "", "not measured"])
     return [
         "## Goals",
         "",
-        "Means over the seeds; a longest hold is over all of them. [MISSED.md](MISSED.md) says why a goal is missed, "
-        "and [STEPS.md](STEPS.md) what each step brought.",
+        "Means over the seeds; a longest hold is over all of them, of holds that have ended, and `failed` is where a "
+        "seed did not end. [MISSED.md](MISSED.md) says why a goal is missed, and [STEPS.md](STEPS.md) what each step "
+        "brought.",
         "",
         *_table(GOAL_HEADINGS, iter(rows)),
     ]
