@@ -117,6 +117,11 @@ def inputs_key(spec: runner.RunSpec) -> str:
     return digest([job, described, *texts])[:16]
 
 
+def record_inputs(spec: runner.RunSpec, tools: runner.Tools) -> str:
+    """What a run's record has as its inputs."""
+    return inputs_key(spec) + tools.guest_key[:8]
+
+
 def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, again: Again, title: str) -> list[Record]:
     """Runs the cells that the directory lacks, and those to be run AGAIN; adds each as it ends. TITLE is the bar's.
 
@@ -124,7 +129,7 @@ def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, aga
     """
     kernel = tools.kernel.key
     planned = {cell: spec_of(cell) for cell in cells}
-    keys = {cell: inputs_key(spec) + tools.guest_key[:8] for cell, spec in planned.items()}
+    keys = {cell: record_inputs(spec, tools) for cell, spec in planned.items()}
     wanted = {cell: (cell, keys[cell], kernel) for cell in cells}
     done = finished(read(directory), again)
     missing = [cell for cell in cells if wanted[cell] not in done]
@@ -158,9 +163,11 @@ def compare(directory: Path, request: Request, again: Again = Again.HOST) -> lis
     """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    request = replace(request, kernel=tools.kernel.key)
+    planned = plan(request)
+    inputs = tuple(record_inputs(spec_of(cell), tools) for cell in planned)
+    request = replace(request, kernel=tools.kernel.key, inputs=inputs)
     write_request(directory, request)
-    run_missing(directory, plan(request), tools, again, request.title)
+    run_missing(directory, planned, tools, again, request.title)
     report.make(directory)
     return current(read(directory), request)
 

@@ -135,7 +135,10 @@ class Front:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for. `command` is the command line, as it can be given again; `kernel` the kernel's key."""
+    """What was asked for. `command` is the command line, as it can be given again; `kernel` the kernel's key.
+
+    `inputs` are the hashes of what the runs are made from, in the order of the plan; empty: whatever they are.
+    """
 
     command: str
     fronts: tuple[Front, ...]
@@ -147,6 +150,7 @@ class Request:
     file_systems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By phone; a phone that is not named has its own."""
     lrus: tuple[str, ...] = (KERNEL_LRU,)
+    inputs: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -188,6 +192,7 @@ def read_request(directory: Path) -> Request:
             kernel=raw["kernel"],
             file_systems={name: tuple(names) for name, names in raw.get("file_systems", {}).items()},
             lrus=tuple(raw.get("lrus", (KERNEL_LRU,))),
+            inputs=tuple(raw.get("inputs", ())),
         )
     except FileNotFoundError as error:
         raise InputError(f"no {REQUEST} here; is this a directory that ./fasttrack compare made?", directory) from error
@@ -196,11 +201,17 @@ def read_request(directory: Path) -> Request:
 
 
 def append(directory: Path, record: Record) -> None:
-    """Adds a record; it is on disk when this returns, so that an interrupted comparison goes on from here."""
-    path = directory / RAW
+    """Adds a record; it is on disk when this returns, so that an interrupted comparison goes on from here.
+
+    A last line without its end was being written when the machine stopped: it is cut off.
+    """
     line = json.dumps(asdict(record), sort_keys=True)
-    with path.open("a", encoding="utf-8") as out:
-        out.write(line + "\n")
+    with (directory / RAW).open("ab+") as out:
+        out.seek(max(out.tell() - 1, 0))
+        if out.read(1) not in (b"", b"\n"):
+            out.seek(0)
+            out.truncate(out.read().rfind(b"\n") + 1)
+        out.write(line.encode() + b"\n")
         out.flush()
         os.fsync(out.fileno())
 
@@ -221,14 +232,12 @@ def _parse(line: str) -> Record:
 
 
 def read(directory: Path) -> list[Record]:
-    """All raw records. A last line without its end was being written when the machine stopped: it is cut off."""
+    """All raw records. A last line without its end is none: it is being written, or was when the machine stopped."""
     path = directory / RAW
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
     records: list[Record] = []
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
@@ -260,9 +269,15 @@ def plan(request: Request) -> list[Cell]:
 
 
 def current(records: Iterable[Record], request: Request) -> list[Record]:
-    """The last record of each planned run by the request's kernel, in the order of the plan."""
-    found = latest(record for record in records if record.kernel == request.kernel)
-    return [found[cell] for cell in plan(request) if cell in found]
+    """The last record of each planned run by the request's kernel and inputs, in the order of the plan."""
+    planned = plan(request)
+    inputs = dict(zip(planned, request.inputs, strict=True)) if request.inputs else {}
+    found = latest(
+        record
+        for record in records
+        if record.kernel == request.kernel and inputs.get(record.cell, record.inputs) == record.inputs
+    )
+    return [found[cell] for cell in planned if cell in found]
 
 
 def latest(records: Iterable[Record]) -> dict[Cell, Record]:

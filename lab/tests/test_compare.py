@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from recorded import recorded
 from test_traces import MOBIGEN, sample
 
-from fasttrack_lab import compare, policy, records, report, runner
+from fasttrack_lab import compare, paths, policy, records, report, runner
 from fasttrack_lab.background_sets import SIX, TWELVE
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.commands import common
@@ -233,6 +233,21 @@ def test_real_time_of_records_without_it(lab: Lab, tmp_path: Path) -> None:
     assert records.read(tmp_path) == bare
     report.make(tmp_path)
     assert records.took(bare) == "" and "real time" not in (tmp_path / report.PAGE).read_text()
+
+
+def test_an_input_that_was_changed_and_changed_back(lab: Lab, tmp_path: Path) -> None:
+    """The last records are of the change; the page and the table are of what is asked for."""
+    asked = replace(request(seeds=1), fronts=(Front(str(tmp_path / "mine.toml")),))
+    text = (paths.SCENARIOS / "gallery-launch.toml").read_text()
+    made = []
+    for content in (text, text.replace('touch = "2 s', 'touch = "3 s'), text):
+        (tmp_path / "mine.toml").write_text(content)
+        compare.load_front.cache_clear()
+        lab.ran.clear()
+        made.append(compare.compare(tmp_path / "out", asked))
+    assert lab.ran == []
+    assert made[0] == made[2] != made[1]
+    assert records.current(records.read(tmp_path / "out"), records.read_request(tmp_path / "out")) == made[0]
 
 
 def test_more_seeds_run_only_what_is_new(lab: Lab, tmp_path: Path) -> None:

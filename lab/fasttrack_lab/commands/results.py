@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fasttrack_lab import records, ui
+from fasttrack_lab import compare, records, ui
 from fasttrack_lab.commands import common, figures
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.figures import tables
@@ -20,9 +20,12 @@ RESULTS = CHECKOUT / "docs" / "RESULTS.md"
 
 
 def recorded(grids: Iterable[Grid], seeds: int, out: Path) -> tuple[list[Record], str]:
-    """The last record of every run, and the key of the one kernel that made them."""
+    """The last record of every run, by inputs of today, and the key of the one kernel that made them."""
     planned = cells(grids, seeds)
-    latest = records.latest(records.read(out))
+    inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
+    latest = records.latest(
+        record for record in records.read(out) if record.inputs.startswith(inputs.get(record.cell, ""))
+    )
     lacking = [cell for cell in planned if cell not in latest]
     if lacking:
         first = lacking[0].text()
