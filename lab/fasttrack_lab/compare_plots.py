@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fasttrack_lab.background_sets import called
 from fasttrack_lab.plots import BAR_SHARE, BASELINE_COLOUR, INK, NOTE_PT, STYLE, colour, svg
+from fasttrack_lab.ranking import TO_FASTEST, against_each_other
 
 Column = tuple[str, str]
 """Of a heat map: a scenario and what is behind."""
@@ -42,7 +43,7 @@ HEADING_PT, LINE_PT = 24, 11
 LOGARITHMIC_FROM = 8.0
 """Slowdowns with a higher one among them are drawn on a logarithmic axis: short bars stay apart."""
 LOGARITHMIC_BEGIN = 0.5
-"""Where such an axis begins: the bar of a slowdown of 1 is to be seen, and shorter ones."""
+"""Where such an axis begins, over the shortest bar, or over 1 if that is less: all bars are to be seen."""
 CLOSE_TICKS_TO = 30.0
 """Slowdowns up to here leave room on such an axis for ticks between the powers of ten."""
 ROOM = 1.5
@@ -54,8 +55,9 @@ CELL_CHARACTERS = 9
 
 
 def values_of(rows: pl.DataFrame) -> Values:
-    """The rows of a phone's summary by their names."""
-    return {(row["scenario"], row["background"], row["policy"]): row for row in rows.iter_rows(named=True)}
+    """The rows of a phone's summary by their names, each with how near it comes to the fastest."""
+    ranked = against_each_other(rows)
+    return {(row["scenario"], row["background"], row["policy"]): row for row in ranked.iter_rows(named=True)}
 
 
 def wrapped(name: str, characters: int) -> str:
@@ -99,10 +101,10 @@ def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fas
 
 
 def _fastest(values: Values, column: Column, policies: Sequence[str]) -> str | None:
-    """The policy with the shortest mean response time in a column, among those without a failed seed."""
+    """The fastest policy in a column, if there are others with a result."""
     rows = {name: values[*column, name] for name in policies if (*column, name) in values}
-    measured = {name: row["response_s_mean"] for name, row in rows.items() if not row["failed"]}
-    return min(measured, key=measured.__getitem__) if len(measured) > 1 else None
+    over = {name: row[TO_FASTEST] for name, row in rows.items() if row[TO_FASTEST] is not None}
+    return min(over, key=over.__getitem__) if len(over) > 1 else None
 
 
 def heat_map(values: Values, policies: Sequence[str], columns: Sequence[Column]) -> str:
@@ -214,10 +216,16 @@ def _slowdowns(axes: Axes, policies: Sequence[str], rows: Rows) -> None:
     axes.set_xlabel("slowdown")
 
 
+def _begin(rows: Rows) -> float:
+    """Where a logarithmic axis of slowdowns begins: the shortest bar is to be seen."""
+    least: list[float] = [row["slowdown_min"] for row in rows if row is not None and row["slowdown_min"] is not None]
+    return LOGARITHMIC_BEGIN * min(1.0, *least)
+
+
 def _panel(axes: Axes, policies: Sequence[str], rows: Rows, measure: str, text: Text) -> None:
     """A bar a policy, with its spread and its text; what failed says so."""
     longest = 0.0
-    low = LOGARITHMIC_BEGIN if axes.get_xscale() == "log" else 0.0
+    low = _begin(rows) if axes.get_xscale() == "log" else 0.0
     for place, (policy, row) in enumerate(zip(policies, rows, strict=True)):
         if row is None:
             continue

@@ -199,6 +199,29 @@ def test_bars_show_slowdown_and_throughput() -> None:
         assert f">{shown_text}<" in text
 
 
+def test_the_heat_map_frames_whom_the_ranks_name() -> None:
+    """A seed of two is all that there is of the fastest yet."""
+    begun = [item for item in made() if (item.cell.policy, item.cell.seed) != ("pa", 2)]
+    text = plots.heat_map(
+        plots.values_of(report.summary(report.runs(begun)).filter(pl.col("phone") == "n6")), REQUEST.policies, COLUMNS
+    )
+    bold = re.findall(r"font-weight: 700[^>]*>([^<]*)<", text)
+    assert bold.count("1.00") == 2 and "0.80" not in bold
+
+
+def test_the_shortest_bar_is_seen_on_a_logarithmic_axis() -> None:
+    """Four times as fast as alone, beside one that is ten times as slow."""
+    times = {"fasttrack": 0.25, "stock": 10.0}
+    both = [
+        record(cell, times[cell.policy] if cell.backgrounds else 1.0)
+        for cell in records.plan(REQUEST)
+        if cell.policy in times
+    ]
+    values = plots.values_of(report.summary(report.runs(both)).filter(pl.col("phone") == "s6"))
+    text = plots.bars(values, ("stock", "fasttrack"), "gallery-launch", ["update"])
+    assert ">10 (10.00 s)<" in text and ">0.25 (0.25 s)<" in text
+
+
 def test_plots_of_a_comparison_that_has_just_begun() -> None:
     first = [item for item in made() if item.cell.policy == "stock"]
     values = plots.values_of(report.summary(report.runs(first)).filter(pl.col("phone") == "s6"))
