@@ -34,6 +34,7 @@ from typing import NoReturn
 LIBC = ctypes.CDLL(None, use_errno=True)
 FT = Path("/sys/kernel/fasttrack")
 QUEUE = Path("/sys/block/sda/queue")
+IOSCHED = QUEUE / "iosched"
 MFLASH = Path("/sys/module/mflash/parameters")
 CGROUP = Path("/sys/fs/cgroup")
 OUT = Path("/run/out")
@@ -350,11 +351,27 @@ KNOBS: dict[Path, tuple[str, ...]] = {
     FT / "idle_window_us": ("0", "20000", "200000"),
     FT / "segment_kb": ("4", "512", "4096"),
     FT / "reserve_kb": ("0", "16384", "65536"),
+    FT / "foreground_cache_percent": ("0", "60", "100"),
+    FT / "app_uids": ("", "10000-10003", "10000-19999"),
+    IOSCHED / "idle_window_us": ("0", "20000", "200000"),
+    IOSCHED / "background_expire_ms": ("1", "500", "2000"),
+    IOSCHED / "background_depth": ("0", "1", "8"),
+    IOSCHED / "background_share": ("1", "5", "100"),
+    IOSCHED / "foreground_reserve": ("0", "4", "64"),
+    IOSCHED / "write_wait_ms": ("1", "100", "2000"),
+    IOSCHED / "prio_aging_ms": ("1", "10000"),
+    IOSCHED / "sequential_read_depth": ("0", "1", "4"),
+    IOSCHED / "random_read_depth": ("0", "1", "4"),
+    IOSCHED / "sequential_write_depth": ("0", "1", "4"),
+    IOSCHED / "random_write_depth": ("0", "1", "4"),
     MFLASH / "scheduler": ("fifo", "read-first", "foreground"),
     Path("/sys/kernel/mm/lru_gen/enabled"): ("n", "y"),
     Path("/proc/sys/vm/drop_caches"): ("1",),
     Path("/proc/sys/vm/compact_memory"): ("1",),
 }
+
+MAY_REFUSE = {QUEUE / "nr_requests": {errno.EINVAL}, IOSCHED: {errno.ENODEV}}
+"""Errors that are no surprise."""
 
 
 def toggler(short: bool) -> Work:
@@ -364,13 +381,15 @@ def toggler(short: bool) -> Work:
     queue is frozen; under that lock others allocate, and their swapping waits for the queue: lockdep says so, and then
     says no more.
     """
-    knobs = {path: values for path, values in KNOBS.items() if not (short and path.parent == QUEUE)}
+    knobs = {path: values for path, values in KNOBS.items() if not (short and QUEUE in path.parents)}
 
     def work(rng: random.Random, beat: Callable[[], None]) -> None:
         often = [path for path in (QUEUE / "scheduler", FT / "enabled") if path in knobs]
         while True:
             path = rng.choice((*often, rng.choice(list(knobs))))
-            write(path, rng.choice(knobs[path]), {errno.EINVAL} if path.name == "nr_requests" else ())
+            # An elevator's knobs are there while it is chosen, and may go at any time.
+            with suppress(FileNotFoundError):
+                write(path, rng.choice(knobs[path]), MAY_REFUSE.get(path, MAY_REFUSE.get(path.parent, ())))
             beat()
             time.sleep(rng.random() / 2)
 
