@@ -33,7 +33,7 @@ from fasttrack_lab.storebench.profile import Depths, Point, Profile, Slowdown
 SIZE = target.SMALLEST
 SDA = Device("MFLASH", "s6", 16 << 30, 32)
 READ, WRITE = BY_NAME["random_read"], BY_NAME["sequential_write"]
-TINY = Amount(MIB, 64 << 10)
+TINY = Amount(MIB, 4 * MIB)
 TINY_PLAN = Plan(SIZE, TINY, TINY, 0.2, (1, 2), pairs=((READ, WRITE),))
 """Of a few MiB: for what is written where, not for numbers."""
 

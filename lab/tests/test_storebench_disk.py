@@ -25,7 +25,7 @@ from fasttrack_lab import fio
 from fasttrack_lab.commands import storebench as commands
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.paths import CHECKOUT, LAB
-from fasttrack_lab.storebench import apply, disk, filesystem, host, plan, profile, target
+from fasttrack_lab.storebench import apply, disk, filesystem, host, model, plan, profile, target
 from fasttrack_lab.storebench.disk import Device, Files
 from fasttrack_lab.storebench.plan import MIB, PATTERNS
 from fasttrack_lab.storebench.profile import Profile
@@ -270,6 +270,14 @@ def test_apply_refuses(fake: Path, name: str, change: dict[str, str], message: s
     with pytest.raises(LabError, match=message):
         apply.writes(made(), Path("s6.json"), files, name)
     assert files.written == []
+
+
+def test_apply_refuses_what_a_phone_had_before(fake: Path) -> None:
+    """The parameters that the phone was measured with are in its profile; a real device's has none."""
+    stale = replace(made(), parameters="0" * 64)
+    with pytest.raises(LabError, match="the profile is stale: it was measured with other parameters"):
+        apply.writes(stale, Path("s6.json"), Recorded(fake), "sda")
+    assert apply.writes(replace(stale, parameters=model.digest("s6")), Path("s6.json"), Recorded(fake), "sda")
 
 
 def nameless(fake: Path, serial: str) -> Profile:

@@ -8,7 +8,7 @@ from pathlib import Path
 from fasttrack_lab.errors import LabError, UsageProblem
 from fasttrack_lab.storebench import disk
 from fasttrack_lab.storebench.disk import Files
-from fasttrack_lab.storebench.profile import Profile, check_device
+from fasttrack_lab.storebench.profile import Profile, check_device, check_parameters
 
 ELEVATOR = "smartio"
 """What a profile is for."""
@@ -60,6 +60,8 @@ def writes(one: Profile, path: Path, files: Files, name: str, same_device: bool 
     """
     _check_disk(files, name)
     check_device(one, disk.device(files, name), path)
+    if one.parameters:
+        check_parameters(one, path)
     if not same_device:
         _check_known(one, files, name, path)
     _check_elevator(files, name)

@@ -280,8 +280,9 @@ def check_device(one: Profile, here: Device, path: Path) -> None:
         raise LabError(f"{path}: the profile was made for another device: here, {', '.join(other)}; {AGAIN}")
 
 
-def _check_parameters(one: Profile, phone: phones_of_lab.Phone, path: Path, source: Path) -> None:
-    """Refuse a profile of a phone whose parameters have changed since."""
+def check_parameters(one: Profile, path: Path, source: Path = model.SOURCE) -> None:
+    """Refuse a profile of an emulated phone whose parameters, in SOURCE, have changed since."""
+    phone = phones_of_lab.load(one.phone)
     if (one.parameters, one.device.queue_depth) != (model.digest(phone.name, source), phone.queue_depth):
         raise LabError(
             f"{path}: the profile is stale: it was measured with other parameters than those that {phone.name} "
@@ -300,5 +301,5 @@ def for_phone(name: str, directory: Path = PROFILES, source: Path = model.SOURCE
         return None
     found = load(path)
     check_device(found, Device(PHONE_VENDOR, name, found.device.size_bytes, known.queue_depth), path)
-    _check_parameters(found, known, path, source)
+    check_parameters(found, path, source)
     return found
