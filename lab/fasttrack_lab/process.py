@@ -94,6 +94,11 @@ def stop_all() -> None:
             _kill_group(group)
 
 
+def go_on() -> None:
+    """start() works again, for a program that goes on after stop_all()."""
+    _stopping.clear()
+
+
 def stopping() -> bool:
     """Whether stop_all() was called."""
     return _stopping.is_set()

@@ -131,11 +131,3 @@ def format_size(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.1f} {unit}"
     return f"{value:.0f} B"
-
-
-def format_time(seconds: float) -> str:
-    """Seconds for people, three digits."""
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return "0 s" if seconds == 0 else f"{seconds / 1e-9:.0f} ns"

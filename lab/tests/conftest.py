@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from fasttrack_lab import process
 from fasttrack_lab.runner import Tools
+
+
+def pytest_runtest_setup() -> None:
+    """A test whose guest failed has ended all guests of its process; the next test's are to start."""
+    process.go_on()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -89,14 +89,14 @@ def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("front", "phone_name"), [("gallery-launch", "n6"), ("game-load", "s6")])
+@pytest.mark.parametrize(("front", "phone_name"), [("game-load", "n6"), ("game-load", "s6")])
 def test_no_background_task_pauses_longer_than_the_bound(tools: Tools, phone_name: str, front: str) -> None:
     on = phone.load(phone_name)
     (result,) = shown(tools, scenario.load(front), on, [("fasttrack", ["update", "backup"])])
     counters = result["counters"]
-    # A response that is shorter than the bound ends before any pause does, and only what ended is counted.
-    assert counters["pauses"] > 0 or result["response_s"] < BACKGROUND_PAUSE_US / 1e6
-    assert counters["pause_max_us"] <= BACKGROUND_PAUSE_US + request_us(on)
+    # Only what ended is counted: the response is longer than the bound, which is reached.
+    assert result["response_s"] > 2 * BACKGROUND_PAUSE_US / 1e6
+    assert BACKGROUND_PAUSE_US <= counters["pause_max_us"] <= BACKGROUND_PAUSE_US + request_us(on)
 
 
 @pytest.mark.slow

@@ -24,7 +24,6 @@ from fasttrack_lab.traces.descriptors import Descriptor, DescriptorTable
 from fasttrack_lab.traces.model import Stats, Trace, Window, finish, read_lines
 
 PREOPENED = "/data/data"
-LOST = "data/data"
 _LINE = re.compile(r"(\d+)\s+(\d+)\s+([a-z_]+\d*)\s*(.*)")
 _SHAPES: dict[str, str] = {
     "open": "pfi",
@@ -52,7 +51,6 @@ _SHAPES: dict[str, str] = {
 }
 """Arguments of each call: p path, f flags, i integer. The last integer is the result, save for read and write, where
 it is the number of bytes, or -1; pread and pwrite have descriptor, offset, bytes."""
-LOOKUPS = ("access", "stat", "stat64", "lstat", "lstat64")
 
 
 @dataclass(frozen=True)
