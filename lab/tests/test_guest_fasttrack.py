@@ -98,6 +98,8 @@ for path, values in tries.items():
                 assert said == "Invalid argument", (path, value)
     assert shown["/sys/kernel/fasttrack/foreground_uids"][3][1] == "No space left on device"
     assert shown["/sys/kernel/fasttrack/foreground_tgids"][3][1] == "No such process"
+    for name in ("foreground_cgroups", "app_cgroups"):
+        assert shown[f"/sys/kernel/fasttrack/{name}"][0][1] == "No such file or directory"
 
 
 CLASSES = """

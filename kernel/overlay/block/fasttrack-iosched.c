@@ -414,6 +414,8 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
 		fti_move(fti, rq, fti_rq_class(rq), true);
+	/* Nobody has been told of the bio that brought the two together. */
+	fti_promote_queued(fti, rq);
 }
 
 static bool fti_bio_merge(struct request_queue *q, struct bio *bio,

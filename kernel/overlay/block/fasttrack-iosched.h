@@ -142,6 +142,7 @@ void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync);
 void fti_release(struct fti_data *fti);
 void fti_promote_new(struct request *rq);
+void fti_promote_queued(struct fti_data *fti, struct request *rq);
 void fti_promote_with(struct fti_data *fti, struct request *rq,
 		      struct bio *bio);
 void fti_init_promoter(struct fti_data *fti);

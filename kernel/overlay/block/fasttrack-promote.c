@@ -237,6 +237,13 @@ void fti_promote_new(struct request *rq)
 	fti_set_class(rq, FASTTRACK_FOREGROUND);
 }
 
+/* The queued @rq has got bios of another one: the foreground may wait for it. */
+void fti_promote_queued(struct fti_data *fti, struct request *rq)
+{
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
+		fti_promote_request(fti, rq);
+}
+
 /* The queued @rq has got @bio: the foreground may wait for it. */
 void fti_promote_with(struct fti_data *fti, struct request *rq, struct bio *bio)
 {

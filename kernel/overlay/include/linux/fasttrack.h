@@ -25,6 +25,7 @@
 struct address_space;
 struct bdi_writeback;
 struct folio;
+struct iov_iter;
 struct kiocb;
 struct signal_struct;
 struct task_struct;
@@ -130,7 +131,8 @@ bool fasttrack_came_to_front(const struct bio *bio);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
-void __fasttrack_segment(struct kiocb *iocb, unsigned long pages);
+void __fasttrack_segment(struct kiocb *iocb, const struct iov_iter *iter,
+			 unsigned long pages);
 void __fasttrack_resume_user(void);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
@@ -266,14 +268,17 @@ static inline void fasttrack_cache_work(unsigned long pages)
 /**
  * fasttrack_segment - between two chunks of a buffered read or write
  * @iocb: the call
+ * @iter: what it copies from or to
  * @pages: copied since the last time
  *
  * A background task may pause here.
  */
-static inline void fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+static inline void fasttrack_segment(struct kiocb *iocb,
+				     const struct iov_iter *iter,
+				     unsigned long pages)
 {
 	if (fasttrack_enabled())
-		__fasttrack_segment(iocb, pages);
+		__fasttrack_segment(iocb, iter, pages);
 }
 
 /**
@@ -515,7 +520,9 @@ static inline void fasttrack_cache_work(unsigned long pages)
 {
 }
 
-static inline void fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+static inline void fasttrack_segment(struct kiocb *iocb,
+				     const struct iov_iter *iter,
+				     unsigned long pages)
 {
 }
 

@@ -28,9 +28,12 @@
  */
 static atomic_long_t ft_dirty;
 
-/* Not held to the reserve: who has given it up, or shall die or free memory. */
+/*
+ * Not held to the reserve: who has given it up, shall die or free memory, or may
+ * take from what stock itself reserves.
+ */
 #define FT_ALLOC_UNHELD	(ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS | \
-			 ALLOC_OOM)
+			 ALLOC_OOM | ALLOC_MIN_RESERVE)
 
 static bool ft_allocates(void)
 {

@@ -32,6 +32,7 @@
 #include <linux/resume_user_mode.h>
 #include <linux/rwsem.h>
 #include <linux/sched/signal.h>
+#include <linux/uio.h>
 #include <linux/wait.h>
 #include <linux/writeback.h>
 
@@ -73,6 +74,7 @@ void ft_activity_note(void)
 /* A foreground task is about to sleep in the kernel. */
 void ft_activity_sleep(void)
 {
+	ft_activity_note();
 	atomic_inc(&ft_asleep);
 }
 
@@ -125,15 +127,21 @@ static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 		       READ_ONCE(ft_knobs.segment_pages);
 }
 
+/* Is current background, or the flusher? No other kernel thread pauses. */
+static bool ft_is_to_pause(struct bdi_writeback *wb)
+{
+	if (!ft_is_user_task(current))
+		return wb;
+	return __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
 /* The class of a task, and who is in front, may change while it pauses. */
 static bool ft_may_pause(struct inode *inode, struct bdi_writeback *wb)
 {
 	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
 	       !signal_pending(current) && !ft_in_the_way(inode) &&
 	       !fasttrack_inherits(current) &&
-	       (!wb || ft_writeback_may_pause(wb)) &&
-	       (!ft_is_user_task(current) ||
-		__fasttrack_task_class(current) == FASTTRACK_BACKGROUND);
+	       (!wb || ft_writeback_may_pause(wb)) && ft_is_to_pause(wb);
 }
 
 /*
@@ -203,20 +211,32 @@ void __fasttrack_cache_work(unsigned long pages)
 	}
 }
 
+/*
+ * Who copies from or to the kernel's own memory may have folios locked, as a
+ * file system has that lies on another. Save splice(2), which writes so.
+ */
+static bool ft_holds_no_folio(const struct iov_iter *iter)
+{
+	return user_backed_iter(iter) ||
+	       (iov_iter_is_bvec(iter) && iov_iter_rw(iter) == ITER_SOURCE);
+}
+
 /**
  * __fasttrack_segment - between two chunks of a buffered read or write
  * @iocb: the call; one that must not block is left alone
+ * @iter: what it copies from or to
  * @pages: copied since the last time
  *
- * Context: may sleep. No folio is held; the inode's lock and its caller's may be,
- * of a pipe or the file's position.
+ * Context: may sleep. The inode's lock may be held, and its caller's, of a pipe
+ * or the file's position.
  */
-void __fasttrack_segment(struct kiocb *iocb, unsigned long pages)
+void __fasttrack_segment(struct kiocb *iocb, const struct iov_iter *iter,
+			 unsigned long pages)
 {
 	__fasttrack_cache_work(pages);
 	if (iocb->ki_flags & (IOCB_NOWAIT | IOCB_WAITQ | IOCB_NOIO))
 		return;
-	if (ft_segment_over())
+	if (ft_holds_no_folio(iter) && ft_segment_over())
 		ft_pause(file_inode(iocb->ki_filp), NULL);
 }
 

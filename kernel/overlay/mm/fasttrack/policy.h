@@ -8,6 +8,7 @@
 
 #include <linux/math.h>
 #include <linux/minmax.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 
 /**
@@ -23,14 +24,22 @@ struct ft_activity {
 	u64 last;
 };
 
+/*
+ * Who sleeps for longer, without any other sign of the foreground, does not
+ * wait for the storage: for a key under a terminal's lock, for a server that is
+ * gone. Background does not wait for that.
+ */
+#define FT_ASLEEP_LIMIT	(5ULL * NSEC_PER_SEC)
+
 /* Does the foreground work? An idle window follows: its next I/O depends on
  * the last.
  */
 static inline bool ft_works(const struct ft_activity *activity,
 			    u64 idle_window, u64 now)
 {
-	return activity->asleep ||
-	       (activity->seen && now < activity->last + idle_window);
+	if (activity->asleep && now < activity->last + FT_ASLEEP_LIMIT)
+		return true;
+	return activity->seen && now < activity->last + idle_window;
 }
 
 /*

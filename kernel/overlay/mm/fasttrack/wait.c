@@ -21,6 +21,7 @@
  * ft_wait_lock inside none of them.
  */
 #include <linux/atomic.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rculist.h>
@@ -30,12 +31,14 @@
 #include <trace/events/fasttrack.h>
 
 #include "internal.h"
+#include "policy.h"
 
 /* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
 #define FT_WAIT_SHOWN		BIT(0)
 #define FT_WAIT_FOREGROUND	BIT(1)
 #define FT_WAIT_OTHERS		BIT(2)
-#define FT_WAIT_SLEEPER_SHIFT	3
+#define FT_WAIT_SERVED		BIT(3)
+#define FT_WAIT_SLEEPER_SHIFT	4
 
 /* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
 static LIST_HEAD(ft_queues);
@@ -47,8 +50,12 @@ static DEFINE_SPINLOCK(ft_queues_lock);
  */
 static DEFINE_SPINLOCK(ft_wait_lock);
 
-/* Tasks of the foreground, and workers for it, that wait for others. */
+/*
+ * Tasks of the foreground, and workers for it, that wait for others, and when
+ * the last one began.
+ */
 static unsigned int ft_depending;
+static atomic64_t ft_depends_since;
 
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
@@ -164,9 +171,11 @@ static void ft_depend(int change)
 {
 	lockdep_assert_held(&ft_wait_lock);
 
-	WRITE_ONCE(ft_depending, ft_depending + change);
-	if (change > 0)
+	if (change > 0) {
+		atomic64_set(&ft_depends_since, ktime_get_ns());
 		fasttrack_count(FASTTRACK_DEPENDED);
+	}
+	WRITE_ONCE(ft_depending, ft_depending + change);
 	if (!ft_depending)
 		WRITE_ONCE(ft_dependence, ft_dependence + 1);
 }
@@ -189,10 +198,14 @@ static void ft_kick(void)
  * fasttrack_foreground_depends - does the foreground wait for others?
  *
  * Context: any.
+ * Return: if so, and nobody else has to be thought of: a wait for longer than
+ * FT_ASLEEP_LIMIT is not for the storage.
  */
 bool fasttrack_foreground_depends(void)
 {
-	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending);
+	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending) &&
+	       ktime_get_ns() < (u64)atomic64_read(&ft_depends_since) +
+					FT_ASLEEP_LIMIT;
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
@@ -434,6 +447,42 @@ static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 	return sleeper;
 }
 
+/*
+ * Is @folio of a file system without a block device? A task brings its pages, a
+ * FUSE server for one, who may be background and must not pause for it.
+ */
+static bool ft_folio_is_served(struct folio *folio)
+{
+	struct address_space *mapping;
+	bool served = false;
+
+	/* Not locked, as above. */
+	rcu_read_lock();
+	mapping = folio_mapping(folio);
+	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode))
+		served = !(mapping->host->i_sb->s_type->fs_flags &
+			   FS_REQUIRES_DEV);
+	rcu_read_unlock();
+	return served;
+}
+
+/* The foreground waits for a server: it depends on it, and does not work. */
+static void ft_served_begin(void)
+{
+	spin_lock(&ft_wait_lock);
+	ft_depend(1);
+	spin_unlock(&ft_wait_lock);
+	ft_kick();
+}
+
+static void ft_served_end(void)
+{
+	spin_lock(&ft_wait_lock);
+	ft_depend(-1);
+	spin_unlock(&ft_wait_lock);
+	ft_activity_note();
+}
+
 /**
  * __fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
  * @folio: referenced by the caller; NULL for a buffer without one
@@ -461,6 +510,10 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		if (fasttrack_inherits(current))
 			ft_promote(folio, false);
 		return done;
+	}
+	if (foreground && ft_folio_is_served(folio)) {
+		ft_served_begin();
+		return done | FT_WAIT_SERVED;
 	}
 	if (foreground) {
 		ft_activity_sleep();
@@ -491,6 +544,8 @@ void __fasttrack_folio_wait_end(unsigned int done)
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
 	ft_sleep_end(done);
+	if (done & FT_WAIT_SERVED)
+		ft_served_end();
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)

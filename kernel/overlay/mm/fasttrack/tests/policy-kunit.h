@@ -15,6 +15,13 @@ static void ft_test_works(struct kunit *test)
 	activity.asleep = 1;
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW, 1));
 
+	/* Asleep for ever, as for a key. */
+	activity.last = FT_TEST_NOW;
+	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW,
+					 FT_TEST_NOW + FT_ASLEEP_LIMIT - 1));
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_WINDOW,
+					  FT_TEST_NOW + FT_ASLEEP_LIMIT));
+
 	activity = (struct ft_activity){ .seen = true, .last = FT_TEST_NOW };
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW,
 					 FT_TEST_NOW + FT_TEST_WINDOW - 1));
@@ -25,7 +32,9 @@ static void ft_test_works(struct kunit *test)
 
 static void ft_test_pause_is_bounded(struct kunit *test)
 {
-	const struct ft_activity always = { .asleep = 1 };
+	const struct ft_activity always = {
+		.asleep = 1, .seen = true, .last = FT_TEST_NOW,
+	};
 	const u64 bound = NSEC_PER_SEC;
 	u64 now = FT_TEST_NOW, sleep;
 
