@@ -23,6 +23,8 @@ from fasttrack_lab.figures.measured import (
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS, MINUS_CHANGE
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 
+PEERS = (STOCK, "none", "kyber", "bfq")
+"""The kernel's own elevators, as policies."""
 WORST, AVERAGE = 1.10, 1.05
 """Slowdown with one background app: in every cell, and over all cells."""
 WORST_SIX = 1.15
@@ -98,8 +100,8 @@ def one_app(what: str, grid: Grid, measured: Measured) -> list[Goal]:
     ]
 
 
-def many_apps(grid: Grid, measured: Measured) -> list[Goal]:
-    """Six apps, and twelve against six: the backgrounds of the grid, in this order."""
+def many_apps(where: str, grid: Grid, measured: Measured) -> list[Goal]:
+    """Six apps, and twelve against six: the backgrounds of the grid, in this order. WHERE ends the goals' names."""
     six, twelve = (
         {
             f"{scenario} on {phone}": measured.of_all_seeds(scenario, phone, FASTTRACK, behind, MEAN_TO_ALONE)
@@ -109,14 +111,14 @@ def many_apps(grid: Grid, measured: Measured) -> list[Goal]:
     )
     more = {name: twelve[name] - value if math.isfinite(value) else math.inf for name, value in six.items()}
     return [
-        at_most("slowdown, six apps", WORST_SIX, six),
-        at_most("slowdown with twelve apps less that with six", TWELVE_OVER_SIX, more),
+        at_most(f"slowdown, six apps{where}", WORST_SIX, six),
+        at_most(f"slowdown with twelve apps less that with six{where}", TWELVE_OVER_SIX, more),
     ]
 
 
-def against_peers(grid: Grid, measured: Measured) -> list[Goal]:
-    """FastTrack is never slower than the fastest of the grid's other policies. Who never ended is not the fastest."""
-    others = [name for name in grid.policies if name != FASTTRACK]
+def against_peers(where: str, grid: Grid, measured: Measured) -> list[Goal]:
+    """FastTrack is never slower than the fastest of the grid's peers. Who never ended is not the fastest."""
+    others = [name for name in grid.policies if name in PEERS]
 
     def over_best(scenario: str, phone: str, background: str) -> float:
         found = []
@@ -129,10 +131,10 @@ def against_peers(grid: Grid, measured: Measured) -> list[Goal]:
             raise NotMeasured(f"{scenario} on {phone}, any other policy, background {background}")
         return measured.of_all_seeds(scenario, phone, FASTTRACK, background, MEAN_TO_ALONE) / min(found)
 
-    return [at_most(f"response time over the best of {', '.join(others)}", 1.0, _cells(grid, over_best))]
+    return [at_most(f"response time over the best of {', '.join(others)}{where}", 1.0, _cells(grid, over_best))]
 
 
-def without_device(grid: Grid, measured: Measured) -> list[Goal]:
+def without_device(where: str, grid: Grid, measured: Measured) -> list[Goal]:
     """The change that `fasttrack-minus` brings, on average."""
     ratios = _cells(
         grid, lambda scenario, phone, behind: measured.of_all_seeds(scenario, phone, MINUS, behind, MEAN_TO_STOCK)
@@ -141,7 +143,13 @@ def without_device(grid: Grid, measured: Measured) -> list[Goal]:
     here = f"{change * 100:+.1f} %" if math.isfinite(change) else text(change)
     goal = f"{MINUS_CHANGE * 100:+.0f} %"
     return [
-        Goal(f"{MINUS} against {STOCK}, average", goal, here, worst(ratios, sys.float_info.max), change <= MINUS_CHANGE)
+        Goal(
+            f"{MINUS} against {STOCK}{where}, average",
+            goal,
+            here,
+            worst(ratios, sys.float_info.max),
+            change <= MINUS_CHANGE,
+        )
     ]
 
 

@@ -13,12 +13,13 @@ from fasttrack_lab import ranking, report
 from fasttrack_lab.background_sets import MANY_ORDER, SIX, TWELVE, called
 from fasttrack_lab.figures import goals, peers, smartio
 from fasttrack_lab.figures.claims import RULE
-from fasttrack_lab.figures.goals import Goal
+from fasttrack_lab.figures.goals import PEERS, Goal
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
 from fasttrack_lab.figures.page import Found, findings, reached
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS
+from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.records import FOREGROUND_ONLY, Record, failures, took
 
@@ -35,53 +36,66 @@ class Section:
 ONE = Section(
     "One background app",
     "`stock` is mq-deadline; the device serves reads first under every policy but `fasttrack`.",
-    Grid(SCENARIOS, PHONES, (STOCK, "none", "kyber", "bfq", FASTTRACK), BACKGROUNDS),
+    Grid(SCENARIOS, PHONES, (*PEERS, FASTTRACK), BACKGROUNDS),
 )
 MANY = Section(
     "Six and twelve background apps",
     f"Six are {', '.join(MANY_ORDER[:-1])} and {MANY_ORDER[-1]}; twelve are two of each.",
     Grid(SCENARIOS, ("n6", "s6"), (STOCK, "bfq", FASTTRACK), (SIX, TWELVE)),
 )
-F2FS = Section(
-    "f2fs",
-    "The phones of the paper with f2fs.",
-    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, fs="f2fs"),
+# Most of today's Android phones have both f2fs and MGLRU.
+OTHER_PLATFORMS = (("f2fs", "f2fs", KERNEL_LRU), ("MGLRU", "", "mglru"), ("f2fs and MGLRU", "f2fs", "mglru"))
+"""What they are called, file system and LRU."""
+ELSEWHERE = tuple(
+    Section(
+        f"One background app, {called}",
+        f"The phones of the paper with {called}.",
+        Grid(SCENARIOS, PHONES, (*PEERS, MINUS, FASTTRACK), BACKGROUNDS, fs=fs, lru=lru),
+    )
+    for called, fs, lru in OTHER_PLATFORMS
 )
-MGLRU = Section(
-    "Multi-generational LRU",
-    "The phones of the paper with MGLRU, which Android's kernel has on.",
-    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, lru="mglru"),
-)
-F2FS_MGLRU = Section(
-    "f2fs and multi-generational LRU",
-    "The phones of the paper with both, as most of today's Android phones.",
-    Grid(SCENARIOS, PHONES, (STOCK, FASTTRACK), BACKGROUNDS, fs="f2fs", lru="mglru"),
+MANY_ELSEWHERE = tuple(
+    Section(
+        f"Six and twelve background apps, {called}",
+        "FastTrack alone.",
+        Grid(SCENARIOS, ("n6", "s6"), (FASTTRACK,), (SIX, TWELVE), fs=fs, lru=lru),
+    )
+    for called, fs, lru in OTHER_PLATFORMS
 )
 NEWER = Section(
     "Newer phones",
     "UFS 3.1 and 4.0, with f2fs, as these phones have it.",
     Grid(SCENARIOS, ("ufs31", "ufs40"), (STOCK, FASTTRACK), BACKGROUNDS),
 )
-SECTIONS = (ONE, MANY, F2FS, MGLRU, F2FS_MGLRU, NEWER)
+SECTIONS = (ONE, MANY, *(part for pair in zip(ELSEWHERE, MANY_ELSEWHERE, strict=True) for part in pair), NEWER)
 TWENTY_APPS = tuple(replace(grid, most_seeds=3) for figure in smartio.FIGURES for grid in figure.grids)
 """Runs of the SmartIO poster's figures."""
 WITHOUT_DEVICE = Grid(SCENARIOS, PHONES, (STOCK, MINUS), BACKGROUNDS)
 """Of Figure 10's runs."""
 
-GOALS: tuple[tuple[Grid, Callable[[Grid, Measured], list[Goal]]], ...] = (
-    (ONE.grid, partial(goals.one_app, "one app")),
-    (ONE.grid, goals.against_peers),
-    (ONE.grid, partial(goals.holds, "one app")),
-    (WITHOUT_DEVICE, goals.without_device),
-    (MANY.grid, goals.many_apps),
-    (F2FS.grid, partial(goals.one_app, "f2fs")),
-    (MGLRU.grid, partial(goals.one_app, "MGLRU")),
-    (F2FS_MGLRU.grid, partial(goals.one_app, "f2fs and MGLRU")),
+Check = Callable[[Grid, Measured], list[Goal]]
+
+
+def _everywhere(what: str, where: str, one: Grid, minus: Grid, many: Grid) -> list[tuple[Grid, Check]]:
+    """The goals of one file system and LRU. WHAT and WHERE are for their names."""
+    return [
+        (one, partial(goals.one_app, what)),
+        (one, partial(goals.against_peers, where)),
+        (one, partial(goals.holds, what)),
+        (minus, partial(goals.without_device, where)),
+        (many, partial(goals.many_apps, where)),
+        (many, partial(goals.holds, f"six and twelve apps{where}")),
+    ]
+
+
+GOALS: tuple[tuple[Grid, Check], ...] = (
+    *_everywhere("one app", "", ONE.grid, WITHOUT_DEVICE, MANY.grid),
+    *(
+        check
+        for (called, _, _), one, many in zip(OTHER_PLATFORMS, ELSEWHERE, MANY_ELSEWHERE, strict=True)
+        for check in _everywhere(called, f", {called}", one.grid, one.grid, many.grid)
+    ),
     (NEWER.grid, partial(goals.one_app, "newer phones")),
-    (MANY.grid, partial(goals.holds, "six and twelve apps")),
-    (F2FS.grid, partial(goals.holds, "f2fs")),
-    (MGLRU.grid, partial(goals.holds, "MGLRU")),
-    (F2FS_MGLRU.grid, partial(goals.holds, "f2fs and MGLRU")),
     (NEWER.grid, partial(goals.holds, "newer phones")),
 )
 """What to check on which runs."""
