@@ -59,6 +59,10 @@ class Calibration:
     source: str
 
 
+LARGEST_REQUEST = 1 << 20
+"""In bytes, at least what the largest request of each phone is."""
+
+
 @dataclass(frozen=True)
 class Phone:
     """One emulated phone."""
@@ -75,6 +79,12 @@ class Phone:
     def storage(self) -> str:
         """eMMC, which takes one command at a time, or UFS."""
         return "eMMC" if self.queue_depth == 1 else "UFS"
+
+    @property
+    def longest_request_s(self) -> float:
+        """What the device takes for one request at most: LARGEST_REQUEST at its published rate of sequential writes."""
+        rate = next(entry.published for entry in self.calibration if entry.name == "seq-write")
+        return LARGEST_REQUEST / 1e6 / rate
 
     @property
     def format(self) -> list[str]:

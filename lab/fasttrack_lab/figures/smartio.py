@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from fasttrack_lab import phone as phones_of_lab
 from fasttrack_lab import smartio
 from fasttrack_lab.figures.claims import CHANGE, Claim, Finding, Value, mean, numbers
 from fasttrack_lab.figures.figure import Figure
@@ -34,8 +35,8 @@ CALLED = {"launch": "launch", "run": "run time", "install": "installation"}
 LAUNCH_CHANGE, RUN_CHANGE, INSTALL_CHANGE = -0.378, -0.296, 0.076
 LAUNCH_GOAL, RUN_GOAL, APP_GOAL, INSTALL_GOAL = 0.80, 0.90, 1.05, 1.10
 """Delay over stock's: means over the apps of launch and run time, each app's, and the mean of installations."""
-WRITE_WAIT_S, REQUEST_S = 0.1, 0.01
-"""The poster's bound, and a device request, generously: what the slower of the phones takes for the largest."""
+WRITE_WAIT_S = 0.1
+"""The poster's bound."""
 
 
 def _scenarios(kind: str) -> tuple[str, ...]:
@@ -99,11 +100,12 @@ def _write_waits(kinds: tuple[str, ...], measured: Measured, phones: tuple[str, 
     """No process' writes wait for reads longer than the bound and one request."""
 
     def longest(where: Where) -> float:
-        return measured.of_all_seeds(*where, LONGEST_WRITE_WAIT_S)
+        return measured.of_all_seeds(*where, LONGEST_WRITE_WAIT_S) - phones_of_lab.load(where[1]).longest_request_s
 
     waits = {name: value for kind in kinds for name, value in _each(kind, phones, longest).items()}
     when = " and ".join(CALLED[kind] for kind in kinds)
-    return [at_most(f"longest wait of a process' writes for reads, {when}", WRITE_WAIT_S + REQUEST_S, waits, " s")]
+    what = f"longest wait of a process' writes for reads less one request of the device, {when}"
+    return [at_most(what, WRITE_WAIT_S, waits, " s", digits=3)]
 
 
 S2 = Claim(
