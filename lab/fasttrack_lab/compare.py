@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -29,7 +29,6 @@ from fasttrack_lab.records import (
     Record,
     Request,
     append,
-    current,
     duration_text,
     finished,
     plan,
@@ -117,19 +116,24 @@ def inputs_key(spec: runner.RunSpec) -> str:
     return digest([job, described, *texts])[:16]
 
 
-def record_inputs(spec: runner.RunSpec, tools: runner.Tools) -> str:
-    """What a run's record has as its inputs."""
-    return inputs_key(spec) + tools.guest_key[:8]
+Runs = Mapping[Cell, tuple[runner.RunSpec, str]]
+"""The run of each cell, and what its record has as inputs."""
 
 
-def run_missing(directory: Path, cells: Sequence[Cell], tools: runner.Tools, again: Again, title: str) -> list[Record]:
-    """Runs the cells that the directory lacks, and those to be run AGAIN; adds each as it ends. TITLE is the bar's.
+def runs_of(cells: Iterable[Cell], tools: runner.Tools) -> Runs:
+    """The runs of cells, in their order."""
+    specs = ((cell, spec_of(cell)) for cell in cells)
+    return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
 
-    Returns the records of all cells, in their order.
+
+def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, title: str) -> list[Record]:
+    """Makes the runs that the directory lacks, and those to be made AGAIN; adds each as it ends. TITLE is the bar's.
+
+    Returns the records of all, in their order.
     """
-    kernel = tools.kernel.key
-    planned = {cell: spec_of(cell) for cell in cells}
-    keys = {cell: record_inputs(spec, tools) for cell, spec in planned.items()}
+    kernel, cells = tools.kernel.key, list(runs)
+    planned = {cell: spec for cell, (spec, _) in runs.items()}
+    keys = {cell: key for cell, (_, key) in runs.items()}
     wanted = {cell: (cell, keys[cell], kernel) for cell in cells}
     done = finished(read(directory), again)
     missing = [cell for cell in cells if wanted[cell] not in done]
@@ -163,13 +167,12 @@ def compare(directory: Path, request: Request, again: Again = Again.HOST) -> lis
     """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    planned = plan(request)
-    inputs = tuple(record_inputs(spec_of(cell), tools) for cell in planned)
-    request = replace(request, kernel=tools.kernel.key, inputs=inputs)
+    runs = runs_of(plan(request), tools)
+    request = replace(request, kernel=tools.kernel.key, inputs=tuple(key for _, key in runs.values()))
     write_request(directory, request)
-    run_missing(directory, planned, tools, again, request.title)
+    found = run_missing(directory, runs, tools, again, request.title)
     report.make(directory)
-    return current(read(directory), request)
+    return found
 
 
 def file_systems(phones: Sequence[str], value: str | None) -> dict[str, tuple[str, ...]]:

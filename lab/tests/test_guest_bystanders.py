@@ -15,8 +15,6 @@ pytestmark = pytest.mark.guest
 
 BOUND_MS = 1000
 """background_pause_ms."""
-ASLEEP_S = 5
-"""FT_ASLEEP_LIMIT of policy.h: who sleeps for longer does not wait for the storage."""
 
 ON = f"""
 FRONT, BEHIND = {FRONT}, {BEHIND}
@@ -65,11 +63,13 @@ def test_a_foreground_that_sleeps_for_ever_holds_nobody(tools: Tools) -> None:
         + """
 os.makedirs("/dev/pts", exist_ok=True)
 mount("devpts", "/dev/pts", options="ptmxmode=666")
-os.symlink("pts/ptmx", "/dev/ptmx") if not os.path.exists("/dev/ptmx") else None
+if not os.path.exists("/dev/ptmx"):
+    os.symlink("pts/ptmx", "/dev/ptmx")
 master, slave = os.openpty()
 readers = [start(FRONT, lambda: os.read(slave, 1)) for _ in range(2)]
 ms_until(lambda: any("mutex" in read(f"/proc/{reader}/stack") for reader in readers))
 behind = start(BEHIND, lambda: writes_for_ever("target"))
+# Less than FT_ASLEEP_LIMIT of policy.h, 5 s; and then more.
 time.sleep(2.5)
 SHOWN["at_first"] = stat("pauses")
 time.sleep(4)

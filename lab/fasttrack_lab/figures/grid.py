@@ -79,4 +79,4 @@ def measure(directory: Path, planned: Sequence[Cell], again: Again, title: str) 
     """
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    return compare.run_missing(directory, planned, tools, again, title), tools.kernel.key
+    return compare.run_missing(directory, compare.runs_of(planned, tools), tools, again, title), tools.kernel.key
