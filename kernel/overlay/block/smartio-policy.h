@@ -115,10 +115,10 @@ static inline bool smartio_waited(const struct smartio_waiting *waiting,
 }
 
 /*
- * The first level whose writes have waited for a request of @level: for a read
- * all of them, for a write those of lower levels. Writes of one level do not wait
- * for reads while others of them go, so none of that makes them overdue, or many
- * processes that write would leave nothing to reads.
+ * The first level whose writes have waited for a request of @level: a read makes
+ * all writes wait, a write those of lower levels. Writes of one level that wait
+ * for each other do not become overdue by it: many processes that write would
+ * leave nothing to reads.
  */
 static inline unsigned int smartio_clock_from(bool write, unsigned int level)
 {

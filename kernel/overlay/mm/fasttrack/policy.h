@@ -29,7 +29,8 @@ struct ft_activity {
  * wait for the storage: for a key under a terminal's lock, for a server that is
  * gone. Background does not wait for that.
  */
-#define FT_ASLEEP_LIMIT	(5ULL * NSEC_PER_SEC)
+#define FT_ASLEEP_LIMIT		(5ULL * NSEC_PER_SEC)
+#define FT_ASLEEP_LIMIT_JIFFIES	(5UL * HZ)
 
 /* Does the foreground work? An idle window follows: its next I/O depends on
  * the last.

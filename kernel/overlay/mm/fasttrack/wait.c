@@ -21,7 +21,7 @@
  * ft_wait_lock inside none of them.
  */
 #include <linux/atomic.h>
-#include <linux/ktime.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rculist.h>
@@ -52,10 +52,10 @@ static DEFINE_SPINLOCK(ft_wait_lock);
 
 /*
  * Tasks of the foreground, and workers for it, that wait for others, and when
- * the last one began.
+ * the last one began: in jiffies, it is looked at for each page and request.
  */
 static unsigned int ft_depending;
-static atomic64_t ft_depends_since;
+static unsigned long ft_depends_since;
 
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
@@ -172,7 +172,7 @@ static void ft_depend(int change)
 	lockdep_assert_held(&ft_wait_lock);
 
 	if (change > 0) {
-		atomic64_set(&ft_depends_since, ktime_get_ns());
+		WRITE_ONCE(ft_depends_since, jiffies);
 		fasttrack_count(FASTTRACK_DEPENDED);
 	}
 	WRITE_ONCE(ft_depending, ft_depending + change);
@@ -204,8 +204,8 @@ static void ft_kick(void)
 bool fasttrack_foreground_depends(void)
 {
 	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending) &&
-	       ktime_get_ns() < (u64)atomic64_read(&ft_depends_since) +
-					FT_ASLEEP_LIMIT;
+	       time_before(jiffies, READ_ONCE(ft_depends_since) +
+				    FT_ASLEEP_LIMIT_JIFFIES);
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
@@ -427,9 +427,14 @@ static void ft_sleep_end(unsigned int done)
 	spin_unlock(&ft_wait_lock);
 }
 
-/* Everybody's metadata is in a block device's mapping: that names no file. */
+/*
+ * Everybody's metadata is in a block device's mapping: that names no file.
+ *
+ * @served: is @folio of a file system without a block device? A task brings its
+ * pages, a FUSE server for one, who may be background and must not pause for it.
+ */
 static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
-					      bool writeback)
+					      bool writeback, bool *served)
 {
 	struct fasttrack_sleeper sleeper = {
 		.pfn = folio_pfn(folio),
@@ -438,32 +443,17 @@ static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 	};
 	struct address_space *mapping;
 
+	*served = false;
 	/* Not locked, as above. */
 	rcu_read_lock();
 	mapping = folio_mapping(folio);
-	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode))
+	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode)) {
 		sleeper.file = mapping;
+		*served = !(mapping->host->i_sb->s_type->fs_flags &
+			    FS_REQUIRES_DEV);
+	}
 	rcu_read_unlock();
 	return sleeper;
-}
-
-/*
- * Is @folio of a file system without a block device? A task brings its pages, a
- * FUSE server for one, who may be background and must not pause for it.
- */
-static bool ft_folio_is_served(struct folio *folio)
-{
-	struct address_space *mapping;
-	bool served = false;
-
-	/* Not locked, as above. */
-	rcu_read_lock();
-	mapping = folio_mapping(folio);
-	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode))
-		served = !(mapping->host->i_sb->s_type->fs_flags &
-			   FS_REQUIRES_DEV);
-	rcu_read_unlock();
-	return served;
 }
 
 /* The foreground waits for a server: it depends on it, and does not work. */
@@ -497,6 +487,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	bool worker = current->fasttrack_scope.override;
 	struct fasttrack_sleeper sleeper;
 	unsigned int done = 0;
+	bool served;
 
 	if (!folio)
 		return 0;
@@ -511,15 +502,15 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 			ft_promote(folio, false);
 		return done;
 	}
-	if (foreground && ft_folio_is_served(folio)) {
-		ft_served_begin();
-		return done | FT_WAIT_SERVED;
-	}
 	if (foreground) {
+		sleeper = ft_sleeper_on(folio, writeback, &served);
+		if (served) {
+			ft_served_begin();
+			return done | FT_WAIT_SERVED;
+		}
 		ft_activity_sleep();
 		done |= FT_WAIT_FOREGROUND;
 		/* Before it is looked for: it may come to the queue now. */
-		sleeper = ft_sleeper_on(folio, writeback);
 		done |= ft_sleep_begin(sleeper);
 		if (ft_promote(folio, true))
 			return done;

@@ -742,6 +742,5 @@ void mflash_gc_program_end(struct mflash_model *m, struct mflash_entry *e);
 void mflash_gc_erase_end(struct mflash_model *m, struct mflash_op *op);
 bool mflash_gc_candidate(struct mflash_model *m, struct mflash_candidate *c);
 u32 mflash_gc_take(struct mflash_model *m, struct mflash_entry **e, u32 max);
-bool mflash_gc_wanted(struct mflash_model *m);
 
 #endif /* _MFLASH_H */
