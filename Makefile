@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-smp test-off lint kernel clean
+.PHONY: demo test test-debug test-smp test-off lint kernel clean
 
 demo:
 	@./fasttrack demo
 
 test:
 	@scripts/test.sh
+
+# The same with lockdep and KASAN in the guests' kernel, where any report is a failure: not part of test.
+test-debug:
+	@KERNEL=um-debug scripts/test.sh
 
 # Two processors, in QEMU and in real time: not part of test.
 test-smp:

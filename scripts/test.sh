@@ -1,14 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# All tests: KUnit in UML, the Rust programs, the lab. The closing line is pytest's.
+# All tests: KUnit in UML, the Rust programs, the lab. The closing line is pytest's. KERNEL=um-debug boots guests with
+# lockdep and KASAN.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
+kernel=${KERNEL:-um}
+
 part "kernel and guest program"
-"$here/fasttrack" build
+"$here/fasttrack" build --target "$kernel"
 
 part "KUnit"
-"$here/fasttrack" kunit
+"$here/fasttrack" kunit --target "$kernel"
 
 cargo=$(cargo_program)
 export CARGO_TARGET_DIR="$cache/cargo"
@@ -21,4 +24,4 @@ done
 part "pytest"
 cd "$here/lab"
 # Two at a time: a test that boots guests boots one for each core.
-exec "$python" -m pytest -n 2 --dist loadscope "$@"
+exec "$python" -m pytest -n 2 --dist loadscope --kernel "$kernel" "$@"
