@@ -237,9 +237,13 @@ def read(directory: Path) -> list[Record]:
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
+    return parse(text[: text.rfind("\n") + 1], path)
+
+
+def parse(text: str, path: Path) -> list[Record]:
+    """The records of PATH, which has the lines TEXT."""
     records: list[Record] = []
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             records.append(_parse(line))
         except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:

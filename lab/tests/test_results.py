@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 from test_compare import Lab, lab  # noqa: F401
 from test_figures import Respond, record, useless
 
-from fasttrack_lab import records, report
+from fasttrack_lab import archive, compare, records, report
 from fasttrack_lab.commands import results
 from fasttrack_lab.figures import tables
 from fasttrack_lab.figures.grid import cells
+from fasttrack_lab.inputs import InputError
 from fasttrack_lab.lru import KERNEL_LRU
 from fasttrack_lab.records import Cell, Record
 
@@ -290,6 +292,31 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert not says_failed(target.read_text())
 
 
+def test_the_pages_records_have_nothing_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A recording is found where it is on this machine, and kept by its name."""
+    there = tmp_path / "here" / compare.RECORDING
+    there.parent.mkdir(parents=True)
+    there.touch()
+    path = tmp_path / "RESULTS.jsonl.xz"
+    ran = record(Cell(str(there), "s6", "stock", ("update",), 1), 2.0)
+    assert ran.result is not None
+    ran.result["host"] = {"log": str(tmp_path / "log")}
+    archive.write(path, [ran])
+    assert str(tmp_path).encode() not in lzma.decompress(path.read_bytes())
+    assert [one.cell.scenario for one in archive.read(path)] == [there.name]
+    monkeypatch.setenv("FASTTRACK_DATA", str(tmp_path / "here"))
+    assert [one.cell for one in archive.read(path)] == [ran.cell]
+    assert "host" not in (archive.read(path)[0].result or {})
+
+
+def test_a_damaged_archive_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "RESULTS.jsonl.xz"
+    assert archive.read(path) == []
+    path.write_bytes(b"no xz")
+    with pytest.raises(InputError, match="damaged"):
+        archive.read(path)
+
+
 def test_the_page_again_without_runs(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     target = tmp_path / "RESULTS.md"
     arguments = ["--seeds", "1", "--out", str(tmp_path / "out"), "--file", str(target)]
@@ -299,6 +326,10 @@ def test_the_page_again_without_runs(lab: Lab, tmp_path: Path) -> None:  # noqa:
     target.unlink()
     again = CliRunner().invoke(results.command, [*arguments, "--no-runs"])
     assert again.exit_code == 1
+    assert (target.read_text(), lab.ran) == (text, [])
+    (tmp_path / "out" / records.RAW).unlink()
+    kept = CliRunner().invoke(results.command, [*arguments, "--no-runs"])
+    assert kept.exit_code == 1
     assert (target.read_text(), lab.ran) == (text, [])
     lacking = CliRunner().invoke(results.command, [*arguments, "--no-runs", "--seeds", "2"])
     assert "lacks" in str(lacking.exception) and "without --no-runs" in str(lacking.exception)

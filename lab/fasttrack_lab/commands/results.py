@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fasttrack_lab import compare, records, ui
+from fasttrack_lab import archive, compare, records, ui
 from fasttrack_lab.commands import common, figures
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.figures import tables
@@ -19,13 +19,19 @@ from fasttrack_lab.records import Again, Record
 RESULTS = CHECKOUT / "docs" / "RESULTS.md"
 
 
-def recorded(grids: Iterable[Grid], seeds: int, out: Path) -> tuple[list[Record], str]:
-    """The last record of every run, by inputs of today, and the key of the one kernel that made them."""
+def recorded(grids: Iterable[Grid], seeds: int, out: Path, kept: Path) -> tuple[list[Record], str]:
+    """The last record of every run, and the key of the one kernel that made them.
+
+    Those in the directory OUT by inputs of today; where it has none at all, those of the archive KEPT.
+    """
     planned = cells(grids, seeds)
-    inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
-    latest = records.latest(
-        record for record in records.read(out) if record.inputs.startswith(inputs.get(record.cell, ""))
-    )
+    made = records.read(out)
+    if made:
+        inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
+        made = [record for record in made if record.inputs.startswith(inputs.get(record.cell, ""))]
+    else:
+        out, made = kept, archive.read(kept)
+    latest = records.latest(made)
     lacking = [cell for cell in planned if cell not in latest]
     if lacking:
         first = lacking[0].text()
@@ -53,20 +59,27 @@ def recorded(grids: Iterable[Grid], seeds: int, out: Path) -> tuple[list[Record]
     default=RESULTS,
     help="The page to write  [default: docs/RESULTS.md of the checkout]",
 )
-@click.option("--no-runs", is_flag=True, help="Make the page from the records that are there; none may be lacking.")
+@click.option(
+    "--no-runs",
+    is_flag=True,
+    help="Make the page from the records that are there; none may be lacking. Where --out has none, from the page's "
+    "own: FILE with the ending .jsonl.xz.",
+)
 def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
     Its runs include the figures', which `figures` then finds: 4206 with three seeds, 5822 with five, and 366 more with
     the replayed recording of `compare`. The comparison of all policies and SmartIO's twenty apps have three seeds at
-    most. The page is made from records alone; runs that failed are listed at its end.
+    most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
+    failed are listed at its end.
     """
     if no_runs:
-        found, kernel = recorded(tables.grids(), seeds, out)
+        found, kernel = recorded(tables.grids(), seeds, out, archive.beside(target))
     else:
         again = Again.asked(fresh, again_failed)
         found, kernel = figures.measured_for(tables.grids(), seeds, out, again, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
-    ui.say(f"written: {target}")
+    archive.write(archive.beside(target), found)
+    ui.say(f"written: {target} and {archive.beside(target).name}")
     common.end(found)
