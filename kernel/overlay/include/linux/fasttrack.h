@@ -27,7 +27,6 @@ struct bdi_writeback;
 struct folio;
 struct iov_iter;
 struct kiocb;
-struct pglist_data;
 struct signal_struct;
 struct task_struct;
 struct writeback_control;
@@ -153,8 +152,6 @@ bool __fasttrack_reclaims_foreground(void);
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
 bool __fasttrack_dirty_exempt(void);
 bool __fasttrack_protects(struct folio *folio, int priority);
-bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
-			     unsigned long *since);
 void fasttrack_count(enum fasttrack_stat stat);
 void fasttrack_max(enum fasttrack_stat stat, u64 ns);
 
@@ -413,14 +410,6 @@ static inline bool fasttrack_protects(struct folio *folio, int priority)
 	return fasttrack_enabled() && __fasttrack_protects(folio, priority);
 }
 
-/* Shall reclaim stay at @priority, because background's dirty pages go first? */
-static inline bool fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp,
-					 int priority, unsigned long *since)
-{
-	return fasttrack_enabled() &&
-	       __fasttrack_dirty_first(pgdat, gfp, priority, since);
-}
-
 /**
  * fasttrack_bio_submit - give @bio its origin and class
  * @bio: about to enter the block layer; a clone or split keeps what it has
@@ -614,12 +603,6 @@ static inline bool fasttrack_dirty_exempt(void)
 }
 
 static inline bool fasttrack_protects(struct folio *folio, int priority)
-{
-	return false;
-}
-
-static inline bool fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp,
-					 int priority, unsigned long *since)
 {
 	return false;
 }

@@ -103,21 +103,4 @@ static inline bool ft_protects(int priority, unsigned long foreground,
 	       foreground * 100 <= scanned * percent;
 }
 
-/* How long reclaim waits for background's dirty pages, in jiffies. */
-#define FT_DIRTY_FIRST_LIMIT	HZ
-
-/* So many are worth a wait: what reclaim takes at once. */
-#define FT_DIRTY_FIRST_PAGES	32UL
-
-/*
- * Shall reclaim wait until some of @dirty pages have been written? Before the
- * foreground's pages are protected no longer, if more than its @own are dirty.
- */
-static inline bool ft_dirty_first(int priority, unsigned long dirty,
-				  unsigned long own)
-{
-	return priority == FT_PROTECT_PRIORITY + 1 &&
-	       dirty >= own + FT_DIRTY_FIRST_PAGES;
-}
-
 #endif /* _MM_FASTTRACK_POLICY_H */
