@@ -7,10 +7,9 @@ and of the host nothing.
 
 from __future__ import annotations
 
-import json
 import lzma
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from fasttrack_lab import records
@@ -43,7 +42,7 @@ def _here(record: Record) -> Record:
 
 def write(path: Path, found: Iterable[Record]) -> None:
     """Makes the archive, or replaces it."""
-    lines = (json.dumps(asdict(_portable(record)), sort_keys=True) + "\n" for record in found)
+    lines = (records.line_of(_portable(record)) for record in found)
     path.write_bytes(lzma.compress("".join(lines).encode(), preset=9))
 
 

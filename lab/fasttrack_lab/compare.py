@@ -131,36 +131,34 @@ def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, 
 
     Returns the records of all, in their order.
     """
-    kernel, cells = tools.kernel.key, list(runs)
-    planned = {cell: spec for cell, (spec, _) in runs.items()}
-    keys = {cell: key for cell, (_, key) in runs.items()}
-    wanted = {cell: (cell, keys[cell], kernel) for cell in cells}
+    kernel = tools.kernel.key
+    wanted = {cell: (cell, key, kernel) for cell, (_, key) in runs.items()}
     done = finished(read(directory), again)
-    missing = [cell for cell in cells if wanted[cell] not in done]
-    if len(missing) < len(cells):
+    missing = {cell: runs[cell] for cell in runs if wanted[cell] not in done}
+    if len(missing) < len(runs):
         failed = sum(key in done and done[key].error is not None for key in wanted.values())
         kept = f", {failed} of them failed: --again-failed runs these again" if failed else ""
-        ui.say(f"{len(cells) - len(missing)} of {len(cells)} runs are in {directory} already{kept}")
-    by_spec = {id(planned[cell]): cell for cell in missing}
+        ui.say(f"{len(runs) - len(missing)} of {len(runs)} runs are in {directory} already{kept}")
+    by_spec = {id(spec): (cell, key) for cell, (spec, key) in missing.items()}
     begun_s = ended_s = monotonic()
 
     def keep(spec: runner.RunSpec, result: Result) -> None:
         """Adds the record of a run that has ended."""
         nonlocal ended_s
         before_s, ended_s = ended_s, monotonic()
-        cell = by_spec[id(spec)]
+        cell, key = by_spec[id(spec)]
         error = None if result.ok else result.verdict.error or "failed without a reason"
         starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
         touch_s = float(spec.job["touch_s"])
         real_s = round(ended_s - before_s, 3)
-        append(directory, Record(cell, keys[cell], kernel, touch_s, result.to_json(), error, starts, real_s))
+        append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s))
 
     if missing:
-        runner.run_many([planned[cell] for cell in missing], tools, title=title, on_result=keep)
-        if len(missing) < len(cells):
+        runner.run_many([spec for spec, _ in missing.values()], tools, title=title, on_result=keep)
+        if len(missing) < len(runs):
             ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
     found = {record.key: record for record in read(directory)}
-    return [found[wanted[cell]] for cell in cells]
+    return [found[wanted[cell]] for cell in runs]
 
 
 def compare(directory: Path, request: Request, again: Again = Again.HOST) -> list[Record]:

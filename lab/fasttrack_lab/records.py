@@ -200,18 +200,22 @@ def read_request(directory: Path) -> Request:
         raise InputError(f"damaged: {error!r}; run the comparison again", path) from error
 
 
+def line_of(record: Record) -> str:
+    """A record as a line, which parse() takes."""
+    return json.dumps(asdict(record), sort_keys=True) + "\n"
+
+
 def append(directory: Path, record: Record) -> None:
     """Adds a record; it is on disk when this returns, so that an interrupted comparison goes on from here.
 
     A last line without its end was being written when the machine stopped: it is cut off.
     """
-    line = json.dumps(asdict(record), sort_keys=True)
     with (directory / RAW).open("ab+") as out:
         out.seek(max(out.tell() - 1, 0))
         if out.read(1) not in (b"", b"\n"):
             out.seek(0)
             out.truncate(out.read().rfind(b"\n") + 1)
-        out.write(line.encode() + b"\n")
+        out.write(line_of(record).encode())
         out.flush()
         os.fsync(out.fileno())
 

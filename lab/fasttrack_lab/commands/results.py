@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -12,37 +12,33 @@ from fasttrack_lab import archive, compare, records, ui
 from fasttrack_lab.commands import common, figures
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.figures import tables
-from fasttrack_lab.figures.grid import Grid, cells
+from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.paths import CHECKOUT
-from fasttrack_lab.records import Again, Record
+from fasttrack_lab.records import Again, Cell, Record
 
 RESULTS = CHECKOUT / "docs" / "RESULTS.md"
 
 
-def recorded(grids: Iterable[Grid], seeds: int, out: Path, kept: Path) -> tuple[list[Record], str]:
-    """The last record of every run, and the key of the one kernel that made them.
+def by_inputs_of_today(made: Iterable[Record], planned: Iterable[Cell]) -> list[Record]:
+    """The records that a run of today could have made."""
+    inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
+    return [record for record in made if record.inputs.startswith(inputs.get(record.cell, ""))]
 
-    Those in the directory OUT by inputs of today; where it has none at all, those of the archive KEPT.
-    """
-    planned = cells(grids, seeds)
-    made = records.read(out)
-    if made:
-        inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
-        made = [record for record in made if record.inputs.startswith(inputs.get(record.cell, ""))]
-    else:
-        out, made = kept, archive.read(kept)
+
+def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tuple[list[Record], str]:
+    """The last record of every planned run, of those MADE, and the key of the one kernel. PLACE is where they are."""
     latest = records.latest(made)
     lacking = [cell for cell in planned if cell not in latest]
     if lacking:
         first = lacking[0].text()
         raise LabError(
-            f"{out} lacks {len(lacking)} of {len(planned)} runs, such as {first}; without --no-runs they are made"
+            f"{place} lacks {len(lacking)} of {len(planned)} runs, such as {first}; without --no-runs they are made"
         )
     found = [latest[cell] for cell in planned]
     kernels = sorted({record.kernel for record in found})
     if len(kernels) > 1:
         raise LabError(
-            f"the records in {out} are of several kernels: {', '.join(kernels)}; run them again without --no-runs"
+            f"the records in {place} are of several kernels: {', '.join(kernels)}; run them again without --no-runs"
         )
     return found, kernels[0]
 
@@ -73,13 +69,19 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
     failed are listed at its end.
     """
-    if no_runs:
-        found, kernel = recorded(tables.grids(), seeds, out, archive.beside(target))
+    kept, planned = archive.beside(target), cells(tables.grids(), seeds)
+    made = records.read(out) if no_runs else []
+    if made:
+        found, kernel = recorded(by_inputs_of_today(made, planned), planned, out)
+    elif no_runs:
+        found, kernel = recorded(archive.read(kept), planned, kept)
     else:
         again = Again.asked(fresh, again_failed)
         found, kernel = figures.measured_for(tables.grids(), seeds, out, again, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
-    archive.write(archive.beside(target), found)
-    ui.say(f"written: {target} and {archive.beside(target).name}")
+    ui.say(f"written: {target}")
+    if made or not no_runs:
+        archive.write(kept, found)
+        ui.say(f"written: {kept}")
     common.end(found)
