@@ -281,6 +281,64 @@ SHOWN["protected later"] = stat("reclaim_protected") - SHOWN["protected"]
         assert protects["left behind"] < 0.1
 
 
+@pytest.mark.parametrize("generations", ["0", "7"], ids=["classic", "mglru"])
+def test_reclaim_takes_dirty_background_pages_before_the_foregrounds(tools: Tools, generations: str) -> None:
+    """The app in front fills the memory: background's clean pages go, then its dirty ones, then the foreground's."""
+    script = f"""
+write("/sys/kernel/mm/lru_gen/enabled", "{generations}")
+write(FT + "foreground_cache_percent", "100")
+# Nobody writes back but for reclaim.
+write("/proc/sys/vm/dirty_writeback_centisecs", "0")
+write("/proc/sys/vm/dirty_ratio", "95")
+write("/proc/sys/vm/dirty_background_ratio", "90")
+FILES = dict(front_clean={FRONT}, front_dirty={FRONT}, behind_clean={BEHIND}, behind_dirty={BEHIND})
+for name in FILES:
+    make(name, 60)
+    os.chmod("/run/data/" + name, 0o666)
+drop_caches()
+def uses(name):
+    if "clean" in name:
+        return reads_whole(name)
+    handle = os.open("/run/data/" + name, os.O_WRONLY)
+    for index in range(60):
+        os.pwrite(handle, PATTERN, index * MIB)
+for name, uid in FILES.items():
+    as_uid(uid, lambda: uses(name))
+free = meminfo_kb("MemAvailable")
+def fill():
+    area = mmap.mmap(-1, free * 1024)
+    for at in range(0, len(area), 4096):
+        area[at] = 1
+        SEEN[0] = at // MIB
+        if at % (8 * MIB) == 0:
+            time.sleep(0.2)
+def kept():
+    return dict((name, resident(name)) for name in FILES)
+SHOWN["dirty_kb"] = meminfo_kb("Dirty")
+SHOWN["kept"] = [kept()]
+child = start({FRONT}, fill)
+last = 0
+while not os.waitpid(child, os.WNOHANG)[0]:
+    time.sleep(0.02)
+    if SEEN[0] >= last + 8:
+        last = SEEN[0]
+        SHOWN["kept"].append(kept())
+"""
+    off = f'write(FT + "page_reclaimer", "0")\n{script}'
+    stock, ordered = each([off, script], lambda one: play(tools, one), "orders")
+
+    def first(shown: dict[str, Any], *names: str) -> dict[str, float]:
+        """What was there when a tenth of one of NAMES was first seen gone."""
+        return next(kept for kept in shown["kept"] if any(kept[name] < 0.9 for name in names))
+
+    for shown in stock, ordered:
+        assert shown["dirty_kb"] > 110_000
+        assert set(shown["kept"][0].values()) == {1.0}
+    assert first(stock, "front_clean")["behind_clean"] > 0.9
+    assert first(ordered, "behind_dirty")["behind_clean"] < 0.1
+    assert first(ordered, "front_clean", "front_dirty")["behind_dirty"] < 0.1
+
+
 def test_a_foreground_that_streams_leaves_cache_to_others(tools: Tools) -> None:
     """A foreground that has read more than fits is protected up to its bound: the rest of the cache is for others."""
     script = f"""

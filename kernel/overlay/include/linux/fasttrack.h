@@ -27,6 +27,7 @@ struct bdi_writeback;
 struct folio;
 struct iov_iter;
 struct kiocb;
+struct pglist_data;
 struct signal_struct;
 struct task_struct;
 struct writeback_control;
@@ -151,7 +152,9 @@ bool __fasttrack_allocates_foreground(void);
 bool __fasttrack_reclaims_foreground(void);
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
 bool __fasttrack_dirty_exempt(void);
-bool __fasttrack_protects(struct folio *folio, int priority);
+bool __fasttrack_protects(struct folio *folio, int priority, bool dirty);
+bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
+			     unsigned long *since);
 void fasttrack_count(enum fasttrack_stat stat);
 void fasttrack_max(enum fasttrack_stat stat, u64 ns);
 
@@ -405,9 +408,19 @@ static inline bool fasttrack_dirty_exempt(void)
 }
 
 /* Shall reclaim at @priority pass over @folio, which is locked? */
-static inline bool fasttrack_protects(struct folio *folio, int priority)
+static inline bool fasttrack_protects(struct folio *folio, int priority,
+				      bool dirty)
 {
-	return fasttrack_enabled() && __fasttrack_protects(folio, priority);
+	return fasttrack_enabled() &&
+	       __fasttrack_protects(folio, priority, dirty);
+}
+
+/* Shall reclaim stay at @priority, because background's dirty pages go first? */
+static inline bool fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp,
+					 int priority, unsigned long *since)
+{
+	return fasttrack_enabled() &&
+	       __fasttrack_dirty_first(pgdat, gfp, priority, since);
 }
 
 /**
@@ -602,7 +615,14 @@ static inline bool fasttrack_dirty_exempt(void)
 	return false;
 }
 
-static inline bool fasttrack_protects(struct folio *folio, int priority)
+static inline bool fasttrack_protects(struct folio *folio, int priority,
+				      bool dirty)
+{
+	return false;
+}
+
+static inline bool fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp,
+					 int priority, unsigned long *since)
 {
 	return false;
 }

@@ -126,17 +126,23 @@ void ft_dirty_forget(void)
 	atomic_long_set(&ft_dirty, 0);
 }
 
+/* Pages that the foreground has dirtied, and nobody has written yet. */
+unsigned long ft_dirty_own(void)
+{
+	return max(atomic_long_read(&ft_dirty), 0L);
+}
+
 /* Is current in front, and not the one who made the dirty pages? */
 bool __fasttrack_dirty_exempt(void)
 {
 	unsigned long background_thresh, thresh;
-	long own = max(atomic_long_read(&ft_dirty), 0L);
 
 	if (!READ_ONCE(ft_knobs.page_allocator) ||
 	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return false;
 	global_dirty_limits(&background_thresh, &thresh);
-	if (!ft_dirty_exempt(own, global_node_page_state(NR_FILE_DIRTY) +
+	if (!ft_dirty_exempt(ft_dirty_own(),
+			     global_node_page_state(NR_FILE_DIRTY) +
 			     global_node_page_state(NR_WRITEBACK), thresh))
 		return false;
 	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);

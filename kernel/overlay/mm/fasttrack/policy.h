@@ -29,8 +29,9 @@ struct ft_activity {
  * wait for the storage: for a key under a terminal's lock, for a server that is
  * gone. Background does not wait for that.
  */
-#define FT_ASLEEP_LIMIT		(5ULL * NSEC_PER_SEC)
-#define FT_ASLEEP_LIMIT_JIFFIES	(5UL * HZ)
+#define FT_ASLEEP_LIMIT_S	5
+#define FT_ASLEEP_LIMIT		((u64)FT_ASLEEP_LIMIT_S * NSEC_PER_SEC)
+#define FT_ASLEEP_LIMIT_JIFFIES	((unsigned long)FT_ASLEEP_LIMIT_S * HZ)
 
 /* Does the foreground work? An idle window follows: its next I/O depends on
  * the last.
@@ -101,6 +102,23 @@ static inline bool ft_protects(int priority, unsigned long foreground,
 {
 	return priority > FT_PROTECT_PRIORITY &&
 	       foreground * 100 <= scanned * percent;
+}
+
+/* How long reclaim waits for background's dirty pages, in jiffies. */
+#define FT_DIRTY_FIRST_LIMIT	HZ
+
+/* So many are worth a wait: what reclaim takes at once. */
+#define FT_DIRTY_FIRST_PAGES	32UL
+
+/*
+ * Shall reclaim wait until some of @dirty pages have been written? Before the
+ * foreground's pages are protected no longer, if more than its @own are dirty.
+ */
+static inline bool ft_dirty_first(int priority, unsigned long dirty,
+				  unsigned long own)
+{
+	return priority == FT_PROTECT_PRIORITY + 1 &&
+	       dirty >= own + FT_DIRTY_FIRST_PAGES;
 }
 
 #endif /* _MM_FASTTRACK_POLICY_H */

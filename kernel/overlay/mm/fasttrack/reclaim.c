@@ -4,7 +4,8 @@
  *
  * Victims are taken in the order background clean, background dirty, foreground
  * clean, foreground dirty. Stock takes clean pages before dirty ones; this adds
- * who they belong to. A page of the page cache is the foreground's if an app in
+ * who they belong to, and before it takes the foreground's it has background's
+ * dirty ones written. A page of the page cache is the foreground's if an app in
  * front has read, mapped or written its file while in front. When another app
  * comes to the front, the old one's files lose that at once: the class is asked
  * for at the time of reclaim.
@@ -19,6 +20,8 @@
  * for a memory cgroup's own limit.
  */
 #include <linux/atomic.h>
+#include <linux/backing-dev.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/vmstat.h>
@@ -28,6 +31,8 @@
 #include "internal.h"
 #include "policy.h"
 
+#include "../internal.h"
+
 /*
  * Pages of files that reclaim has scanned lately, all and the foreground's:
  * about twice as many as there are, so that the ratio is the foreground's part
@@ -36,6 +41,12 @@
  */
 static unsigned long ft_scanned_all;
 static unsigned long ft_scanned_foreground;
+
+/*
+ * Reclaim has waited for as long as it may, and has met no dirty page of
+ * background's since: those that are dirty or being written are the foreground's.
+ */
+static bool ft_dirty_vain;
 
 static unsigned long ft_file_pages(void)
 {
@@ -60,6 +71,7 @@ void ft_reclaim_forget(void)
 {
 	WRITE_ONCE(ft_scanned_all, ft_file_pages());
 	WRITE_ONCE(ft_scanned_foreground, 0);
+	WRITE_ONCE(ft_dirty_vain, false);
 }
 
 /* Current, if it is in front, uses @mapping's file. */
@@ -76,10 +88,11 @@ void __fasttrack_mapping_used(struct address_space *mapping)
  * __fasttrack_protects - shall reclaim pass over @folio?
  * @folio: locked
  * @priority: scan_control's, falling from DEF_PRIORITY to 0
+ * @dirty: whether it is, or is being written
  *
  * Context: reclaim; does not sleep.
  */
-bool __fasttrack_protects(struct folio *folio, int priority)
+bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	unsigned long pages = folio_nr_pages(folio);
@@ -91,6 +104,8 @@ bool __fasttrack_protects(struct folio *folio, int priority)
 	user = ft_owner_read(&mapping->fasttrack_user);
 	if (__fasttrack_owner_class(&user) != FASTTRACK_FOREGROUND) {
 		ft_scanned(pages, 0);
+		if (dirty && READ_ONCE(ft_dirty_vain))
+			WRITE_ONCE(ft_dirty_vain, false);
 		return false;
 	}
 	ft_scanned(pages, pages);
@@ -100,5 +115,53 @@ bool __fasttrack_protects(struct folio *folio, int priority)
 		return false;
 	fasttrack_count(FASTTRACK_RECLAIM_PROTECTED);
 	trace_fasttrack_protect(folio, priority);
+	return true;
+}
+
+/* May current, in reclaim for @gfp, wait for write-back? */
+static bool ft_may_wait_for_dirty(gfp_t gfp)
+{
+	if (current_is_kswapd())
+		return true;
+	/* Nor do stock's io_uring workers wait in reclaim. */
+	return (gfp & __GFP_FS) && !(current->flags & PF_USER_WORKER) &&
+	       !fasttrack_inherits(current) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
+/**
+ * __fasttrack_dirty_first - background's dirty pages go before the foreground's
+ * @pgdat: the node that reclaim takes pages of
+ * @gfp: of the allocation, or kswapd's
+ * @priority: that reclaim has come to
+ * @since: when it began to wait, in jiffies; 0: it has not
+ *
+ * Reclaim leaves dirty pages until they are written. Where protection is about to
+ * end, have them written and wait for some: kswapd and background, for a second
+ * at most in all. Meanwhile the foreground depends on them.
+ *
+ * Context: reclaim; may sleep for a tenth of a second.
+ * Return: whether to try again at the same priority.
+ */
+bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
+			     unsigned long *since)
+{
+	if (!READ_ONCE(ft_knobs.page_reclaimer) || !ft_foreground_set() ||
+	    READ_ONCE(ft_dirty_vain) ||
+	    !ft_dirty_first(priority, node_page_state(pgdat, NR_FILE_DIRTY) +
+				      node_page_state(pgdat, NR_WRITEBACK),
+			    ft_dirty_own()) ||
+	    !ft_may_wait_for_dirty(gfp))
+		return false;
+	if (!*since)
+		*since = jiffies ?: 1;
+	if (time_after(jiffies, *since + FT_DIRTY_FIRST_LIMIT)) {
+		WRITE_ONCE(ft_dirty_vain, true);
+		return false;
+	}
+	ft_depend_begin();
+	wakeup_flusher_threads(WB_REASON_VMSCAN);
+	reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
+	ft_depend_end();
 	return true;
 }

@@ -456,8 +456,8 @@ static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 	return sleeper;
 }
 
-/* The foreground waits for a server: it depends on it, and does not work. */
-static void ft_served_begin(void)
+/* The foreground depends on others as long as this lasts, whoever calls. */
+void ft_depend_begin(void)
 {
 	spin_lock(&ft_wait_lock);
 	ft_depend(1);
@@ -465,12 +465,11 @@ static void ft_served_begin(void)
 	ft_kick();
 }
 
-static void ft_served_end(void)
+void ft_depend_end(void)
 {
 	spin_lock(&ft_wait_lock);
 	ft_depend(-1);
 	spin_unlock(&ft_wait_lock);
-	ft_activity_note();
 }
 
 /**
@@ -505,7 +504,8 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	if (foreground) {
 		sleeper = ft_sleeper_on(folio, writeback, &served);
 		if (served) {
-			ft_served_begin();
+			/* It waits for a server, and does not work. */
+			ft_depend_begin();
 			return done | FT_WAIT_SERVED;
 		}
 		ft_activity_sleep();
@@ -535,8 +535,10 @@ void __fasttrack_folio_wait_end(unsigned int done)
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
 	ft_sleep_end(done);
-	if (done & FT_WAIT_SERVED)
-		ft_served_end();
+	if (done & FT_WAIT_SERVED) {
+		ft_depend_end();
+		ft_activity_note();
+	}
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)

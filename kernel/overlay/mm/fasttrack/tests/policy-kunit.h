@@ -107,6 +107,19 @@ static void ft_test_protects(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ft_protects(12, 100, 100, 100));
 }
 
+static void ft_test_dirty_first(struct kunit *test)
+{
+	const int last = FT_PROTECT_PRIORITY + 1;
+
+	KUNIT_EXPECT_TRUE(test, ft_dirty_first(last, 132, 100));
+	/* There are others, or there are none any more. */
+	KUNIT_EXPECT_FALSE(test, ft_dirty_first(last + 1, 132, 100));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_first(last - 1, 132, 100));
+	/* The foreground's own are not waited for. */
+	KUNIT_EXPECT_FALSE(test, ft_dirty_first(last, 131, 100));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_first(last, 90, 100));
+}
+
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
 	KUNIT_CASE(ft_test_pause_is_bounded),
@@ -114,6 +127,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_reserve),
 	KUNIT_CASE(ft_test_dirty),
 	KUNIT_CASE(ft_test_protects),
+	KUNIT_CASE(ft_test_dirty_first),
 	{}
 };
 
