@@ -289,8 +289,9 @@ def test_requests_sent_just_before(tools: Tools, what: str) -> None:
 
 
 JOURNAL = """
+FILE = "front"
 def front(call, turn):
-    appends_and_syncs(call, "front", 8, 0.01)
+    appends_and_syncs(call, FILE, 8, 0.01)
 def files(index):
     # Handles: new files, renamed and unlinked.
     at = f"/run/data/dir{index}/"
@@ -380,6 +381,29 @@ def test_checkpoint(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, CHECKPOINT, Data("f2fs"))
     assert median(stock.beside) > 20 * median(stock.alone)
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
+
+
+# A file and its directory that are on the device: its fsync makes no checkpoint.
+FSYNC_WITHOUT_CHECKPOINT = JOURNAL.replace(
+    'FILE = "front"',
+    """
+FILE = "own/front"
+os.mkdir("/run/data/own")
+make(FILE, 1)
+os.chmod("/run/data/" + FILE, 0o666)
+os.sync()
+""",
+)
+
+
+def test_fsync_on_f2fs(tools: Tools) -> None:
+    """Inversion 6: others' writes, checkpoints and cache flushes in front of the foreground's fsync of a file.
+
+    It waits for the node pages of all fsyncs before it, the background's too, which may be at the device already.
+    """
+    stock, fasttrack = on_both(tools, FSYNC_WITHOUT_CHECKPOINT, Data("f2fs"))
+    assert median(stock.beside) > 20 * median(stock.alone)
+    assert sum(stock.beside) > 20 * sum(fasttrack.beside)
 
 
 CACHE_FLUSH = """

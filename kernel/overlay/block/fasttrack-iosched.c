@@ -119,6 +119,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
+	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
 	state->device_depth = fti_device_depth(fti->q);
 }
 
@@ -319,8 +320,9 @@ static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
+	struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
 	struct request_queue *q = rq->q;
-	bool in_front;
+	bool in_front, async;
 
 	lockdep_assert_held(&fti->fti_lock);
 
@@ -339,7 +341,11 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 		list_add(&rq->queuelist, &fti->head);
 		return;
 	}
+	async = fti_is_async(background);
 	fti_link(fti, rq);
+	/* More of background may go than of what nobody waits for. */
+	if (async && !fti_is_async(background))
+		WRITE_ONCE(fti->held, false);
 }
 
 static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,

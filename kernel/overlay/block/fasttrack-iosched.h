@@ -131,6 +131,7 @@ struct request *fti_oldest(struct fti_class *class, enum fti_kind kind);
 u64 fti_oldest_time(struct fti_class *class);
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last);
+bool fti_is_async(const struct fti_class *class);
 void fti_link(struct fti_data *fti, struct request *rq);
 void fti_unlink(struct fti_data *fti, struct request *rq);
 struct request *fti_select(struct fti_class *class, struct fti_choice choice,

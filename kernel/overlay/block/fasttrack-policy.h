@@ -72,6 +72,7 @@ struct fti_bounds {
  * @foreground_last: dispatch or end of the last foreground request
  * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
+ * @background_async: nobody waits for any of its queued requests
  * @device_depth: requests that the device takes at a time
  */
 struct fti_state {
@@ -83,6 +84,7 @@ struct fti_state {
 	u64 foreground_last;
 	bool foreground_depends;
 	u64 background_next;
+	bool background_async;
 	unsigned int device_depth;
 };
 
@@ -139,6 +141,20 @@ static inline bool fti_foreground_works(const struct fti_state *state,
 	       now < state->foreground_last + fti_window(state, bounds);
 }
 
+/*
+ * How many writes that nobody waits for @class may have, on a device that takes
+ * @device_depth requests at a time: enough to keep it busy. What is more only
+ * makes others wait longer. What is neutral has twice as many, and does not wait
+ * until background's have been sent.
+ */
+static inline unsigned int fti_async_tags(unsigned int device_depth,
+					  enum fasttrack_class class)
+{
+	unsigned int tags = max(device_depth / 4, 4U);
+
+	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
+}
+
 /* How many background requests may be in the device; at least 1 when idle. */
 static inline u64 fti_background_limit(const struct fti_state *state,
 				       const struct fti_bounds *bounds,
@@ -150,6 +166,9 @@ static inline u64 fti_background_limit(const struct fti_state *state,
 		return max(bounds->background_depth, FTI_DEPEND_DEPTH);
 	if (state->device_depth <= bounds->foreground_reserve)
 		return 1;
+	if (state->background_async)
+		return fti_async_tags(state->device_depth,
+				      FASTTRACK_BACKGROUND);
 	return state->device_depth - bounds->foreground_reserve;
 }
 
@@ -284,20 +303,6 @@ static inline unsigned int fti_shallow_depth(unsigned int depth,
 					     unsigned int percent)
 {
 	return max(depth * percent / 100, 1U);
-}
-
-/*
- * And of those at most this many for writes that nobody waits for, on a device
- * that takes @device_depth requests at a time: enough to keep it busy. What is
- * more only makes others wait longer. What is neutral has twice as many, and
- * does not wait until background's have been sent.
- */
-static inline unsigned int fti_async_tags(unsigned int device_depth,
-					  enum fasttrack_class class)
-{
-	unsigned int tags = max(device_depth / 4, 4U);
-
-	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
 }
 
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

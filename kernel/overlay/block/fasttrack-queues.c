@@ -68,6 +68,12 @@ bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 	return false;
 }
 
+/* Does nobody wait for any queued request of @class? */
+bool fti_is_async(const struct fti_class *class)
+{
+	return !fti_has_kind(class, FTI_READ, FTI_SYNC);
+}
+
 /*
  * Put @rq, whose arrival is known, among those of its class. It is the newest,
  * unless it comes from another class or kind.
@@ -162,7 +168,7 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 		goto found;
 	}
 	/* Who waits is not made to wait for a batch of what nobody waits for. */
-	if (class->kind < FTI_ASYNC || !fti_has_kind(class, FTI_READ, FTI_SYNC))
+	if (class->kind < FTI_ASYNC || fti_is_async(class))
 		rq = fti_from_position(class, class->kind);
 	if (rq && class->batch < fti_batch)
 		goto found;

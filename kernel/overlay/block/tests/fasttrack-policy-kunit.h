@@ -131,6 +131,20 @@ static void fti_test_background_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 	KUNIT_EXPECT_EQ(test, choice.wake, 0);
+
+	/* Fewer if nobody waits for any of them. */
+	state.background_async = true;
+	state.in_flight[FASTTRACK_BACKGROUND] =
+		fti_async_tags(state.device_depth, FASTTRACK_BACKGROUND) - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.in_flight[FASTTRACK_BACKGROUND]++;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, 0);
+	state.device_depth = bounds->foreground_reserve;
+	state.in_flight[FASTTRACK_BACKGROUND] = 1;
+	KUNIT_EXPECT_TRUE(test, fti_choose(&state, bounds, FTI_NOW).hold);
 }
 
 static void fti_test_background_share(struct kunit *test)
