@@ -316,6 +316,7 @@ def kept():
     return dict((name, resident(name)) for name in FILES)
 SHOWN["dirty_kb"] = meminfo_kb("Dirty")
 SHOWN["kept"] = [kept()]
+waited = stat("reclaim_waited")
 child = start({FRONT}, fill)
 last = 0
 while not os.waitpid(child, os.WNOHANG)[0]:
@@ -323,6 +324,7 @@ while not os.waitpid(child, os.WNOHANG)[0]:
     if SEEN[0] >= last + 8:
         last = SEEN[0]
         SHOWN["kept"].append(kept())
+SHOWN["waited"] = stat("reclaim_waited") - waited
 """
     off = f'write(FT + "page_reclaimer", "0")\n{script}'
     stock, ordered = each([off, script], lambda one: play(tools, one), "orders")
@@ -334,6 +336,7 @@ while not os.waitpid(child, os.WNOHANG)[0]:
     for shown in stock, ordered:
         assert shown["dirty_kb"] > 110_000
         assert set(shown["kept"][0].values()) == {1.0}
+    assert stock["waited"] == 0 < ordered["waited"]
     assert first(stock, "front_clean")["behind_clean"] > 0.9
     assert first(ordered, "behind_dirty")["behind_clean"] < 0.1
     assert first(ordered, "front_clean", "front_dirty")["behind_dirty"] < 0.1

@@ -52,6 +52,8 @@ struct zone;
  *	dirty pages of others
  * @FASTTRACK_RECLAIM_PROTECTED: folios of the foreground's that reclaim passed
  *	over
+ * @FASTTRACK_RECLAIM_WAITED: times that reclaim waited for background's dirty
+ *	pages
  * @FASTTRACK_PROMOTED: queued requests that became foreground because a
  *	foreground task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
@@ -74,6 +76,7 @@ enum fasttrack_stat {
 	FASTTRACK_FOREGROUND_RECLAIM,
 	FASTTRACK_DIRTY_EXEMPT,
 	FASTTRACK_RECLAIM_PROTECTED,
+	FASTTRACK_RECLAIM_WAITED,
 	FASTTRACK_PROMOTED,
 	FASTTRACK_DEPENDED,
 	/* From here on maxima of times. */

@@ -128,8 +128,8 @@ void ft_writeback_go(void);
 void ft_dirty_account(struct address_space *mapping, long nr);
 void ft_dirty_forget(void);
 unsigned long ft_dirty_own(void);
-void ft_depend_begin(void);
-void ft_depend_end(void);
+void ft_reclaim_wait_begin(void);
+void ft_reclaim_wait_end(void);
 void ft_reclaim_forget(void);
 
 #endif /* _MM_FASTTRACK_INTERNAL_H */

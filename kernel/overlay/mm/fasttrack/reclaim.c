@@ -24,7 +24,9 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/vmstat.h>
+#include <linux/wait.h>
 
 #include <trace/events/fasttrack.h>
 
@@ -43,10 +45,11 @@ static unsigned long ft_scanned_all;
 static unsigned long ft_scanned_foreground;
 
 /*
- * Reclaim has waited for as long as it may, and has met no dirty page of
- * background's since: those that are dirty or being written are the foreground's.
+ * Reclaim has waited for background's dirty pages for as long as it may: they
+ * are the foreground's, or cannot be written. So many had been written by then.
  */
 static bool ft_dirty_vain;
+static unsigned long ft_dirty_vain_written;
 
 static unsigned long ft_file_pages(void)
 {
@@ -74,6 +77,15 @@ void ft_reclaim_forget(void)
 	WRITE_ONCE(ft_dirty_vain, false);
 }
 
+/* Reclaim has met a dirty page of background's: do they get written by now? */
+static void ft_dirty_met(void)
+{
+	if (READ_ONCE(ft_dirty_vain) &&
+	    global_node_page_state(NR_WRITTEN) -
+		    READ_ONCE(ft_dirty_vain_written) >= FT_DIRTY_FIRST_PAGES)
+		WRITE_ONCE(ft_dirty_vain, false);
+}
+
 /* Current, if it is in front, uses @mapping's file. */
 void __fasttrack_mapping_used(struct address_space *mapping)
 {
@@ -96,16 +108,18 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	unsigned long pages = folio_nr_pages(folio);
+	enum fasttrack_class class;
 	struct fasttrack_owner user;
 
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
 	    !mapping || !ft_foreground_set())
 		return false;
 	user = ft_owner_read(&mapping->fasttrack_user);
-	if (__fasttrack_owner_class(&user) != FASTTRACK_FOREGROUND) {
+	class = __fasttrack_owner_class(&user);
+	if (class != FASTTRACK_FOREGROUND) {
 		ft_scanned(pages, 0);
-		if (dirty && READ_ONCE(ft_dirty_vain))
-			WRITE_ONCE(ft_dirty_vain, false);
+		if (dirty && class == FASTTRACK_BACKGROUND)
+			ft_dirty_met();
 		return false;
 	}
 	ft_scanned(pages, pages);
@@ -118,14 +132,20 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 	return true;
 }
 
-/* May current, in reclaim for @gfp, wait for write-back? */
-static bool ft_may_wait_for_dirty(gfp_t gfp)
+/*
+ * May current, in reclaim for @gfp, wait since @since? Kswapd, as long as nobody
+ * waits for it; background once, as stock's reclaim may, for it may hold locks.
+ */
+static bool ft_may_wait_for_dirty(struct pglist_data *pgdat, gfp_t gfp,
+				  unsigned long since)
 {
 	if (current_is_kswapd())
-		return true;
+		/* A hint, as in balance_pgdat(): the wait is short. */
+		return !waitqueue_active(&pgdat->pfmemalloc_wait);
 	/* Nor do stock's io_uring workers wait in reclaim. */
-	return (gfp & __GFP_FS) && !(current->flags & PF_USER_WORKER) &&
-	       !fasttrack_inherits(current) &&
+	return !since && (gfp & __GFP_FS) &&
+	       !(current->flags & PF_USER_WORKER) &&
+	       !fatal_signal_pending(current) && !fasttrack_inherits(current) &&
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 
@@ -137,8 +157,8 @@ static bool ft_may_wait_for_dirty(gfp_t gfp)
  * @since: when it began to wait, in jiffies; 0: it has not
  *
  * Reclaim leaves dirty pages until they are written. Where protection is about to
- * end, have them written and wait for some: kswapd and background, for a second
- * at most in all. Meanwhile the foreground depends on them.
+ * end, have them written and wait for some: kswapd for a second at most, a
+ * background task once. Meanwhile nobody who may write them is held back.
  *
  * Context: reclaim; may sleep for a tenth of a second.
  * Return: whether to try again at the same priority.
@@ -148,20 +168,23 @@ bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
 {
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || !ft_foreground_set() ||
 	    READ_ONCE(ft_dirty_vain) ||
-	    !ft_dirty_first(priority, node_page_state(pgdat, NR_FILE_DIRTY) +
-				      node_page_state(pgdat, NR_WRITEBACK),
+	    !ft_dirty_first(priority, global_node_page_state(NR_FILE_DIRTY) +
+				      global_node_page_state(NR_WRITEBACK),
 			    ft_dirty_own()) ||
-	    !ft_may_wait_for_dirty(gfp))
+	    !ft_may_wait_for_dirty(pgdat, gfp, *since))
 		return false;
 	if (!*since)
 		*since = jiffies ?: 1;
 	if (time_after(jiffies, *since + FT_DIRTY_FIRST_LIMIT)) {
+		WRITE_ONCE(ft_dirty_vain_written,
+			   global_node_page_state(NR_WRITTEN));
 		WRITE_ONCE(ft_dirty_vain, true);
 		return false;
 	}
-	ft_depend_begin();
+	fasttrack_count(FASTTRACK_RECLAIM_WAITED);
+	ft_reclaim_wait_begin();
 	wakeup_flusher_threads(WB_REASON_VMSCAN);
 	reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
-	ft_depend_end();
+	ft_reclaim_wait_end();
 	return true;
 }

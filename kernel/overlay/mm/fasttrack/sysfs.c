@@ -459,6 +459,7 @@ FT_STAT(reserve_spent, FASTTRACK_RESERVE_SPENT);
 FT_STAT(foreground_reclaim, FASTTRACK_FOREGROUND_RECLAIM);
 FT_STAT(dirty_exempt, FASTTRACK_DIRTY_EXEMPT);
 FT_STAT(reclaim_protected, FASTTRACK_RECLAIM_PROTECTED);
+FT_STAT(reclaim_waited, FASTTRACK_RECLAIM_WAITED);
 FT_STAT(promoted, FASTTRACK_PROMOTED);
 FT_STAT(depended, FASTTRACK_DEPENDED);
 FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
@@ -477,6 +478,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_foreground_reclaim.attr.attr,
 	&ft_stat_dirty_exempt.attr.attr,
 	&ft_stat_reclaim_protected.attr.attr,
+	&ft_stat_reclaim_waited.attr.attr,
 	&ft_stat_promoted.attr.attr,
 	&ft_stat_depended.attr.attr,
 	&ft_stat_pause_max_us.attr.attr,

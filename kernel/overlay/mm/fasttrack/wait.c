@@ -57,6 +57,9 @@ static DEFINE_SPINLOCK(ft_wait_lock);
 static unsigned int ft_depending;
 static unsigned long ft_depends_since;
 
+/* Reclaim waits until background's dirty pages are written. */
+static atomic_t ft_reclaim_waits;
+
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
 
@@ -203,11 +206,27 @@ static void ft_kick(void)
  */
 bool fasttrack_foreground_depends(void)
 {
-	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending) &&
-	       time_before(jiffies, READ_ONCE(ft_depends_since) +
-				    FT_ASLEEP_LIMIT_JIFFIES);
+	if (!READ_ONCE(ft_knobs.promotion))
+		return false;
+	return atomic_read(&ft_reclaim_waits) ||
+	       (READ_ONCE(ft_depending) &&
+		time_before(jiffies, READ_ONCE(ft_depends_since) +
+				     FT_ASLEEP_LIMIT_JIFFIES));
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
+
+/* Reclaim is about to wait, so that the foreground keeps its pages. */
+void ft_reclaim_wait_begin(void)
+{
+	atomic_inc(&ft_reclaim_waits);
+	ft_kick();
+}
+
+/* It has waited. */
+void ft_reclaim_wait_end(void)
+{
+	atomic_dec(&ft_reclaim_waits);
+}
 
 /**
  * fasttrack_sleeper - what does a foreground task sleep on?
@@ -456,8 +475,8 @@ static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 	return sleeper;
 }
 
-/* The foreground depends on others as long as this lasts, whoever calls. */
-void ft_depend_begin(void)
+/* The foreground waits for a server: it depends on it, and does not work. */
+static void ft_served_begin(void)
 {
 	spin_lock(&ft_wait_lock);
 	ft_depend(1);
@@ -465,11 +484,12 @@ void ft_depend_begin(void)
 	ft_kick();
 }
 
-void ft_depend_end(void)
+static void ft_served_end(void)
 {
 	spin_lock(&ft_wait_lock);
 	ft_depend(-1);
 	spin_unlock(&ft_wait_lock);
+	ft_activity_note();
 }
 
 /**
@@ -504,8 +524,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	if (foreground) {
 		sleeper = ft_sleeper_on(folio, writeback, &served);
 		if (served) {
-			/* It waits for a server, and does not work. */
-			ft_depend_begin();
+			ft_served_begin();
 			return done | FT_WAIT_SERVED;
 		}
 		ft_activity_sleep();
@@ -535,10 +554,8 @@ void __fasttrack_folio_wait_end(unsigned int done)
 	if (done & FT_WAIT_SHOWN)
 		WRITE_ONCE(current->fasttrack_folio, NULL);
 	ft_sleep_end(done);
-	if (done & FT_WAIT_SERVED) {
-		ft_depend_end();
-		ft_activity_note();
-	}
+	if (done & FT_WAIT_SERVED)
+		ft_served_end();
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)
