@@ -321,6 +321,13 @@ static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
 	return fasttrack_enabled() && __fasttrack_writeback_due(wbc);
 }
 
+/* The flusher begins a work: what it has done before does not count. */
+static inline void fasttrack_writeback_begin(void)
+{
+	if (fasttrack_enabled())
+		current->fasttrack_pages = 0;
+}
+
 /**
  * fasttrack_writeback_pause - between two turns of write-back
  * @wb: whose
@@ -559,6 +566,10 @@ static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
 
 static inline void __fasttrack_writeback_segment(struct address_space *mapping,
 						 struct writeback_control *wbc)
+{
+}
+
+static inline void fasttrack_writeback_begin(void)
 {
 }
 
