@@ -91,6 +91,13 @@ static bool fti_has_class(const struct request *rq)
 	return rq->elv.priv[0];
 }
 
+/* A write of background's that nobody waits for? Not when it is queued again. */
+static bool fti_is_background_async(const struct request *rq)
+{
+	return fti_rq_class(rq) == FASTTRACK_BACKGROUND &&
+	       fti_opf_kind(rq->cmd_flags) == FTI_ASYNC;
+}
+
 static unsigned long fti_now_us(u64 now)
 {
 	return (unsigned long)div_u64(now, NSEC_PER_USEC) ?: 1;
@@ -120,6 +127,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->background_next = atomic64_read(&fti->background_next);
 	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
+	state->async_in_flight = atomic_read(&fti->async_in_flight);
 	state->device_depth = fti_device_depth(fti->q);
 }
 
@@ -202,6 +210,8 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 	rq->rq_flags |= RQF_STARTED;
 	rq->elv.priv[1] = (void *)fti_now_us(now);
 	atomic_inc(&fti->in_flight[class]);
+	if (fti_is_background_async(rq))
+		atomic_inc(&fti->async_in_flight);
 	if (class != FASTTRACK_FOREGROUND)
 		return;
 	/* req_get_ioprio() reads the first bio. Nothing merges any more. */
@@ -476,6 +486,8 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	atomic64_set(&fti->background_next,
 		     fti_background_next(&bounds, now, service));
 out:
+	if (fti_is_background_async(rq))
+		atomic_dec(&fti->async_in_flight);
 	atomic_dec(&fti->in_flight[class]);
 	return true;
 }
@@ -593,6 +605,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 		WARN_ON_ONCE(fti_has_kind(&fti->class[i], FTI_READ, FTI_ASYNC));
 		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
 	}
+	WARN_ON_ONCE(atomic_read(&fti->async_in_flight));
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);
 	wbt_enable_default(fti->q->disk);
 	kfree(fti);

@@ -58,6 +58,7 @@ struct fti_class {
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
  * @in_flight: requests in the device, by class; completions lower it
+ * @async_in_flight: likewise, background's writes that nobody waits for
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
  * @others_in_a_row: likewise; guarded by @fti_lock
@@ -77,6 +78,7 @@ struct fti_data {
 	struct fti_class class[FASTTRACK_NR_CLASSES];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
+	atomic_t async_in_flight;
 	atomic64_t foreground_last;
 	atomic64_t background_next;
 	unsigned int others_in_a_row;

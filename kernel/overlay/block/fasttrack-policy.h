@@ -15,10 +15,11 @@
 #define FTI_NONE	(-1)
 
 /*
- * Background requests in the device while the foreground waits for others: as
- * many as keep it busy, and few enough to get out of the way again.
+ * Background requests in the device while the foreground waits for others, and
+ * at any time its writes that nobody waits for: as many as keep it busy, and few
+ * enough to get out of the way again.
  */
-#define FTI_DEPEND_DEPTH	4ULL
+#define FTI_BUSY_DEPTH	4ULL
 
 /*
  * Nobody is let go so soon after the foreground's last request: what waited
@@ -73,6 +74,7 @@ struct fti_bounds {
  * @foreground_depends: a foreground task waits for what others do
  * @background_next: background's share of the device is used up until then
  * @background_async: nobody waits for any of its queued requests
+ * @async_in_flight: its writes in the device that nobody waits for
  * @device_depth: requests that the device takes at a time
  */
 struct fti_state {
@@ -85,6 +87,7 @@ struct fti_state {
 	bool foreground_depends;
 	u64 background_next;
 	bool background_async;
+	unsigned int async_in_flight;
 	unsigned int device_depth;
 };
 
@@ -141,20 +144,6 @@ static inline bool fti_foreground_works(const struct fti_state *state,
 	       now < state->foreground_last + fti_window(state, bounds);
 }
 
-/*
- * How many writes that nobody waits for @class may have, on a device that takes
- * @device_depth requests at a time: enough to keep it busy. What is more only
- * makes others wait longer. What is neutral has twice as many, and does not wait
- * until background's have been sent.
- */
-static inline unsigned int fti_async_tags(unsigned int device_depth,
-					  enum fasttrack_class class)
-{
-	unsigned int tags = max(device_depth / 4, 4U);
-
-	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
-}
-
 /* How many background requests may be in the device; at least 1 when idle. */
 static inline u64 fti_background_limit(const struct fti_state *state,
 				       const struct fti_bounds *bounds,
@@ -163,13 +152,20 @@ static inline u64 fti_background_limit(const struct fti_state *state,
 	if (works)
 		return bounds->background_depth;
 	if (state->foreground_depends)
-		return max(bounds->background_depth, FTI_DEPEND_DEPTH);
+		return max(bounds->background_depth, FTI_BUSY_DEPTH);
 	if (state->device_depth <= bounds->foreground_reserve)
 		return 1;
-	if (state->background_async)
-		return fti_async_tags(state->device_depth,
-				      FASTTRACK_BACKGROUND);
 	return state->device_depth - bounds->foreground_reserve;
+}
+
+/*
+ * Has background all the writes in the device that keep it busy, and nothing else
+ * to send? What is there cannot be overtaken.
+ */
+static inline bool fti_async_full(const struct fti_state *state)
+{
+	return state->background_async &&
+	       state->async_in_flight >= FTI_BUSY_DEPTH;
 }
 
 static inline u64 fti_most_wait(const struct fti_bounds *bounds)
@@ -284,7 +280,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	} else if (state->oldest[FASTTRACK_NEUTRAL]) {
 		choice.class = FASTTRACK_NEUTRAL;
 	} else if (state->oldest[FASTTRACK_BACKGROUND]) {
-		if (in_flight < limit &&
+		if (in_flight < limit && !fti_async_full(state) &&
 		    (!works || now >= state->background_next))
 			choice.class = FASTTRACK_BACKGROUND;
 		else
@@ -303,6 +299,20 @@ static inline unsigned int fti_shallow_depth(unsigned int depth,
 					     unsigned int percent)
 {
 	return max(depth * percent / 100, 1U);
+}
+
+/*
+ * And of those at most this many for writes that nobody waits for, on a device
+ * that takes @device_depth requests at a time: enough to keep it busy. What is
+ * more only makes others wait longer. What is neutral has twice as many, and
+ * does not wait until background's have been sent.
+ */
+static inline unsigned int fti_async_tags(unsigned int device_depth,
+					  enum fasttrack_class class)
+{
+	unsigned int tags = max(device_depth / 4, 4U);
+
+	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
 }
 
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

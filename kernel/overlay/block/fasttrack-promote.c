@@ -306,11 +306,13 @@ static bool fti_of_metadata(const struct request *rq, const void *unused)
 	return rq->cmd_flags & REQ_META;
 }
 
-static void fti_kick(struct fasttrack_queue *queue)
+static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 
-	fti_promote_and_run(queue, FTI_READ, FTI_READ, fti_of_metadata, NULL);
+	if (foreground)
+		fti_promote_and_run(queue, FTI_READ, FTI_READ, fti_of_metadata,
+				    NULL);
 	fti_release(fti);
 	fti_wake_senders(queue);
 }

@@ -181,7 +181,7 @@ def summary(shown: Result) -> str:
         lines.append(f"  foreground (uid {front['uid']}){own} {moved}")
     for name, app in data["background"].items():
         lines.append(
-            f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest pause {app['longest_pause_s']:.3f} s"
+            f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest call {app['longest_pause_s']:.3f} s"
         )
     return "\n".join(lines)
 

@@ -157,7 +157,7 @@ def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
         "Slowdown:",
         "",
         *_table([*names, "alone (s)", *policies], slowdowns),
-        "Longest pause of the background, seconds:",
+        "Longest call of the background, seconds:",
         "",
         *_table([*names, *policies], pauses),
         "```",
@@ -280,8 +280,8 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         f"Kernel {kernels}, built from sources of key `{kernel_key}`." + (f" {time}." if time else ""),
         "",
         "Slowdown is the response time over that of the same phone and seed without background under `stock`. A "
-        f"longest pause is the longest time that one I/O call of a background app took. Means of seeds 1 to {seeds}, "
-        "with lowest and highest; of pauses the highest.",
+        f"longest call is the longest time that one I/O call of a background app took. Means of seeds 1 to {seeds}, "
+        "with lowest and highest; of calls the highest.",
         "",
         *(f"- {note}" for note in report.NOTES),
         "",

@@ -173,7 +173,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	PID has sent and may wait for; likewise
  * @relabel: queued requests of the app with this UID are of a new class, because
  *	it came to the front or left it; likewise
- * @kick: the foreground has begun to depend on others; likewise
+ * @kick: the foreground has begun to depend on others, or reclaim, for it, on
+ *	write-back; likewise
  * @wake_senders: senders that wait for a request tag see whether they may take
  *	one now; likewise
  */
@@ -186,7 +187,7 @@ struct fasttrack_queue {
 	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
 	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
 			enum fasttrack_class class);
-	void (*kick)(struct fasttrack_queue *queue);
+	void (*kick)(struct fasttrack_queue *queue, bool foreground);
 	void (*wake_senders)(struct fasttrack_queue *queue);
 };
 

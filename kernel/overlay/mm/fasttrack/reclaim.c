@@ -77,7 +77,7 @@ void ft_reclaim_forget(void)
 	WRITE_ONCE(ft_dirty_vain, false);
 }
 
-/* Reclaim has met a dirty page of background's: do they get written by now? */
+/* Reclaim has met a dirty page of others: do they get written by now? */
 static void ft_dirty_met(void)
 {
 	if (READ_ONCE(ft_dirty_vain) &&
@@ -108,17 +108,15 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	unsigned long pages = folio_nr_pages(folio);
-	enum fasttrack_class class;
 	struct fasttrack_owner user;
 
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
 	    !mapping || !ft_foreground_set())
 		return false;
 	user = ft_owner_read(&mapping->fasttrack_user);
-	class = __fasttrack_owner_class(&user);
-	if (class != FASTTRACK_FOREGROUND) {
+	if (__fasttrack_owner_class(&user) != FASTTRACK_FOREGROUND) {
 		ft_scanned(pages, 0);
-		if (dirty && class == FASTTRACK_BACKGROUND)
+		if (dirty)
 			ft_dirty_met();
 		return false;
 	}

@@ -183,8 +183,33 @@ static void ft_depend(int change)
 		WRITE_ONCE(ft_dependence, ft_dependence + 1);
 }
 
-/* Whom the schedulers held back may be who is waited for. */
-static void ft_kick(void)
+/*
+ * Does a foreground task wait for others? A wait for longer than FT_ASLEEP_LIMIT
+ * is not for the storage.
+ */
+static bool ft_foreground_waits(void)
+{
+	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending) &&
+	       time_before(jiffies, READ_ONCE(ft_depends_since) +
+				    FT_ASLEEP_LIMIT_JIFFIES);
+}
+
+/**
+ * fasttrack_foreground_depends - shall nobody be held back?
+ *
+ * Context: any.
+ * Return: if so: the foreground waits for others, or reclaim waits until dirty
+ * pages have been written, so that the foreground keeps its own.
+ */
+bool fasttrack_foreground_depends(void)
+{
+	return ft_foreground_waits() ||
+	       (READ_ONCE(ft_knobs.promotion) && atomic_read(&ft_reclaim_waits));
+}
+EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
+
+/* Whom the schedulers held back may be who is waited for, by the @foreground. */
+static void ft_kick(bool foreground)
 {
 	struct fasttrack_queue *queue;
 
@@ -193,33 +218,15 @@ static void ft_kick(void)
 	ft_writeback_go();
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->kick(queue);
+		queue->kick(queue, foreground);
 	rcu_read_unlock();
 }
-
-/**
- * fasttrack_foreground_depends - does the foreground wait for others?
- *
- * Context: any.
- * Return: if so, and nobody else has to be thought of: a wait for longer than
- * FT_ASLEEP_LIMIT is not for the storage.
- */
-bool fasttrack_foreground_depends(void)
-{
-	if (!READ_ONCE(ft_knobs.promotion))
-		return false;
-	return atomic_read(&ft_reclaim_waits) ||
-	       (READ_ONCE(ft_depending) &&
-		time_before(jiffies, READ_ONCE(ft_depends_since) +
-				     FT_ASLEEP_LIMIT_JIFFIES));
-}
-EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
 /* Reclaim is about to wait, so that the foreground keeps its pages. */
 void ft_reclaim_wait_begin(void)
 {
 	atomic_inc(&ft_reclaim_waits);
-	ft_kick();
+	ft_kick(false);
 }
 
 /* It has waited. */
@@ -276,7 +283,7 @@ bool fasttrack_inherits(const struct task_struct *task)
 {
 	if (ft_file_is_waited_for(READ_ONCE(task->fasttrack_sends)))
 		return true;
-	return fasttrack_foreground_depends() &&
+	return ft_foreground_waits() &&
 	       (task->journal_info || READ_ONCE(task->fasttrack_inherits) ==
 					      READ_ONCE(ft_dependence));
 }
@@ -342,7 +349,7 @@ bool __fasttrack_others_begin(struct task_struct *holder)
 		return true;
 	if (holder)
 		ft_inherit(holder);
-	ft_kick();
+	ft_kick(true);
 	return true;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_begin);
@@ -373,7 +380,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_others_end);
  */
 void __fasttrack_lock_got(void)
 {
-	if (fasttrack_foreground_depends())
+	if (ft_foreground_waits())
 		ft_mark(current);
 }
 
@@ -481,7 +488,7 @@ static void ft_served_begin(void)
 	spin_lock(&ft_wait_lock);
 	ft_depend(1);
 	spin_unlock(&ft_wait_lock);
-	ft_kick();
+	ft_kick(true);
 }
 
 static void ft_served_end(void)
@@ -588,7 +595,7 @@ struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
 	if (worker->fasttrack_waiters == 1 && worker->fasttrack_others)
 		ft_depend(1);
 	spin_unlock(&ft_wait_lock);
-	ft_kick();
+	ft_kick(true);
 
 	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
 	smp_mb();
