@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The numbers that docs/RESULTS.md and README.md publish are those of the records beside the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from statistics import fmean
+
+import pytest
+
+from fasttrack_lab import archive, smartio
+from fasttrack_lab.background_sets import SIX, TWELVE
+from fasttrack_lab.commands import results
+from fasttrack_lab.compare import RECORDING
+from fasttrack_lab.figures import tables
+from fasttrack_lab.figures.grid import cells
+from fasttrack_lab.figures.measured import MEAN_TO_ALONE, MEAN_TO_STOCK, RESPONSE_S, Measured
+from fasttrack_lab.figures.paper import SCENARIOS
+from fasttrack_lab.figures.smartio import BESIDE, CALLED
+from fasttrack_lab.paths import CHECKOUT, recording
+from fasttrack_lab.records import FOREGROUND_ONLY, Record
+
+PAGE = results.RESULTS
+MEAN_S = f"{RESPONSE_S}_mean"
+
+
+@pytest.fixture(scope="module")
+def kept() -> list[Record]:
+    """The records of the page."""
+    found = archive.read(archive.beside(PAGE))
+    if not found:
+        pytest.skip(f"no {archive.beside(PAGE).name}: the page is older than the records that are kept beside it")
+    return found
+
+
+@pytest.fixture(scope="module")
+def measured(kept: list[Record]) -> Measured:
+    """Their numbers where the file system is the phone's own and the LRU the lab's."""
+    return Measured(record for record in kept if (record.cell.fs, record.cell.lru) == tables.ONE.grid.platform)
+
+
+def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
+    if recording(RECORDING) is None:
+        pytest.skip(f"no recording {RECORDING}: its replay is on the page")
+    text = PAGE.read_text(encoding="utf-8")
+    asked = re.search(r"`\./fasttrack results --seeds (\d+)`", text)
+    assert asked
+    seeds = int(asked[1])
+    found, kernel = results.recorded(kept, cells(tables.grids(), seeds), archive.beside(PAGE))
+    assert text == tables.markdown(found, seeds, kernel)
+
+
+def one_app(measured: Measured) -> Iterator[str]:
+    """README's rows of one background app."""
+    for scenario in SCENARIOS:
+        for background in ("update", "backup"):
+            for phone in ("s6", "n6"):
+
+                def told(policy: str, digits: int, where: tuple[str, str, str] = (scenario, phone, background)) -> str:
+                    name, device, behind = where
+                    row = measured.found(name, device, policy, behind)
+                    return f"{row[MEAN_S]:.2f} ({row[MEAN_TO_ALONE]:.{digits}f}x)"
+
+                alone = measured.mean(scenario, phone, FOREGROUND_ONLY, background, RESPONSE_S)
+                columns = [f"{alone:.2f}", told("stock", 1), told("bfq", 1), told("fasttrack", 2)]
+                yield f"| {scenario} | {background} | {phone} | {' | '.join(columns)} |"
+
+
+def many_apps(measured: Measured) -> Iterator[str]:
+    """README's rows of six and twelve."""
+    for scenario in SCENARIOS:
+        for phone in ("s6", "n6"):
+            slow = {
+                (policy, group): measured.found(scenario, phone, policy, group)[MEAN_TO_ALONE]
+                for policy in ("stock", "fasttrack")
+                for group in (SIX, TWELVE)
+            }
+            six, twelve = (f"{slow['stock', group]:.1f}x | {slow['fasttrack', group]:.2f}x" for group in (SIX, TWELVE))
+            yield f"| {scenario} | {phone} | {six} | {twelve} |"
+
+
+def twenty_apps(measured: Measured) -> Iterator[str]:
+    """README's rows of SmartIO's apps, without the response times alone."""
+
+    def mean(kind: str, phone: str, policy: str, measure: str) -> float:
+        return fmean(
+            measured.found(smartio.name_of(app, kind), phone, policy, BESIDE[kind])[measure] for app in smartio.apps()
+        )
+
+    for kind, behind in BESIDE.items():
+        digits = 2 if kind == "install" else 1
+        columns = [f"`{behind}`"]
+        for phone in ("s6", "n6"):
+            columns += [f"{mean(kind, phone, policy, MEAN_TO_ALONE):.{digits}f}x" for policy in ("stock", "smartio")]
+            columns.append(f"{mean(kind, phone, 'smartio', MEAN_TO_STOCK):.2f}")
+        yield f"| {CALLED[kind]} | {' | '.join(columns)} |"
+
+
+def test_readme_has_the_pages_numbers(measured: Measured) -> None:
+    lines = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
+    published = {re.sub(r" \(alone .*? s\)", "", line) for line in lines}
+    rows = [*one_app(measured), *many_apps(measured), *twenty_apps(measured)]
+    assert [row for row in rows if row not in published] == []
