@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from statistics import fmean
 
 import pytest
@@ -53,31 +54,24 @@ def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
 
 def one_app(measured: Measured) -> Iterator[str]:
     """README's rows of one background app."""
-    for scenario in SCENARIOS:
-        for background in ("update", "backup"):
-            for phone in ("s6", "n6"):
-
-                def told(policy: str, digits: int, where: tuple[str, str, str] = (scenario, phone, background)) -> str:
-                    name, device, behind = where
-                    row = measured.found(name, device, policy, behind)
-                    return f"{row[MEAN_S]:.2f} ({row[MEAN_TO_ALONE]:.{digits}f}x)"
-
-                alone = measured.mean(scenario, phone, FOREGROUND_ONLY, background, RESPONSE_S)
-                columns = [f"{alone:.2f}", told("stock", 1), told("bfq", 1), told("fasttrack", 2)]
-                yield f"| {scenario} | {background} | {phone} | {' | '.join(columns)} |"
+    digits = {"stock": 1, "bfq": 1, "fasttrack": 2}
+    for scenario, background, phone in product(SCENARIOS, ("update", "backup"), ("s6", "n6")):
+        alone = measured.mean(scenario, phone, FOREGROUND_ONLY, background, RESPONSE_S)
+        columns = [f"{alone:.2f}"]
+        for policy, places in digits.items():
+            row = measured.found(scenario, phone, policy, background)
+            columns.append(f"{row[MEAN_S]:.2f} ({row[MEAN_TO_ALONE]:.{places}f}x)")
+        yield f"| {scenario} | {background} | {phone} | {' | '.join(columns)} |"
 
 
 def many_apps(measured: Measured) -> Iterator[str]:
     """README's rows of six and twelve."""
-    for scenario in SCENARIOS:
-        for phone in ("s6", "n6"):
-            slow = {
-                (policy, group): measured.found(scenario, phone, policy, group)[MEAN_TO_ALONE]
-                for policy in ("stock", "fasttrack")
-                for group in (SIX, TWELVE)
-            }
-            six, twelve = (f"{slow['stock', group]:.1f}x | {slow['fasttrack', group]:.2f}x" for group in (SIX, TWELVE))
-            yield f"| {scenario} | {phone} | {six} | {twelve} |"
+    for scenario, phone in product(SCENARIOS, ("s6", "n6")):
+        columns: list[str] = []
+        for group in (SIX, TWELVE):
+            stock, fasttrack = (measured.found(scenario, phone, policy, group) for policy in ("stock", "fasttrack"))
+            columns += [f"{stock[MEAN_TO_ALONE]:.1f}x", f"{fasttrack[MEAN_TO_ALONE]:.2f}x"]
+        yield f"| {scenario} | {phone} | {' | '.join(columns)} |"
 
 
 def twenty_apps(measured: Measured) -> Iterator[str]:

@@ -142,13 +142,13 @@ def _platforms(records: Sequence[Record]) -> Platforms:
 
 
 def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
-    """Slowdowns, pauses, and the commands that make them."""
+    """Slowdowns, longest calls, and the commands that make them."""
     names, policies = ["foreground", "background", "phone"], list(section.grid.policies)
     alone: Column = (FOREGROUND_ONLY, lambda row: report.spread(row, RESPONSE_S, 2))
     slowdown: list[Column] = [(policy, lambda row: report.spread(row, TO_ALONE, 2)) for policy in policies]
-    pause: list[Column] = [(policy, lambda row: f"{row['longest_pause_s']:.2f}") for policy in policies]
+    call: list[Column] = [(policy, lambda row: f"{row['longest_pause_s']:.2f}") for policy in policies]
     slowdowns = _rows(section, measured, [alone, *slowdown])
-    pauses = _rows(section, measured, pause)
+    calls = _rows(section, measured, call)
     return [
         f"## {section.title}",
         "",
@@ -159,7 +159,7 @@ def _section(section: Section, measured: Measured, seeds: int) -> list[str]:
         *_table([*names, "alone (s)", *policies], slowdowns),
         "Longest call of the background, seconds:",
         "",
-        *_table([*names, *policies], pauses),
+        *_table([*names, *policies], calls),
         "```",
         *(request.command for request in section.grid.requests(seeds)),
         "```",

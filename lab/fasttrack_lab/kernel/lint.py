@@ -62,9 +62,9 @@ def _lines(argv: list[str], source: Path) -> list[str]:
 
 
 def objects(changes: Changes, output: Path) -> list[str]:
-    """Object files of ours that the configuration builds: those that make made."""
-    names = [str(Path(name).with_suffix(".o")) for name in changes.overlay_files() if name.endswith(".c")]
-    return [name for name in names if (output / name).is_file()]
+    """Object files of ours that the configuration builds: those that make made once, and kept the command of."""
+    names = [Path(name).with_suffix(".o") for name in changes.overlay_files() if name.endswith(".c")]
+    return [str(name) for name in names if (output / name.parent / f".{name.name}.cmd").is_file()]
 
 
 def _compiled(
@@ -91,7 +91,7 @@ def run(target_name: str = "um") -> tuple[list[Finding], list[str]]:
         findings.append(_checkpatch(tree.root, changes))
         ours = objects(changes, output)
         if not ours:
-            skipped.append("W=1 and sparse: the kernel's build directory has no object of ours; run ./fasttrack build")
+            skipped.append("W=1 and sparse: the kernel's build directory is empty; run ./fasttrack clean, then this again")
             return findings, skipped
         findings.append(_compiled("W=1", target, tree.root, output, ours, ["W=1"]))
         if shutil.which("sparse"):

@@ -143,6 +143,7 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 bool __fasttrack_writeback_due(struct writeback_control *wbc);
 void __fasttrack_writeback_segment(struct address_space *mapping,
 				   struct writeback_control *wbc);
+void __fasttrack_writeback_begin(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
@@ -326,7 +327,7 @@ static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
 static inline void fasttrack_writeback_begin(void)
 {
 	if (fasttrack_enabled())
-		current->fasttrack_pages = 0;
+		__fasttrack_writeback_begin();
 }
 
 /**

@@ -330,6 +330,16 @@ void __fasttrack_writeback_segment(struct address_space *mapping,
 EXPORT_SYMBOL_GPL(__fasttrack_writeback_segment);
 
 /**
+ * __fasttrack_writeback_begin - before the first segment of a turn of write-back
+ *
+ * Context: process context; does not sleep.
+ */
+void __fasttrack_writeback_begin(void)
+{
+	current->fasttrack_pages = 0;
+}
+
+/**
  * __fasttrack_writeback_pause - between two turns of write-back
  * @wb: whose
  *
@@ -337,7 +347,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_writeback_segment);
  */
 void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
-	current->fasttrack_pages = 0;
+	__fasttrack_writeback_begin();
 	ft_pause(NULL, wb);
 }
 
