@@ -19,16 +19,14 @@
 
 #define FT_SPACE	" \t\n"
 
-/* Parses one word of a list into a configuration under construction. */
-typedef int (*ft_parse_fn)(struct ft_config *config, const char *word);
-
 /*
  * Replace one list: @clear empties it, @parse adds a word. The result is
  * published only if every word was good.
  */
 static ssize_t ft_store_list(const char *buf, size_t count,
 			     void (*clear)(struct ft_config *config),
-			     ft_parse_fn parse)
+			     int (*parse)(struct ft_config *config,
+					  const char *word))
 {
 	struct ft_config *config;
 	char *words, *rest, *word;
@@ -59,14 +57,40 @@ unlock:
 	return ret ?: count;
 }
 
-/* End a list's line: the space after its last value becomes the newline. */
-static ssize_t ft_end_line(char *buf, ssize_t len)
+/*
+ * Show one list: @print writes its values, each with a space after it. The
+ * last space becomes the line's end.
+ */
+static ssize_t ft_show_list(char *buf,
+			    ssize_t (*print)(const struct ft_config *config,
+					     char *buf))
 {
+	ssize_t len;
+
+	mutex_lock(&ft_config_mutex);
+	len = print(rcu_dereference_protected(ft_config, true), buf);
+	mutex_unlock(&ft_config_mutex);
 	if (!len)
 		return sysfs_emit(buf, "\n");
 	buf[len - 1] = '\n';
 	return len;
 }
+
+#define FT_LIST(_file, _clear, _parse, _print)				\
+static ssize_t _file##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return ft_show_list(buf, _print);				\
+}									\
+									\
+static ssize_t _file##_store(struct kobject *kobj,			\
+			     struct kobj_attribute *attr,		\
+			     const char *buf, size_t count)		\
+{									\
+	return ft_store_list(buf, count, _clear, _parse);		\
+}									\
+									\
+static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
 
 static int ft_parse_uid(struct ft_config *config, const char *word)
 {
@@ -85,28 +109,16 @@ static void ft_clear_uids(struct ft_config *config)
 	config->nr_uids = 0;
 }
 
-static ssize_t foreground_uids_show(struct kobject *kobj,
-				    struct kobj_attribute *attr, char *buf)
+static ssize_t ft_print_uids(const struct ft_config *config, char *buf)
 {
-	const struct ft_config *config;
 	ssize_t len = 0;
 
-	rcu_read_lock();
-	config = rcu_dereference(ft_config);
 	for (unsigned int i = 0; i < config->nr_uids; i++)
 		len += sysfs_emit_at(buf, len, "%u ", config->uids[i]);
-	rcu_read_unlock();
-	return ft_end_line(buf, len);
+	return len;
 }
 
-static ssize_t foreground_uids_store(struct kobject *kobj,
-				     struct kobj_attribute *attr,
-				     const char *buf, size_t count)
-{
-	return ft_store_list(buf, count, ft_clear_uids, ft_parse_uid);
-}
-
-static struct kobj_attribute foreground_uids_attr = __ATTR_RW(foreground_uids);
+FT_LIST(foreground_uids, ft_clear_uids, ft_parse_uid, ft_print_uids);
 
 static int ft_parse_tgid(struct ft_config *config, const char *word)
 {
@@ -125,19 +137,15 @@ static int ft_parse_tgid(struct ft_config *config, const char *word)
 	return 0;
 }
 
-static void ft_clear_groups(struct ft_config *config)
+static void ft_clear_tgids(struct ft_config *config)
 {
 	config->nr_groups = 0;
 }
 
-static ssize_t foreground_tgids_show(struct kobject *kobj,
-				     struct kobj_attribute *attr, char *buf)
+static ssize_t ft_print_tgids(const struct ft_config *config, char *buf)
 {
-	const struct ft_config *config;
 	ssize_t len = 0;
 
-	mutex_lock(&ft_config_mutex);
-	config = rcu_dereference_protected(ft_config, true);
 	for (unsigned int i = 0; i < config->nr_groups; i++) {
 		pid_t tgid = ft_group_tgid(config->groups[i]);
 
@@ -145,21 +153,12 @@ static ssize_t foreground_tgids_show(struct kobject *kobj,
 		if (tgid)
 			len += sysfs_emit_at(buf, len, "%d ", tgid);
 	}
-	mutex_unlock(&ft_config_mutex);
-	return ft_end_line(buf, len);
+	return len;
 }
 
-static ssize_t foreground_tgids_store(struct kobject *kobj,
-				      struct kobj_attribute *attr,
-				      const char *buf, size_t count)
-{
-	return ft_store_list(buf, count, ft_clear_groups, ft_parse_tgid);
-}
+FT_LIST(foreground_tgids, ft_clear_tgids, ft_parse_tgid, ft_print_tgids);
 
-static struct kobj_attribute foreground_tgids_attr =
-	__ATTR_RW(foreground_tgids);
-
-static int ft_parse_range(struct ft_config *config, const char *word)
+static int ft_parse_app_uid(struct ft_config *config, const char *word)
 {
 	struct ft_range range;
 	char end;
@@ -183,32 +182,21 @@ static void ft_clear_app_uids(struct ft_config *config)
 	config->nr_app_uids = 0;
 }
 
-static ssize_t app_uids_show(struct kobject *kobj, struct kobj_attribute *attr,
-			     char *buf)
+static ssize_t ft_print_app_uids(const struct ft_config *config, char *buf)
 {
-	const struct ft_config *config;
 	ssize_t len = 0;
 
-	rcu_read_lock();
-	config = rcu_dereference(ft_config);
 	for (unsigned int i = 0; i < config->nr_app_uids; i++)
 		len += sysfs_emit_at(buf, len, "%u-%u ",
 				     config->app_uids[i].first,
 				     config->app_uids[i].last);
-	rcu_read_unlock();
-	return ft_end_line(buf, len);
+	return len;
 }
 
-static ssize_t app_uids_store(struct kobject *kobj, struct kobj_attribute *attr,
-			      const char *buf, size_t count)
-{
-	return ft_store_list(buf, count, ft_clear_app_uids, ft_parse_range);
-}
-
-static struct kobj_attribute app_uids_attr = __ATTR_RW(app_uids);
+FT_LIST(app_uids, ft_clear_app_uids, ft_parse_app_uid, ft_print_app_uids);
 
 #ifdef CONFIG_CGROUPS
-static ssize_t ft_show_cgroups(const struct ft_cgroups *cgroups, char *buf)
+static ssize_t ft_print_paths(const struct ft_cgroups *cgroups, char *buf)
 {
 	ssize_t len = 0;
 
@@ -222,7 +210,7 @@ static ssize_t ft_show_cgroups(const struct ft_cgroups *cgroups, char *buf)
 		len += n;
 		buf[len++] = ' ';
 	}
-	return ft_end_line(buf, len);
+	return len;
 }
 
 static int ft_parse_cgroup(struct ft_config *config, const char *word)
@@ -235,27 +223,13 @@ static void ft_clear_cgroups(struct ft_config *config)
 	ft_cgroups_put(&config->cgroups);
 }
 
-static ssize_t foreground_cgroups_show(struct kobject *kobj,
-				       struct kobj_attribute *attr, char *buf)
+static ssize_t ft_print_cgroups(const struct ft_config *config, char *buf)
 {
-	ssize_t len;
-
-	mutex_lock(&ft_config_mutex);
-	len = ft_show_cgroups(&rcu_dereference_protected(ft_config,
-							 true)->cgroups, buf);
-	mutex_unlock(&ft_config_mutex);
-	return len;
+	return ft_print_paths(&config->cgroups, buf);
 }
 
-static ssize_t foreground_cgroups_store(struct kobject *kobj,
-					struct kobj_attribute *attr,
-					const char *buf, size_t count)
-{
-	return ft_store_list(buf, count, ft_clear_cgroups, ft_parse_cgroup);
-}
-
-static struct kobj_attribute foreground_cgroups_attr =
-	__ATTR_RW(foreground_cgroups);
+FT_LIST(foreground_cgroups, ft_clear_cgroups, ft_parse_cgroup,
+	ft_print_cgroups);
 
 static int ft_parse_app_cgroup(struct ft_config *config, const char *word)
 {
@@ -267,28 +241,13 @@ static void ft_clear_app_cgroups(struct ft_config *config)
 	ft_cgroups_put(&config->app_cgroups);
 }
 
-static ssize_t app_cgroups_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
+static ssize_t ft_print_app_cgroups(const struct ft_config *config, char *buf)
 {
-	ssize_t len;
-
-	mutex_lock(&ft_config_mutex);
-	len = ft_show_cgroups(&rcu_dereference_protected(ft_config,
-							 true)->app_cgroups,
-			      buf);
-	mutex_unlock(&ft_config_mutex);
-	return len;
+	return ft_print_paths(&config->app_cgroups, buf);
 }
 
-static ssize_t app_cgroups_store(struct kobject *kobj,
-				 struct kobj_attribute *attr,
-				 const char *buf, size_t count)
-{
-	return ft_store_list(buf, count, ft_clear_app_cgroups,
-			     ft_parse_app_cgroup);
-}
-
-static struct kobj_attribute app_cgroups_attr = __ATTR_RW(app_cgroups);
+FT_LIST(app_cgroups, ft_clear_app_cgroups, ft_parse_app_cgroup,
+	ft_print_app_cgroups);
 #endif /* CONFIG_CGROUPS */
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,

@@ -28,13 +28,13 @@ static void ft_test_ranges(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, config);
 	for (int i = 0; i < ARRAY_SIZE(bad); i++)
-		KUNIT_EXPECT_EQ_MSG(test, ft_parse_range(config, bad[i]),
+		KUNIT_EXPECT_EQ_MSG(test, ft_parse_app_uid(config, bad[i]),
 				    -EINVAL, "%s", bad[i]);
 	KUNIT_EXPECT_EQ(test, config->nr_app_uids, 0);
-	KUNIT_EXPECT_EQ(test, ft_parse_range(config, "10000-19999"), 0);
+	KUNIT_EXPECT_EQ(test, ft_parse_app_uid(config, "10000-19999"), 0);
 	KUNIT_EXPECT_EQ(test, config->app_uids[0].first, 10000);
 	KUNIT_EXPECT_EQ(test, config->app_uids[0].last, 19999);
-	KUNIT_EXPECT_EQ(test, ft_parse_range(config, "77"), 0);
+	KUNIT_EXPECT_EQ(test, ft_parse_app_uid(config, "77"), 0);
 	KUNIT_EXPECT_EQ(test, config->app_uids[1].first, 77);
 	KUNIT_EXPECT_EQ(test, config->app_uids[1].last, 77);
 }
