@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -26,7 +27,7 @@ from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import TO_STOCK, Measured
 from fasttrack_lab.figures.paper import FIGURES
-from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record, failures
+from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record, failures, noted
 
 Respond = Callable[[Cell], float]
 
@@ -227,6 +228,14 @@ def test_a_page_of_failures_alone_names_reasons_once(tmp_path: Path) -> None:
     (line,) = failures(made)
     assert line.startswith(f"{len(made)} failed: camera-switch on s6, stock, background none, seed 1; ")
     assert line.endswith("; ...: no such knob")
+
+
+def test_what_was_noted_is_listed_by_policy() -> None:
+    first, *others = records_of(FIGURES[:1], useless)
+    assert first.result is not None
+    marked = replace(first, result=first.result | {"log_problems": ["page allocation failure (line 7): x"]})
+    assert noted([marked, *others]) == [f"{first.cell.policy}, 1: {first.cell.text()}"]
+    assert noted([replace(marked, error="it hung"), *others]) == []
 
 
 def test_terminal_table_fits() -> None:

@@ -142,6 +142,26 @@ def test_each_kind_of_bad_line_is_seen(line: str) -> None:
     assert found[0].text == line
 
 
+ATOMIC = (
+    "shrink-0: page allocation failure: order:0, mode:0x40830(GFP_ATOMIC|__GFP_COMP|__GFP_RECLAIMABLE), nodemask=(null)"
+)
+
+
+def test_a_failed_atomic_allocation_is_noted_and_fails_a_boot_only() -> None:
+    console = f"{ATOMIC}\n{log('clean')}"
+    verdict = judge(ended(console), json.dumps(GOOD))
+    assert verdict.ok and [problem.text for problem in verdict.problems] == [ATOMIC]
+    assert judge_boot(ended(console)) == f"kernel log: page allocation failure (line 1): {ATOMIC}"
+    assert judge_power_cut(ended(f"{ATOMIC}\nmflash: power cut at command 5\n", 3)) is not None
+
+
+@pytest.mark.parametrize(
+    "line", [ATOMIC.replace("order:0", "order:2"), ATOMIC.replace("GFP_ATOMIC", "GFP_KERNEL"), f"{ATOMIC}\nOops: 0002"]
+)
+def test_other_failed_allocations_fail_a_run(line: str) -> None:
+    assert not judge(ended(f"{line}\n{log('clean')}"), json.dumps(GOOD)).ok
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -91,7 +91,9 @@ def run(target_name: str = "um") -> tuple[list[Finding], list[str]]:
         findings.append(_checkpatch(tree.root, changes))
         ours = objects(changes, output)
         if not ours:
-            skipped.append("W=1 and sparse: the kernel's build directory is empty; run ./fasttrack clean, then this again")
+            skipped.append(
+                "W=1 and sparse: the kernel's build directory is empty; run ./fasttrack clean, then this again"
+            )
             return findings, skipped
         findings.append(_compiled("W=1", target, tree.root, output, ours, ["W=1"]))
         if shutil.which("sparse"):
