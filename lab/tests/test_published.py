@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,12 @@ def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
     assert text == tables.markdown(found, seeds, kernel)
 
 
+def slowdown(row: dict[str, Any], digits: int) -> str:
+    """A mean over the seeds that ended, and how many did not."""
+    text = f"{row[MEAN_TO_ALONE]:.{digits}f}x"
+    return f"{text}, {row['failed']} failed" if row["failed"] else text
+
+
 def one_app(measured: Measured) -> Iterator[str]:
     """README's rows of one background app."""
     digits = {"stock": 1, "bfq": 1, "fasttrack": 2}
@@ -60,7 +67,7 @@ def one_app(measured: Measured) -> Iterator[str]:
         columns = [f"{alone:.2f}"]
         for policy, places in digits.items():
             row = measured.found(scenario, phone, policy, background)
-            columns.append(f"{row[MEAN_S]:.2f} ({row[MEAN_TO_ALONE]:.{places}f}x)")
+            columns.append(f"{row[MEAN_S]:.2f} ({slowdown(row, places)})")
         yield f"| {scenario} | {background} | {phone} | {' | '.join(columns)} |"
 
 
@@ -70,7 +77,7 @@ def many_apps(measured: Measured) -> Iterator[str]:
         columns: list[str] = []
         for group in (SIX, TWELVE):
             stock, fasttrack = (measured.found(scenario, phone, policy, group) for policy in ("stock", "fasttrack"))
-            columns += [f"{stock[MEAN_TO_ALONE]:.1f}x", f"{fasttrack[MEAN_TO_ALONE]:.2f}x"]
+            columns += [slowdown(stock, 1), slowdown(fasttrack, 2)]
         yield f"| {scenario} | {phone} | {' | '.join(columns)} |"
 
 
