@@ -332,13 +332,13 @@ def took(records: Sequence[Record]) -> str:
     return f"{runs} runs in {duration_text(sum(known))} of real time"
 
 
-def noted(records: Iterable[Record]) -> list[str]:
-    """Runs that did not fail, in whose kernel log something was noted: one line a policy."""
+def noted(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Runs that did not fail, in whose kernel log something was noted: their cells by policy."""
     by_policy: dict[str, list[str]] = {}
     for record in records:
         if record.error is None and record.result and record.result.get("log_problems"):
             by_policy.setdefault(record.cell.policy, []).append(record.cell.text())
-    return [f"{policy}, {len(cells)}: {'; '.join(cells)}" for policy, cells in sorted(by_policy.items())]
+    return dict(sorted(by_policy.items()))
 
 
 def failures(records: Iterable[Record]) -> list[str]:

@@ -234,8 +234,8 @@ def test_what_was_noted_is_listed_by_policy() -> None:
     first, *others = records_of(FIGURES[:1], useless)
     assert first.result is not None
     marked = replace(first, result=first.result | {"log_problems": ["page allocation failure (line 7): x"]})
-    assert noted([marked, *others]) == [f"{first.cell.policy}, 1: {first.cell.text()}"]
-    assert noted([replace(marked, error="it hung"), *others]) == []
+    assert noted([marked, *others]) == {first.cell.policy: [first.cell.text()]}
+    assert noted([replace(marked, error="it hung"), *others]) == {}
 
 
 def test_terminal_table_fits() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,6 +23,7 @@ from fasttrack_lab.figures.measured import (
 )
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS, MINUS_CHANGE
 from fasttrack_lab.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.records import Record, noted
 
 PEERS = (STOCK, "none", "kyber", "bfq")
 """The kernel's own elevators, as policies."""
@@ -161,3 +162,13 @@ def holds(what: str, grid: Grid, measured: Measured) -> list[Goal]:
 
     named = f"longest hold of a background task less one request of the device, {what}"
     return [at_most(named, HOLD_S, _cells(grid, longest), " s", digits=3)]
+
+
+def no_failed_allocation(records: Sequence[Record]) -> list[Goal]:
+    """No allocation that may not sleep fails under FastTrack; NotMeasured where no run of it ended."""
+    ended = [record for record in records if record.cell.policy == FASTTRACK and record.error is None]
+    if not ended:
+        raise NotMeasured(f"any run of {FASTTRACK}")
+    found = noted(ended).get(FASTTRACK, [])
+    what = f"runs of {FASTTRACK} with a failed atomic allocation"
+    return [Goal(what, "at most 0", f"{len(found)} of {len(ended)}", "; ".join(found[:SHOWN]) or "-", not found)]

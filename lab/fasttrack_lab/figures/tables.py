@@ -177,11 +177,12 @@ def _goal_rows(found: Iterable[Goal]) -> Iterator[list[str]]:
     return ([one.what, one.goal, one.here, one.missed, one.verdict] for one in found)
 
 
-def _goals(platforms: Platforms, every_policy: Measured) -> list[str]:
+def _goals(records: Sequence[Record], platforms: Platforms, every_policy: Measured) -> list[str]:
     """What is to be reached, and what is."""
     rows: list[list[str]] = []
     checks = [partial(check, grid, platforms[grid.platform]) for grid, check in GOALS]
-    for check in [*checks, partial(peers.goal, every_policy), partial(peers.clean, every_policy)]:
+    checks += [partial(peers.goal, every_policy), partial(peers.clean, every_policy)]
+    for check in [*checks, partial(goals.no_failed_allocation, records)]:
         try:
             rows += _goal_rows(check())
         except NotMeasured as lacking:
@@ -292,7 +293,7 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         "",
     ]
     every_policy = _of(records, [peers.grid()], seeds)
-    lines += _goals(platforms, every_policy)
+    lines += _goals(records, platforms, every_policy)
     for section in SECTIONS:
         lines += _section(section, platforms[section.grid.platform], seeds)
     lines += _peers(every_policy, seeds)
@@ -303,5 +304,6 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         lines += ["## Failed runs", "", "They are in no number above.", "", *(f"- {line}" for line in failed), ""]
     runs = noted(records)
     if runs:
-        lines += ["## Failed atomic allocations", "", ATOMIC, "", *(f"- {line}" for line in runs)]
+        lines += ["## Failed atomic allocations", "", ATOMIC, ""]
+        lines += [f"- {policy}, {len(cells)}: {'; '.join(cells)}" for policy, cells in runs.items()]
     return "\n".join(lines).rstrip() + "\n"
