@@ -35,9 +35,9 @@ def _portable(record: Record) -> Record:
 def _here(record: Record) -> Record:
     """With the place that the recording has on this machine, if it is there."""
     found = recording(RECORDING)
-    if found is None or record.cell.scenario != found.name:
+    if found is None or record.cell.scenario.partition(":")[0] != found.name:
         return record
-    return replace(record, cell=replace(record.cell, scenario=str(found)))
+    return replace(record, cell=replace(record.cell, scenario=str(found.with_name(record.cell.scenario))))
 
 
 def write(path: Path, found: Iterable[Record]) -> None:

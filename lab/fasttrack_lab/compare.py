@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,8 +41,9 @@ from fasttrack_lab.scenario import Scenario
 
 ALL = "all"
 SCENARIOS = ("gallery-launch", "camera-switch", "game-load")
-RECORDING = "mobigen/facebook.mobigen"
-"""What is compared where no scenario is given, the recording if it is there, with these phones and backgrounds."""
+RECORDING, RECORDING_S = "mobigen/facebook.mobigen", 20
+"""What is compared where no scenario is given, the first seconds of the recording if it is there, with these phones and
+backgrounds. All of the recording, two minutes, would make most of the comparison's runs take minutes."""
 PHONES = "s6,n6"
 BACKGROUNDS = "update,backup,six"
 ONE_PHONE = "s6"
@@ -88,16 +90,22 @@ _background, _phone, _policy = cache(scenario.load_background), cache(phone.load
 
 @cache
 def load_front(given: str) -> Scenario:
-    """A foreground: a scenario, or a recording to replay, which is a file of any other ending than .toml."""
+    """A foreground: a scenario, or a recording to replay, which is a file of any other ending than .toml.
+
+    FILE:SECONDS is the first so many seconds of a recording.
+    """
     if Path(given).suffix in ("", ".toml"):
         return scenario.load(given)
+    part = re.fullmatch(r"(.+):(\d+)", given)
+    if part and int(part[2]) and not Path(given).exists():
+        return scenario.from_trace(Path(part[1]), length_s=float(part[2]))
     return scenario.from_trace(Path(given))
 
 
 def standard() -> tuple[str, ...]:
     """The foregrounds that are compared where none is given."""
     replayed = recording(RECORDING)
-    return SCENARIOS if replayed is None else (*SCENARIOS, str(replayed))
+    return SCENARIOS if replayed is None else (*SCENARIOS, f"{replayed}:{RECORDING_S}")
 
 
 def spec_of(cell: Cell) -> runner.RunSpec:
@@ -251,8 +259,8 @@ def command(
     """Compare policies: run every SCENARIO on every phone, under every policy, beside every set of backgrounds.
 
     A SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, a scenario file, or a recording that is
-    replayed; without one, the three of the FastTrack paper are compared, and the replay of a Facebook session if
-    $FASTTRACK_DATA/mobigen/facebook.mobigen is there.
+    replayed (FILE:SECONDS: its first seconds); without one, the three of the FastTrack paper are compared, and the
+    replay of the first 20 s of a Facebook session if $FASTTRACK_DATA/mobigen/facebook.mobigen is there.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
     report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison

@@ -379,7 +379,8 @@ def from_trace(path: Path, format: str | None = None, start_s: float = 0.0, leng
         trace=source,
     )
     limit = DEFAULT_LIMIT_S + 3 * source.load().stats.span_s
-    return Scenario(f"replay-{path.name}", path, f"replay of {path.name}", (app,), DEFAULT_TOUCH, limit)
+    part = path.name if length_s is None else f"{length_s:g} s of {path.name}"
+    return Scenario(f"replay-{path.name}", path, f"replay of {part}", (app,), DEFAULT_TOUCH, limit)
 
 
 def trace_texts(scenarios: Sequence[Scenario]) -> dict[str, str]:

@@ -361,8 +361,11 @@ def test_the_standard_comparison(lab: Lab, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_standard_comparison_has_the_recording_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     path = recorded(compare.RECORDING)
-    assert compare.standard() == (*compare.SCENARIOS, str(path))
+    assert compare.standard() == (*compare.SCENARIOS, f"{path}:20")
     assert [front.name for front in compare.fronts(compare.standard())] == [*compare.SCENARIOS, "facebook"]
+    part, whole = (compare.load_front(given).app.trace for given in (f"{path}:20", str(path)))
+    assert part and whole
+    assert part.load().stats.span_s < 20 < whole.load().stats.span_s
     monkeypatch.setenv("FASTTRACK_DATA", "/nonexistent")
     assert compare.standard() == compare.SCENARIOS
 
@@ -373,6 +376,7 @@ def test_the_standard_comparison_has_the_recording_that_is_there(monkeypatch: py
         (["galery-launch"], "gallery-launch"),
         (["gallery-launch", "game-load", "gallery-launch"], "'gallery-launch' is given twice"),
         (["gallery-launch", "/nonexistent/session.mobigen"], "/nonexistent/session.mobigen"),
+        (["gallery-launch", "/nonexistent/session.mobigen:20"], "/nonexistent/session.mobigen"),
         (["gallery-launch", "--phones", ""], "--phones"),
         (["gallery-launch", "--policies", "all,stock"], "no policy 'all'"),
         (["update"], "is a background one; foreground scenarios: app-switch, camera-switch"),

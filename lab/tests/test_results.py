@@ -314,12 +314,12 @@ def test_the_pages_records_have_nothing_of_the_machine(monkeypatch: pytest.Monke
     there.parent.mkdir(parents=True)
     there.touch()
     path = tmp_path / "RESULTS.jsonl.xz"
-    ran = record(Cell(str(there), "s6", "stock", ("update",), 1), 2.0)
+    ran = record(Cell(f"{there}:20", "s6", "stock", ("update",), 1), 2.0)
     assert ran.result is not None
     ran.result["host"] = {"log": str(tmp_path / "log")}
     archive.write(path, [ran])
     assert str(tmp_path).encode() not in lzma.decompress(path.read_bytes())
-    assert [one.cell.scenario for one in archive.read(path)] == [there.name]
+    assert [one.cell.scenario for one in archive.read(path)] == [f"{there.name}:20"]
     monkeypatch.setenv("FASTTRACK_DATA", str(tmp_path / "here"))
     assert [one.cell for one in archive.read(path)] == [ran.cell]
     assert "host" not in (archive.read(path)[0].result or {})

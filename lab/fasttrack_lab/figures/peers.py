@@ -10,7 +10,7 @@ import polars as pl
 
 from fasttrack_lab import policy, ranking
 from fasttrack_lab.background_sets import SIX, called
-from fasttrack_lab.compare import standard
+from fasttrack_lab.compare import RECORDING_S, standard
 from fasttrack_lab.figures.goals import Goal, at_most, worst
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured, NotMeasured
@@ -31,7 +31,8 @@ def grid() -> Grid:
 def fronts() -> str:
     """Its foregrounds, and which of them is a recording."""
     named = ((one, scenario_name(one)) for one in grid().scenarios)
-    return ", ".join(name if one == name else f"a replayed {name} session" for one, name in named)
+    replayed = f"the first {RECORDING_S} s of a replayed"
+    return ", ".join(name if one == name else f"{replayed} {name} session" for one, name in named)
 
 
 def command(seeds: int) -> str:
