@@ -68,9 +68,10 @@ class Cell:
         return "+".join(self.backgrounds) or (IDLE if self.idle else NONE)
 
     def text(self) -> str:
-        """For messages."""
+        """For messages and pages: of a file its name, not where it is on this machine."""
         platform = platform_text(self.phone, self.fs, self.lru)
-        return f"{self.scenario} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
+        front = Path(self.scenario).name
+        return f"{front} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
 
 
 @dataclass(frozen=True)

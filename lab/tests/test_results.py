@@ -315,6 +315,7 @@ def test_the_pages_records_have_nothing_of_the_machine(monkeypatch: pytest.Monke
     there.touch()
     path = tmp_path / "RESULTS.jsonl.xz"
     ran = record(Cell(f"{there}:20", "s6", "stock", ("update",), 1), 2.0)
+    assert ran.cell.text() == "facebook.mobigen:20 on s6, stock, background update, seed 1"
     assert ran.result is not None
     ran.result["host"] = {"log": str(tmp_path / "log")}
     archive.write(path, [ran])
