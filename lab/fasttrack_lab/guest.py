@@ -14,12 +14,14 @@ from fasttrack_lab.errors import LabError
 from fasttrack_lab.paths import GUEST, cache_dir, cache_root, digest, lock, tree_parts
 
 PROGRAM = "fasttrack-guest"
+TARGET, RUSTFLAGS = "x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"
+"""Linked statically: the guest's root has no libraries, and the host's differ from machine to machine."""
 STORED = 8
 
 
 def sources_key() -> str:
     """Hash of what the guest program is made from."""
-    return digest(tree_parts(GUEST))[:16]
+    return digest([*tree_parts(GUEST), TARGET, RUSTFLAGS])[:16]
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -57,15 +59,17 @@ def build() -> Path:
 def _compile(stored: Path) -> None:
     ui.say("building the guest program")
     log = cache_dir("cargo") / "fasttrack.log"
-    argv = [cargo(), "build", "--release", "--locked", "--quiet", "--manifest-path", str(GUEST / "Cargo.toml")]
+    argv = [cargo(), "build", "--release", "--locked", "--quiet", "--target", TARGET]
+    argv += ["--manifest-path", str(GUEST / "Cargo.toml")]
+    environment = cargo_environment() | {"RUSTFLAGS": RUSTFLAGS}
     with log.open("wb") as handle:
-        ended = process.finish(process.start(argv, env=cargo_environment(), stdout=handle), None)
+        ended = process.finish(process.start(argv, env=environment, stdout=handle), None)
     if ended.status:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
         raise LabError(f"the guest program did not build (log: {log}):\n{tail}")
     stored.parent.mkdir(parents=True, exist_ok=True)
     partial = stored.with_suffix(".part")
-    shutil.copy2(cache_dir("cargo") / "release" / PROGRAM, partial)
+    shutil.copy2(cache_dir("cargo") / TARGET / "release" / PROGRAM, partial)
     partial.replace(stored)
     kept = sorted(stored.parent.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
     for old in kept[STORED:]:

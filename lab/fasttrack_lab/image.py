@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack_lab import ui
+from fasttrack_lab.boot import job as boot_job
 from fasttrack_lab.boot.base import Backend, BootSpec
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel.build import Kernel
@@ -92,10 +93,12 @@ def prepared(contents: Contents, kernel: Kernel, guest: Path, guest_key: str, ba
 
 def _make(contents: Contents, kernel: Path, guest: Path, backend: Backend, final: Path) -> None:
     ui.say(f"preparing a phone: {contents.phone.name}, {contents.phone.fs}, {len(contents.files)} files")
-    with run_dir(PREPARE_MIB + ROOM_MIB) as where:
-        (where / "job.json").write_text(json.dumps(contents.job()))
-        params = {"fasttrack_run": backend.run_path("."), **storage_params(backend, contents.phone)}
-        spec = BootSpec(kernel, guest, PREPARE_MIB, where, PREPARE_LIMIT_S, PREPARE_SEED, params)
+    with run_dir(PREPARE_MIB + ROOM_MIB + held_mib(guest)) as where:
+        job = contents.job()
+        boot_job.fill(where, guest, job)
+        params = {**boot_job.params(backend, job), **storage_params(backend, contents.phone)}
+        root = boot_job.root(backend)
+        spec = BootSpec(kernel, boot_job.INIT, PREPARE_MIB, where, PREPARE_LIMIT_S, PREPARE_SEED, params, root=root)
         outcome = backend.boot(spec)
         written = where / "result.json"
         verdict = judge(outcome, written.read_text() if written.is_file() else None)

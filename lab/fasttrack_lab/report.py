@@ -46,8 +46,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 NOTES = (
     "Times are virtual. The processor of the emulated phone is infinitely fast: an app's own computing is a sleep of "
     "fixed length, and contention for the processor is not modelled.",
-    "A run depends on the kernel, the scenario, the phone, the policy, the seed and the path of the cache alone, and "
-    "gives the same number on every machine where these are the same.",
+    "A run depends on the kernel, the guest program, the scenario, the phone, the policy and the seed alone, and gives "
+    "the same number on every machine where these are the same.",
     "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
 )
 MEASURES = ("response_s", "slowdown", "background_mb_s")

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack_lab import guest, image, lru, places, side_by_side
+from fasttrack_lab.boot import job as boot_job
 from fasttrack_lab.boot.base import Backend, BootSpec, Outcome
-from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
+from fasttrack_lab.boot.uml import Uml, kernel_release
 from fasttrack_lab.errors import Interrupted, LabError
 from fasttrack_lab.kernel import build
 from fasttrack_lab.paths import cache_dir
@@ -44,10 +45,6 @@ class Tools:
     def of_checkout(cls, target: str = "um") -> Tools:
         """Build or find the kernel for TARGET and the guest program."""
         program = guest.build()
-        if not init_is_reachable(program):
-            raise LabError(
-                f"the cache {program.parent} lies where a guest cannot read: set FASTTRACK_CACHE to another place"
-            )
         return cls(build.build(target), program, guest.sources_key(), Uml())
 
 
@@ -102,7 +99,7 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
     return job
 
 
-def fill_run_dir(spec: RunSpec, where: Path, phone_image: Path | None) -> None:
+def fill_run_dir(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None) -> None:
     """Put the phone, the job, its traces and its files into the run's directory."""
     if phone_image is not None:
         copy_sparse(phone_image, where / "phone.img")
@@ -110,33 +107,44 @@ def fill_run_dir(spec: RunSpec, where: Path, phone_image: Path | None) -> None:
         (where / name).write_text(text)
     if spec.files_from is not None:
         shutil.copytree(spec.files_from, where / "files", symlinks=True)
-    (where / "job.json").write_text(json.dumps(full_job(spec)))
+    boot_job.fill(where, tools.guest, full_job(spec))
 
 
 def boot_spec(spec: RunSpec, tools: Tools, where: Path, interactive: bool = False) -> BootSpec:
     """The boot of a run."""
     params = {
-        "fasttrack_run": tools.backend.run_path("."),
+        **boot_job.params(tools.backend, full_job(spec)),
         **image.storage_params(tools.backend, spec.phone),
         "mflash.scheduler": spec.policy.device_scheduler,
         **spec.params,
     }
     memory = spec.phone.guest_mib
-    return BootSpec(tools.kernel.image, tools.guest, memory, where, spec.limit_s, spec.labels.seed, params, interactive)
+    return BootSpec(
+        tools.kernel.image,
+        boot_job.INIT,
+        memory,
+        where,
+        spec.limit_s,
+        spec.labels.seed,
+        params,
+        interactive,
+        boot_job.root(tools.backend),
+    )
 
 
-def need_mib(spec: RunSpec, phone_image: Path | None) -> int:
+def need_mib(spec: RunSpec, tools: Tools, phone_image: Path | None) -> int:
     """Room for a run, in MiB."""
     files = spec.files_from
-    extra = sum(held_mib(p) for p in files.rglob("*") if p.is_file()) if files else 0
-    return spec.phone.guest_mib + image.ROOM_MIB + extra + (held_mib(phone_image) if phone_image else 0)
+    copied = [p for p in files.rglob("*") if p.is_file()] if files else []
+    copied += [tools.guest, *([phone_image] if phone_image else [])]
+    return spec.phone.guest_mib + image.ROOM_MIB + sum(held_mib(path) for path in copied)
 
 
 @contextmanager
 def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tuple[Path, Outcome]]:
     """Boot a run to its end; its directory is there inside the with block."""
-    with run_dir(need_mib(spec, phone_image)) as where:
-        fill_run_dir(spec, where, phone_image)
+    with run_dir(need_mib(spec, tools, phone_image)) as where:
+        fill_run_dir(spec, tools, where, phone_image)
         yield where, tools.backend.boot(boot_spec(spec, tools, where))
 
 

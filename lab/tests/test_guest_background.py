@@ -76,7 +76,7 @@ def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(
     # Who syncs takes it from the app that writes: 0.96 or 0.945 of it is left, with another path of the cache alone.
     assert done(fasttrack, "sync") >= 1.1 * done(stock, "sync")
     assert done(fasttrack, "scan") >= 0.95 * done(stock, "scan")
-    assert done(fasttrack, "update") >= 0.9 * done(stock, "update")
+    assert done(fasttrack, "update") >= 0.95 * done(stock, "update")
 
 
 @pytest.mark.slow

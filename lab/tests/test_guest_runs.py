@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,17 @@ def test_one_seed_is_one_result_alone_and_side_by_side(tools: Tools, policy_name
     host = [shown.pop("host") for shown in (alone, *beside)]
     assert all(entry["log"] is None for entry in host)
     assert beside == [alone, alone]
+
+
+def test_a_run_does_not_depend_on_the_place_of_its_programs(tools: Tools, tmp_path: Path) -> None:
+    moved = tmp_path / "a-longer-way" / "to-the" / "program-of-the-guest"
+    moved.parent.mkdir(parents=True)
+    shutil.copy2(tools.guest, moved)
+    front, update = scenario.load("gallery-launch"), scenario.load("update")
+    job = spec_of(front, [update], phone.load("s6"), policy.load("stock"), 1)
+    here, there = (run(job, given).to_json() for given in (tools, replace(tools, guest=moved)))
+    assert here["ok"], here["error"]
+    assert here | {"host": None} == there | {"host": None}
 
 
 @pytest.mark.parametrize("policy_name", ["stock", "fasttrack"])

@@ -7,13 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fasttrack_lab import image, phone, policy, runner
+from fasttrack_lab.boot import job as boot_job
 from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.boot.uml import Uml, init_is_reachable, kernel_release
+from fasttrack_lab.boot.uml import Uml, kernel_release
 from fasttrack_lab.calibrate import figure_of, fio_argv
 from fasttrack_lab.commands.exec_ import exec_job
+from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel import build
 from fasttrack_lab.result import Labels
+from fasttrack_lab.rundir import held_mib
 from fasttrack_lab.runner import RunSpec, full_job
+from fasttrack_lab.script import init_script
 
 JOB = {
     "mode": "play",
@@ -168,16 +175,52 @@ def test_command_line_does_not_depend_on_the_run_directory() -> None:
     assert "lab_seed=3" in line and "norandmaps" in line and "mflash.phone=s6" in line and "con0=null,fd:1" in line
 
 
-def test_need_counts_memory_and_phone() -> None:
-    assert runner.need_mib(spec(), None) == phone.load("s6").guest_mib + image.ROOM_MIB
+def tools_at(place: Path) -> runner.Tools:
+    place.mkdir(parents=True)
+    (place / "linux").write_bytes(b"kernel")
+    (place / "program").write_bytes(b"x" * (3 << 20))
+    return runner.Tools(build.Kernel(place / "linux", "0" * 16, "um"), place / "program", "1" * 16, Uml())
 
 
-def test_kernel_release_and_reach() -> None:
+def test_need_counts_memory_program_and_phone(tmp_path: Path) -> None:
+    tools = tools_at(tmp_path / "cache")
+    room = phone.load("s6").guest_mib + image.ROOM_MIB + held_mib(tools.guest)
+    assert held_mib(tools.guest) >= 3 and runner.need_mib(spec(), tools, None) == room
+    assert runner.need_mib(spec(), tools, tools.guest) == room + held_mib(tools.guest)
+
+
+def test_a_job_sees_neither_the_place_of_the_cache_nor_of_its_run(tmp_path: Path) -> None:
+    lines, roots = [], []
+    for name in ("a", "b/longer"):
+        tools, where = tools_at(tmp_path / name / "cache"), tmp_path / name / "run"
+        where.mkdir()
+        runner.fill_run_dir(spec(), tools, where, None)
+        lines.append(Uml().command_line(runner.boot_spec(spec(), tools, where)))
+        assert (where / "root" / "init").read_bytes() == tools.guest.read_bytes()
+        roots.append(sorted(path.name for path in (where / "root").iterdir()))
+    assert lines[0] == lines[1] and "init=/init" in lines[0]
+    assert roots[0] == roots[1] == ["dev", "init", "proc", "tmp"]
+
+
+def test_only_jobs_that_start_programs_see_the_host() -> None:
+    command = exec_job("true", (), 0.0, 10.0)
+    prepare = image.Contents.of_job(phone.load("s6"), JOB).job()
+    shown = [boot_job.params(Uml(), job).get("fasttrack_host") for job in (JOB, command, prepare)]
+    assert shown == [None, "/", "/"]
+
+
+def test_a_script_below_dev_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path))
+    assert init_script("#!/bin/sh\n").read_text() == "#!/bin/sh\n"
+    monkeypatch.setattr("fasttrack_lab.script.COVERED", tmp_path)
+    with pytest.raises(LabError, match="set FASTTRACK_CACHE to another place"):
+        init_script("#!/bin/sh\n")
+
+
+def test_kernel_release() -> None:
     log = (Path(__file__).parent / "logs" / "clean.log").read_text()
     assert kernel_release(log).startswith("6.12.")
     assert kernel_release("") == ""
-    assert init_is_reachable(Path("/home/x/.cache/guest"))
-    assert not init_is_reachable(Path("/dev/shm/guest"))
 
 
 def test_fio_command_and_report() -> None:

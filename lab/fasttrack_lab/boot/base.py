@@ -15,6 +15,7 @@ class BootSpec:
 
     kernel: Path
     init: Path
+    """The first program, in the guest's first root."""
     memory_mib: int
     run_dir: Path
     """The guest's directory on the host; the process's working directory."""
@@ -23,6 +24,8 @@ class BootSpec:
     seed: int = 0
     params: Mapping[str, str] = field(default_factory=dict)
     interactive: bool = False
+    root: str = "/"
+    """The guest's first root: a directory of the host."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 from fasttrack_lab import cores, process
 from fasttrack_lab.boot.base import BootSpec, Outcome
@@ -42,7 +41,7 @@ class Uml:
             f"mem={spec.memory_mib}M",
             "root=/dev/root",
             "rootfstype=hostfs",
-            "rootflags=/",
+            f"rootflags={spec.root}",
             "ro",
             f"init={spec.init}",
             "time-travel=inf-cpu",
@@ -97,8 +96,3 @@ def kernel_release(console: str) -> str:
         if found:
             return rest.split(" ", 1)[0]
     return ""
-
-
-def init_is_reachable(path: Path) -> bool:
-    """Whether the guest can start PATH: its root is the host's, but /dev and the like are covered before init."""
-    return not any(path.is_relative_to(covered) for covered in ("/dev", "/proc", "/sys"))

@@ -32,6 +32,6 @@ def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> Non
     job = {"mode": "shell", "apps": [], "files": [], "limit_s": 1e9}
     spec = RunSpec(Labels("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
     prepared = phone_image(spec, tools)
-    with run_dir(need_mib(spec, prepared)) as where:
-        fill_run_dir(spec, where, prepared)
+    with run_dir(need_mib(spec, tools, prepared)) as where:
+        fill_run_dir(spec, tools, where, prepared)
         tools.backend.boot(boot_spec(spec, tools, where, interactive=True))

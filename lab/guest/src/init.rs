@@ -161,12 +161,19 @@ fn enter() -> Result<String, String> {
     let cmdline = fs::read_to_string("/proc/cmdline")
         .map_err(|error| format!("cannot read /proc/cmdline: {error}"))?;
     let run = parameter(&cmdline, "fasttrack_run");
+    let host = parameter(&cmdline, "fasttrack_host");
     mount("root", FIRST, "tmpfs", 0, "mode=755")?;
     pivot()?;
     for name in OWN {
         make_dir(&format!("/{name}"))?;
     }
-    bind_host()?;
+    // The root that the guest began with has this program only.
+    sys::umount(HOST, libc::MNT_DETACH)
+        .map_err(|error| format!("cannot leave the first root: {error}"))?;
+    if let Some(host) = host {
+        mount("none", HOST, "hostfs", libc::MS_RDONLY, &host)?;
+        bind_host()?;
+    }
     mount_kernel_file_systems()?;
     open_console();
     name_machine();

@@ -39,7 +39,7 @@ impl Lab {
             .args("mem=512M root=/dev/root rootfstype=hostfs rootflags=/ ro norandmaps".split(' '))
             .args("time-travel=inf-cpu time-travel-start=1700000000000000000".split(' '))
             .args("con0=null,fd:1 con=null lab_seed=7 mflash.phone=s6".split(' '))
-            .arg("fasttrack_run=/proc/self/cwd/.")
+            .args(["fasttrack_run=/proc/self/cwd/.", "fasttrack_host=/"])
             .arg(format!("mflash.image=/proc/self/cwd/../{image}"))
             .arg(concat!("init=", env!("CARGO_BIN_EXE_fasttrack-guest")))
             .current_dir(&dir)
