@@ -103,3 +103,14 @@ def test_no_background_read_waits_longer_than_the_bound(tools: Tools, fs: str, b
     longest_us = result.to_json()["counters"]["dispatch_wait_max_us"]
     # The bound is reached: what waits for it is sent with at most three others.
     assert BACKGROUND_PAUSE_US <= longest_us <= BACKGROUND_PAUSE_US + on.longest_request_s * 1e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_no_background_app_that_syncs_waits_longer_than_the_bound(tools: Tools, fs: str) -> None:
+    """Where one write takes 35 ms, and the app has as many in the queue as it may."""
+    on = phone.load("n5").with_fs(fs)
+    (result,) = shown(tools, scenario.load("game-load"), on, [("fasttrack", ["update"])])
+    longest_us = result["counters"]["dispatch_sync_wait_max_us"]
+    assert result["response_s"] > 2 * BACKGROUND_PAUSE_US / 1e6
+    assert 0.99 * BACKGROUND_PAUSE_US <= longest_us <= BACKGROUND_PAUSE_US + on.longest_request_s * 1e6

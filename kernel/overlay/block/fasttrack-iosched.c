@@ -16,9 +16,11 @@
  *    tags: a journal's commit may have to wait for all that is under way, and so
  *    do reads of devices that do not put them first.
  *  - A request that has waited for background_expire goes next, of background
- *    within its share, and a read after twice that time: nobody starves.
+ *    within its share, and what is waited for after twice that time: nobody
+ *    starves.
  *  - A queued request that a foreground task waits for becomes foreground, and
- *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c).
+ *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c),
+ *    and requests go in the order in which they came: it may be any.
  *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
  *    virtio devices are told; sd tells the class itself in the CDB.
  *
@@ -111,8 +113,8 @@ static unsigned int fti_device_depth(struct request_queue *q)
 
 void fti_read_state(struct fti_data *fti, struct fti_state *state)
 {
-	const struct request *read =
-		fti_oldest(&fti->class[FASTTRACK_BACKGROUND], FTI_READ);
+	const struct request *waited =
+		fti_oldest_waited(&fti->class[FASTTRACK_BACKGROUND]);
 
 	lockdep_assert_held(&fti->fti_lock);
 
@@ -120,7 +122,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 		state->oldest[i] = fti_oldest_time(&fti->class[i]);
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
 	}
-	state->oldest_read = read ? read->fifo_time : 0;
+	state->oldest_waited = waited ? waited->fifo_time : 0;
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->others_in_a_row = fti->others_in_a_row;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
@@ -246,8 +248,10 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		fasttrack_max(kind == FTI_READ ? FASTTRACK_DISPATCH_WAIT_MAX :
 						 FASTTRACK_DISPATCH_SYNC_MAX,
 			      now - rq->fifo_time);
-	if (choice.read) {
-		fti_set_free(rq);
+	if (choice.starved) {
+		/* A write is long, the share can bear it: others wait then. */
+		if (kind == FTI_READ)
+			fti_set_free(rq);
 		fti_wait_anew(&fti->class[choice.class], rq, now);
 	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,

@@ -129,7 +129,7 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 }
 
 struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
-struct request *fti_oldest(struct fti_class *class, enum fti_kind kind);
+struct request *fti_oldest_waited(struct fti_class *class);
 u64 fti_oldest_time(struct fti_class *class);
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last);

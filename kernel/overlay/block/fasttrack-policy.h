@@ -29,24 +29,24 @@
 
 /*
  * Nothing of background waits for its share longer than this many times
- * background_expire after the last; and a read not longer than that at all, for
- * a task waits for it.
+ * background_expire after the last; and a task that waits for a read or a write
+ * of its own not longer than that at all.
  */
 #define FTI_MOST_EXPIRES	2
 
 /*
- * So many background reads that have waited too long go together: each waits
- * for those before it, and would wait for as many of the foreground's requests.
+ * So many of background's requests that have waited too long go together: each
+ * waits for those before it, and would wait for as many of the foreground's.
  */
-#define FTI_READS_IN_A_ROW	4U
+#define FTI_STARVED_IN_A_ROW	4U
 
 /**
  * struct fti_bounds - the knobs of one queue
  * @idle_window: the foreground still works this long after its last request:
  *	its next one usually depends on the last
  * @background_expire: a request that waited this long goes next, whatever
- *	the foreground does; background within @background_share, but for reads
- *	that waited FTI_MOST_EXPIRES times as long
+ *	the foreground does; background within @background_share, but for what
+ *	a task has waited for FTI_MOST_EXPIRES times as long
  * @background_depth: background requests in the device while the foreground
  *	works
  * @background_share: per cent of the time that background requests may be in
@@ -65,7 +65,7 @@ struct fti_bounds {
 /**
  * struct fti_state - what the decision depends on
  * @oldest: arrival of the oldest queued request by class, 0 for none
- * @oldest_read: likewise, of background's reads
+ * @oldest_waited: likewise, of background's that a task waits for
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
  * @others_in_a_row: requests of others that went next, because they had waited
@@ -79,7 +79,7 @@ struct fti_bounds {
  */
 struct fti_state {
 	u64 oldest[FASTTRACK_NR_CLASSES];
-	u64 oldest_read;
+	u64 oldest_waited;
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
 	unsigned int others_in_a_row;
@@ -95,14 +95,18 @@ struct fti_state {
  * struct fti_choice - the decision
  * @class: enum fasttrack_class whose turn it is, or FTI_NONE
  * @expired: its oldest request is sent, because it waited for background_expire
- * @read: its oldest read is sent, because it waited too long
+ * @starved: its oldest request that a task waits for is sent, because it waited
+ *	too long
+ * @in_order: of a kind, the oldest request goes before those of lower sectors: a
+ *	foreground task waits for one of them, nobody knows which
  * @hold: background waits, and nobody else does
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
  */
 struct fti_choice {
 	int class;
 	bool expired;
-	bool read;
+	bool starved;
+	bool in_order;
 	bool hold;
 	u64 wake;
 };
@@ -196,16 +200,16 @@ static inline bool fti_expired(const struct fti_state *state,
 }
 
 /*
- * Has a background read waited too long, and nothing neutral that is further
+ * Has a task of background waited too long, and nothing neutral that is further
  * behind?
  */
-static inline bool fti_read_starves(const struct fti_state *state,
+static inline bool fti_task_starves(const struct fti_state *state,
 				    const struct fti_bounds *bounds, u64 now)
 {
-	u64 due = state->oldest_read + fti_most_wait(bounds);
+	u64 due = state->oldest_waited + fti_most_wait(bounds);
 	u64 neutral = state->oldest[FASTTRACK_NEUTRAL];
 
-	return state->oldest_read && now >= due &&
+	return state->oldest_waited && now >= due &&
 	       !(neutral && neutral + bounds->background_expire < due);
 }
 
@@ -228,8 +232,8 @@ static inline u64 fti_wake(const struct fti_state *state,
 		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +
 				     bounds->background_expire,
 				     state->background_next));
-		if (state->oldest_read)
-			wake = min(wake, state->oldest_read +
+		if (state->oldest_waited)
+			wake = min(wake, state->oldest_waited +
 					 fti_most_wait(bounds));
 	}
 	return wake == U64_MAX ? 0 : wake;
@@ -245,9 +249,9 @@ static inline u64 fti_wake(const struct fti_state *state,
  * last two that has waited for the bound goes first, so that nobody starves:
  * neutral and foreground take turns then, background one at a time and within
  * its share. Or a long queue of overdue requests would have the device for
- * itself. But reads of background that have waited twice as long, and a slow
- * device's share would make them wait for seconds, take turns, some at a time;
- * and with nobody before them they end a batch of background's writes.
+ * itself. But what a task of background has waited for twice as long, and a
+ * slow device's share would make it wait for seconds, takes turns, some at a
+ * time; and with nobody before it, it ends a batch of background's writes.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -261,11 +265,11 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	unsigned int others = foreground ? state->others_in_a_row : 0;
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
-	if (others < FTI_READS_IN_A_ROW && in_flight < max(limit, 1ULL) &&
-	    fti_read_starves(state, bounds, now)) {
+	if (others < FTI_STARVED_IN_A_ROW && in_flight < max(limit, 1ULL) &&
+	    fti_task_starves(state, bounds, now)) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
-		choice.read = true;
+		choice.starved = true;
 	} else if (foreground && !others &&
 		   fti_expired(state, bounds, FASTTRACK_NEUTRAL, now)) {
 		choice.class = FASTTRACK_NEUTRAL;
@@ -286,6 +290,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		else
 			choice.hold = true;
 	}
+	choice.in_order = state->foreground_depends &&
+			  choice.class != FASTTRACK_FOREGROUND;
 	if (choice.hold && works)
 		choice.wake = fti_wake(state, bounds);
 	return choice;

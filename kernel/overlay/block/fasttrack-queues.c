@@ -30,18 +30,19 @@ struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq)
 	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
 }
 
-struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
+static struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
 {
 	return list_first_entry_or_null(&class->fifo[kind], struct request,
 					queuelist);
 }
 
-/* The oldest request of @class, NULL if it has none. */
-static struct request *fti_oldest_request(struct fti_class *class)
+/* The oldest request of @class before @end, NULL if it has none. */
+static struct request *fti_oldest_before(struct fti_class *class,
+					 enum fti_kind end)
 {
 	struct request *oldest = NULL;
 
-	for (enum fti_kind kind = FTI_READ; kind <= FTI_ASYNC; kind++) {
+	for (enum fti_kind kind = FTI_READ; kind < end; kind++) {
 		struct request *rq = fti_oldest(class, kind);
 
 		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
@@ -50,7 +51,18 @@ static struct request *fti_oldest_request(struct fti_class *class)
 	return oldest;
 }
 
-/* Its arrival, 0 if there is none. */
+static struct request *fti_oldest_request(struct fti_class *class)
+{
+	return fti_oldest_before(class, FTI_NR_KINDS);
+}
+
+/* The oldest request of @class that a task waits for, NULL if it has none. */
+struct request *fti_oldest_waited(struct fti_class *class)
+{
+	return fti_oldest_before(class, FTI_ASYNC);
+}
+
+/* The arrival of the oldest request of @class, 0 if it has none. */
 u64 fti_oldest_time(struct fti_class *class)
 {
 	const struct request *rq = fti_oldest_request(class);
@@ -161,14 +173,14 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 	struct request *oldest;
 
 	if (choice.expired) {
-		rq = choice.read ? fti_oldest(class, FTI_READ) :
-				   fti_oldest_request(class);
+		rq = choice.starved ? fti_oldest_waited(class) :
+				      fti_oldest_request(class);
 		class->kind = fti_opf_kind(rq->cmd_flags);
 		class->batch = 0;
 		goto found;
 	}
 	/* Who waits is not made to wait for a batch of what nobody waits for. */
-	if (class->kind < FTI_ASYNC || fti_is_async(class))
+	if (!choice.in_order && (class->kind < FTI_ASYNC || fti_is_async(class)))
 		rq = fti_from_position(class, class->kind);
 	if (rq && class->batch < fti_batch)
 		goto found;
@@ -176,7 +188,7 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 	class->kind = fti_next_kind(class);
 	class->batch = 0;
 	oldest = fti_oldest(class, class->kind);
-	rq = fti_from_position(class, class->kind);
+	rq = choice.in_order ? NULL : fti_from_position(class, class->kind);
 	if (!rq || now >= oldest->fifo_time + fti_expire[class->kind])
 		rq = oldest;
 found:
@@ -188,23 +200,38 @@ found:
 }
 
 /*
- * @rq, a background read that had starved, has gone, and its task goes on: what
- * else it reads waits from @now. It is tasks that shall not starve, and a task
- * that reads ahead has several requests.
+ * Is what waits for @other no longer starved when @rq has gone? It is tasks that
+ * shall not starve, and one that reads ahead has several requests. Of writes it
+ * is apps: one that syncs many files at a time would have the device of a slow
+ * phone, where a write takes tens of milliseconds, for most of the time.
+ */
+static bool fti_goes_on(const struct request *rq, const struct request *other)
+{
+	if (!rq->bio || !other->bio)
+		return false;
+	if (fti_opf_kind(other->cmd_flags) == FTI_READ)
+		return other->bio->bi_origin.pid == rq->bio->bi_origin.pid;
+	return other->bio->bi_origin.uid == rq->bio->bi_origin.uid;
+}
+
+/*
+ * @rq, which background had waited for too long, has gone: what else is waited
+ * for by the same waits from @now.
  */
 void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now)
 {
-	struct list_head *fifo = &class->fifo[FTI_READ];
-	struct request *other, *next;
-	LIST_HEAD(others);
+	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
+		struct list_head *fifo = &class->fifo[kind];
+		struct request *other, *next;
+		LIST_HEAD(others);
 
-	list_for_each_entry_safe(other, next, fifo, queuelist)
-		if (rq->bio && other->bio &&
-		    other->bio->bi_origin.pid == rq->bio->bi_origin.pid) {
-			other->fifo_time = now;
-			list_move_tail(&other->queuelist, &others);
-		}
-	list_splice_tail(&others, fifo);
+		list_for_each_entry_safe(other, next, fifo, queuelist)
+			if (fti_goes_on(rq, other)) {
+				other->fifo_time = now;
+				list_move_tail(&other->queuelist, &others);
+			}
+		list_splice_tail(&others, fifo);
+	}
 }
 
 void fti_init_class(struct fti_class *class)

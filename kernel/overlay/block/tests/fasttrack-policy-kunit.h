@@ -80,7 +80,16 @@ static void fti_test_depends(struct kunit *test)
 		state.in_flight[FASTTRACK_BACKGROUND] = i;
 		choice = fti_choose(&state, &fti_test_bounds, end);
 		KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+		KUNIT_EXPECT_TRUE(test, choice.in_order);
 	}
+	state.foreground_depends = false;
+	state.in_flight[FASTTRACK_BACKGROUND] = 0;
+	state.background_next = 0;
+	choice = fti_choose(&state, &fti_test_bounds, end);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_FALSE(test, choice.in_order);
+	state.foreground_depends = true;
+	state.background_next = U64_MAX;
 	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
 	choice = fti_choose(&state, &fti_test_bounds, end);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -222,12 +231,12 @@ static void fti_test_no_starvation(struct kunit *test)
 	state.background_next++;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
-	state.oldest_read = FTI_NOW - fti_most_wait(bounds);
+	state.oldest_waited = FTI_NOW - fti_most_wait(bounds);
 	choice = fti_choose(&state, bounds, FTI_NOW);
-	KUNIT_EXPECT_TRUE(test, choice.read);
+	KUNIT_EXPECT_TRUE(test, choice.starved);
 }
 
-static void fti_test_read_starves(struct kunit *test)
+static void fti_test_task_starves(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
 	const u64 bound = fti_most_wait(bounds);
@@ -237,14 +246,14 @@ static void fti_test_read_starves(struct kunit *test)
 	/* Within its share as long as it has not waited too long. */
 	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - 1;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2 * bound;
-	state.oldest_read = FTI_NOW - bound + 1;
+	state.oldest_waited = FTI_NOW - bound + 1;
 	state.background_next = FTI_NOW + bound;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	KUNIT_EXPECT_TRUE(test, choice.expired);
-	KUNIT_EXPECT_TRUE(test, choice.read);
+	KUNIT_EXPECT_TRUE(test, choice.starved);
 
 	/* Who of it and of what is neutral should have gone first goes. */
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
@@ -256,10 +265,10 @@ static void fti_test_read_starves(struct kunit *test)
 	state.oldest[FASTTRACK_NEUTRAL] = 0;
 
 	/* In turns: some together, one in the device at a time. */
-	state.others_in_a_row = FTI_READS_IN_A_ROW - 1;
+	state.others_in_a_row = FTI_STARVED_IN_A_ROW - 1;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
-	KUNIT_EXPECT_TRUE(test, choice.read);
-	state.others_in_a_row = FTI_READS_IN_A_ROW;
+	KUNIT_EXPECT_TRUE(test, choice.starved);
+	state.others_in_a_row = FTI_STARVED_IN_A_ROW;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 	state.others_in_a_row = 0;
@@ -272,9 +281,9 @@ static void fti_test_read_starves(struct kunit *test)
 	state.in_flight[FASTTRACK_BACKGROUND] = 0;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
-	KUNIT_EXPECT_FALSE(test, choice.read);
+	KUNIT_EXPECT_FALSE(test, choice.starved);
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
-	KUNIT_EXPECT_TRUE(test, choice.read);
+	KUNIT_EXPECT_TRUE(test, choice.starved);
 
 	/* A hold ends for it. */
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
@@ -310,9 +319,9 @@ static void fti_test_progress(struct kunit *test)
 		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
 		if (bits & BIT(9))
-			state.oldest_read = state.oldest[FASTTRACK_BACKGROUND];
-		if (bits & BIT(10) && state.oldest_read)
-			state.oldest_read = starved;
+			state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
+		if (bits & BIT(10) && state.oldest_waited)
+			state.oldest_waited = starved;
 		choice = fti_choose(&state, bounds, FTI_NOW);
 		if (!(bits & 7)) {
 			KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
@@ -321,7 +330,7 @@ static void fti_test_progress(struct kunit *test)
 		if (choice.class != FTI_NONE) {
 			KUNIT_EXPECT_NE(test, state.oldest[choice.class], 0);
 			KUNIT_EXPECT_TRUE(test,
-					  !choice.read || state.oldest_read);
+					  !choice.starved || state.oldest_waited);
 			continue;
 		}
 		KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -363,7 +372,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_background_depth),
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),
-	KUNIT_CASE(fti_test_read_starves),
+	KUNIT_CASE(fti_test_task_starves),
 	KUNIT_CASE(fti_test_progress),
 	KUNIT_CASE(fti_test_tags),
 	{}

@@ -33,8 +33,72 @@ static void fti_queues_test_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_ASYNC);
 }
 
+/* Queue the @i-th of @rq, a write of so many that came one after the other. */
+static void fti_queues_add(struct fti_class *class, struct request *rq, int i,
+			   enum fti_kind kind, sector_t sector)
+{
+	rq[i].cmd_flags = REQ_OP_WRITE | (kind == FTI_SYNC ? REQ_SYNC : 0);
+	rq[i].fifo_time = FTI_QUEUES_NOW + i;
+	rq[i].__sector = sector;
+	elv_rb_add(&class->sort_list[kind], &rq[i]);
+	list_add_tail(&rq[i].queuelist, &class->fifo[kind]);
+}
+
+static void fti_queues_test_in_order(struct kunit *test)
+{
+	struct request *rq = kunit_kzalloc(test, 2 * sizeof(*rq), GFP_KERNEL);
+	struct fti_choice choice = { .class = FASTTRACK_BACKGROUND };
+	struct fti_class class = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	fti_init_class(&class);
+	fti_queues_add(&class, rq, 0, FTI_ASYNC, 8);
+	fti_queues_add(&class, rq, 1, FTI_ASYNC, 64);
+
+	/* Where the last one ended; and when somebody may wait for the first. */
+	class.kind = FTI_ASYNC;
+	class.position[FTI_ASYNC] = 64;
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW + 2),
+			    &rq[1]);
+	class.position[FTI_ASYNC] = 64;
+	choice.in_order = true;
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW + 2),
+			    &rq[0]);
+}
+
+static void fti_queues_test_wait_anew(struct kunit *test)
+{
+	struct request *rq = kunit_kzalloc(test, 4 * sizeof(*rq), GFP_KERNEL);
+	struct bio *bio = kunit_kzalloc(test, 4 * sizeof(*bio), GFP_KERNEL);
+	struct fti_class class = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	KUNIT_ASSERT_NOT_NULL(test, bio);
+	fti_init_class(&class);
+	fti_queues_add(&class, rq, 1, FTI_SYNC, 8);
+	fti_queues_add(&class, rq, 2, FTI_SYNC, 16);
+	fti_queues_add(&class, rq, 3, FTI_ASYNC, 24);
+	for (int i = 0; i < 4; i++) {
+		rq[i].bio = &bio[i];
+		bio[i].bi_origin.uid = 1;
+		bio[i].bi_origin.pid = i;
+	}
+	bio[2].bi_origin.uid = 2;
+	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[1]);
+
+	/* A write of the app's other task has gone: only its own wait anew. */
+	rq[0].cmd_flags = REQ_OP_WRITE | REQ_SYNC;
+	fti_wait_anew(&class, &rq[0], FTI_QUEUES_NOW + 9);
+	KUNIT_EXPECT_EQ(test, rq[1].fifo_time, FTI_QUEUES_NOW + 9);
+	KUNIT_EXPECT_EQ(test, rq[2].fifo_time, FTI_QUEUES_NOW + 2);
+	KUNIT_EXPECT_EQ(test, rq[3].fifo_time, FTI_QUEUES_NOW + 3);
+	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[2]);
+}
+
 static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_kinds),
+	KUNIT_CASE(fti_queues_test_in_order),
+	KUNIT_CASE(fti_queues_test_wait_anew),
 	{}
 };
 
