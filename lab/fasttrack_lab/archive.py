@@ -35,7 +35,7 @@ def _portable(record: Record) -> Record:
 def _here(record: Record) -> Record:
     """With the place that the recording has on this machine, if it is there."""
     found = recording(RECORDING)
-    if found is None or record.cell.scenario.partition(":")[0] != found.name:
+    if found is None or records.recording_part(record.cell.scenario)[0] != found.name:
         return record
     return replace(record, cell=replace(record.cell, scenario=str(found.with_name(record.cell.scenario))))
 

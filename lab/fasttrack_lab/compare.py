@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +33,7 @@ from fasttrack_lab.records import (
     finished,
     plan,
     read,
+    recording_part,
     write_request,
 )
 from fasttrack_lab.result import Result
@@ -96,10 +96,8 @@ def load_front(given: str) -> Scenario:
     """
     if Path(given).suffix in ("", ".toml"):
         return scenario.load(given)
-    part = re.fullmatch(r"(.+):(\d+)", given)
-    if part and int(part[2]) and not Path(given).exists():
-        return scenario.from_trace(Path(part[1]), length_s=float(part[2]))
-    return scenario.from_trace(Path(given))
+    path, length_s = (given, None) if Path(given).exists() else recording_part(given)
+    return scenario.from_trace(Path(path), length_s=length_s)
 
 
 def standard() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum, auto
@@ -44,6 +45,12 @@ def platform_text(phone: str, fs: str, lru: str) -> str:
 def scenario_name(given: str) -> str:
     """What a scenario is called: its name, or that of its file or recording without folders and endings."""
     return Path(given).name.split(".", 1)[0]
+
+
+def recording_part(given: str) -> tuple[str, float | None]:
+    """Of FILE:SECONDS, the first so many seconds of a recording, both; of anything else, itself and None."""
+    part = re.fullmatch(r"(.+):([1-9]\d*)", given)
+    return (part[1], float(part[2])) if part else (given, None)
 
 
 @dataclass(frozen=True)
