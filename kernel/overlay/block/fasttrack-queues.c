@@ -200,38 +200,37 @@ found:
 }
 
 /*
- * Is what waits for @other no longer starved when @rq has gone? It is tasks that
- * shall not starve, and one that reads ahead has several requests. Of writes it
- * is apps: one that syncs many files at a time would have the device of a slow
- * phone, where a write takes tens of milliseconds, for most of the time.
+ * Is who waits for @other, of the kind of @rq, no longer starved when @rq has
+ * gone? It is tasks that shall not starve, and one that reads ahead has several
+ * requests. Of writes it is apps: one that syncs many files at a time would have
+ * a slow phone's device, where a write takes tens of milliseconds, for most of
+ * the time.
  */
 static bool fti_goes_on(const struct request *rq, const struct request *other)
 {
 	if (!rq->bio || !other->bio)
 		return false;
-	if (fti_opf_kind(other->cmd_flags) == FTI_READ)
+	if (fti_opf_kind(rq->cmd_flags) == FTI_READ)
 		return other->bio->bi_origin.pid == rq->bio->bi_origin.pid;
 	return other->bio->bi_origin.uid == rq->bio->bi_origin.uid;
 }
 
 /*
- * @rq, which background had waited for too long, has gone: what else is waited
- * for by the same waits from @now.
+ * @rq, which background had waited for too long, has gone: what of its kind is
+ * waited for by the same waits from @now.
  */
 void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now)
 {
-	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
-		struct list_head *fifo = &class->fifo[kind];
-		struct request *other, *next;
-		LIST_HEAD(others);
+	struct list_head *fifo = &class->fifo[fti_opf_kind(rq->cmd_flags)];
+	struct request *other, *next;
+	LIST_HEAD(others);
 
-		list_for_each_entry_safe(other, next, fifo, queuelist)
-			if (fti_goes_on(rq, other)) {
-				other->fifo_time = now;
-				list_move_tail(&other->queuelist, &others);
-			}
-		list_splice_tail(&others, fifo);
-	}
+	list_for_each_entry_safe(other, next, fifo, queuelist)
+		if (fti_goes_on(rq, other)) {
+			other->fifo_time = now;
+			list_move_tail(&other->queuelist, &others);
+		}
+	list_splice_tail(&others, fifo);
 }
 
 void fti_init_class(struct fti_class *class)

@@ -86,7 +86,12 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 	bio[2].bi_origin.uid = 2;
 	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[1]);
 
-	/* A write of the app's other task has gone: only its own wait anew. */
+	/* A read of the app has gone: its writes wait as before. */
+	rq[0].cmd_flags = REQ_OP_READ;
+	fti_wait_anew(&class, &rq[0], FTI_QUEUES_NOW + 9);
+	KUNIT_EXPECT_EQ(test, rq[1].fifo_time, FTI_QUEUES_NOW + 1);
+
+	/* A write of the app's other task: only its own wait anew. */
 	rq[0].cmd_flags = REQ_OP_WRITE | REQ_SYNC;
 	fti_wait_anew(&class, &rq[0], FTI_QUEUES_NOW + 9);
 	KUNIT_EXPECT_EQ(test, rq[1].fifo_time, FTI_QUEUES_NOW + 9);
