@@ -99,30 +99,26 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
     return job
 
 
-def fill_run_dir(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None) -> None:
-    """Put the phone, the job, its traces and its files into the run's directory."""
+def laid_out(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None, interactive: bool = False) -> BootSpec:
+    """Put the phone, the job, its traces and its files into the run's directory; the boot of the run from there."""
     if phone_image is not None:
         copy_sparse(phone_image, where / "phone.img")
     for name, text in spec.traces.items():
         (where / name).write_text(text)
     if spec.files_from is not None:
         shutil.copytree(spec.files_from, where / "files", symlinks=True)
-    boot_job.fill(where, tools.guest, full_job(spec))
-
-
-def boot_spec(spec: RunSpec, tools: Tools, where: Path, interactive: bool = False) -> BootSpec:
-    """The boot of a run."""
+    job = full_job(spec)
+    boot_job.fill(where, tools.guest, job)
     params = {
-        **boot_job.params(tools.backend, full_job(spec)),
+        **boot_job.params(tools.backend, job),
         **image.storage_params(tools.backend, spec.phone),
         "mflash.scheduler": spec.policy.device_scheduler,
         **spec.params,
     }
-    memory = spec.phone.guest_mib
     return BootSpec(
         tools.kernel.image,
         boot_job.INIT,
-        memory,
+        spec.phone.guest_mib,
         where,
         spec.limit_s,
         spec.labels.seed,
@@ -144,8 +140,7 @@ def need_mib(spec: RunSpec, tools: Tools, phone_image: Path | None) -> int:
 def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tuple[Path, Outcome]]:
     """Boot a run to its end; its directory is there inside the with block."""
     with run_dir(need_mib(spec, tools, phone_image)) as where:
-        fill_run_dir(spec, tools, where, phone_image)
-        yield where, tools.backend.boot(boot_spec(spec, tools, where))
+        yield where, tools.backend.boot(laid_out(spec, tools, where, phone_image))
 
 
 def phone_image(spec: RunSpec, tools: Tools) -> Path:

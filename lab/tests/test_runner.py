@@ -194,8 +194,7 @@ def test_a_job_sees_neither_the_place_of_the_cache_nor_of_its_run(tmp_path: Path
     for name in ("a", "b/longer"):
         tools, where = tools_at(tmp_path / name / "cache"), tmp_path / name / "run"
         where.mkdir()
-        runner.fill_run_dir(spec(), tools, where, None)
-        lines.append(Uml().command_line(runner.boot_spec(spec(), tools, where)))
+        lines.append(Uml().command_line(runner.laid_out(spec(), tools, where, None)))
         assert (where / "root" / "init").read_bytes() == tools.guest.read_bytes()
         roots.append(sorted(path.name for path in (where / "root").iterdir()))
     assert lines[0] == lines[1] and "init=/init" in lines[0]

@@ -11,7 +11,7 @@ from fasttrack_lab.commands import common
 from fasttrack_lab.errors import UsageProblem
 from fasttrack_lab.result import Labels
 from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.runner import RunSpec, Tools, boot_spec, fill_run_dir, need_mib, phone_image
+from fasttrack_lab.runner import RunSpec, Tools, laid_out, need_mib, phone_image
 
 
 @click.command("shell")
@@ -33,5 +33,4 @@ def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> Non
     spec = RunSpec(Labels("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
     prepared = phone_image(spec, tools)
     with run_dir(need_mib(spec, tools, prepared)) as where:
-        fill_run_dir(spec, tools, where, prepared)
-        tools.backend.boot(boot_spec(spec, tools, where, interactive=True))
+        tools.backend.boot(laid_out(spec, tools, where, prepared, interactive=True))
