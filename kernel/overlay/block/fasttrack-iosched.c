@@ -249,7 +249,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 						 FASTTRACK_DISPATCH_SYNC_MAX,
 			      now - rq->fifo_time);
 	if (choice.starved) {
-		/* A write is long, the share can bear it: others wait then. */
+		/* Not a write: it takes long, and share after share would go. */
 		if (kind == FTI_READ)
 			fti_set_free(rq);
 		fti_wait_anew(&fti->class[choice.class], rq, now);
@@ -442,15 +442,25 @@ static bool fti_bio_merge(struct request_queue *q, struct bio *bio,
 			  unsigned int nr_segs)
 {
 	struct fti_data *fti = q->elevator->elevator_data;
+	const struct fti_class *foreground = &fti->class[FASTTRACK_FOREGROUND];
+	const struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
 	struct request *free = NULL;
-	bool merged;
+	unsigned int before;
+	bool merged, async, stale;
 
 	spin_lock(&fti->fti_lock);
+	before = foreground->queued;
+	async = fti_is_async(background);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	stale = foreground->queued > before ||
+		(async && !fti_is_async(background));
 	spin_unlock(&fti->fti_lock);
 
 	if (free)
 		blk_mq_free_request(free);
+	/* Who merges does not run the queue, and @bio may be waited for. */
+	if (stale)
+		fti_release(fti);
 	return merged;
 }
 

@@ -187,11 +187,16 @@ static void ft_depend(int change)
  * Does a foreground task wait for others? A wait for longer than FT_ASLEEP_LIMIT
  * is not for the storage.
  */
-static bool ft_foreground_waits(void)
+static bool ft_depends(void)
 {
-	return READ_ONCE(ft_knobs.promotion) && READ_ONCE(ft_depending) &&
+	return READ_ONCE(ft_depending) &&
 	       time_before(jiffies, READ_ONCE(ft_depends_since) +
 				    FT_ASLEEP_LIMIT_JIFFIES);
+}
+
+static bool ft_foreground_waits(void)
+{
+	return READ_ONCE(ft_knobs.promotion) && ft_depends();
 }
 
 /**
@@ -203,8 +208,8 @@ static bool ft_foreground_waits(void)
  */
 bool fasttrack_foreground_depends(void)
 {
-	return ft_foreground_waits() ||
-	       (READ_ONCE(ft_knobs.promotion) && atomic_read(&ft_reclaim_waits));
+	return READ_ONCE(ft_knobs.promotion) &&
+	       (ft_depends() || atomic_read(&ft_reclaim_waits));
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
