@@ -162,6 +162,7 @@ static bool fti_hold(struct fti_data *fti, const struct fti_state *state,
 	stale = state->foreground_depends != fasttrack_foreground_depends();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
+	stale |= atomic_read(&fti->async_in_flight) != state->async_in_flight;
 	if (stale) {
 		WRITE_ONCE(fti->held, false);
 		return false;
@@ -331,11 +332,21 @@ static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
 			  fti_opf_class(opf);
 }
 
+static void fti_insert_new(struct fti_data *fti, struct request *rq,
+			   blk_insert_t flags)
+{
+	trace_block_rq_insert(rq);
+	rq->fifo_time = ktime_get_ns();
+	if ((flags & BLK_MQ_INSERT_AT_HEAD) || (rq->rq_flags & RQF_FLUSH_SEQ))
+		list_add(&rq->queuelist, &fti->head);
+	else
+		fti_link(fti, rq);
+}
+
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
 	struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
-	struct request_queue *q = rq->q;
 	bool in_front, async;
 
 	lockdep_assert_held(&fti->fti_lock);
@@ -345,18 +356,9 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
 	fti_promote_new(rq);
-	if (blk_mq_sched_try_insert_merge(q, rq, free))
-		return;
-
-	trace_block_rq_insert(rq);
-	rq->fifo_time = ktime_get_ns();
-	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
-	    (rq->rq_flags & RQF_FLUSH_SEQ)) {
-		list_add(&rq->queuelist, &fti->head);
-		return;
-	}
 	async = fti_is_async(background);
-	fti_link(fti, rq);
+	if (!blk_mq_sched_try_insert_merge(rq->q, rq, free))
+		fti_insert_new(fti, rq, flags);
 	/* More of background may go than of what nobody waits for. */
 	if (async && !fti_is_async(background))
 		WRITE_ONCE(fti->held, false);
@@ -471,6 +473,19 @@ static void fti_prepare_request(struct request *rq)
 }
 
 /*
+ * Background's share of the device is used up until @next. A shorter request that
+ * ends later takes nothing back.
+ */
+static void fti_charge(struct fti_data *fti, s64 next)
+{
+	s64 charged = atomic64_read(&fti->background_next);
+
+	while (charged < next &&
+	       !atomic64_try_cmpxchg(&fti->background_next, &charged, next))
+		;
+}
+
+/*
  * @rq is no longer in the device. Runs in completions, so without fti_lock.
  * Return: false if it never was there.
  */
@@ -497,8 +512,7 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 		goto out;
 	bounds = fti_read_bounds(fti);
 	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
-	atomic64_set(&fti->background_next,
-		     fti_background_next(&bounds, now, service));
+	fti_charge(fti, fti_background_next(&bounds, now, service));
 out:
 	if (fti_is_background_async(rq))
 		atomic_dec(&fti->async_in_flight);

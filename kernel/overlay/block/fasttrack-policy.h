@@ -226,7 +226,8 @@ static inline u64 fti_wake(const struct fti_state *state,
 
 	if (!state->in_flight[FASTTRACK_FOREGROUND])
 		wake = state->foreground_last + fti_window(state, bounds);
-	if (in_flight < bounds->background_depth)
+	/* Whose writes are all there waits for one of them to be done. */
+	if (in_flight < bounds->background_depth && !fti_async_full(state))
 		wake = min(wake, state->background_next);
 	if (in_flight < max(bounds->background_depth, 1ULL)) {
 		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +

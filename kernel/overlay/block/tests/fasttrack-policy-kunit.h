@@ -299,11 +299,11 @@ static void fti_test_task_starves(struct kunit *test)
  */
 static void fti_test_progress(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
-	const u64 overdue = FTI_NOW - bounds->background_expire;
-	const u64 starved = FTI_NOW - fti_most_wait(bounds);
+	const u64 overdue = FTI_NOW - fti_test_bounds.background_expire;
+	const u64 starved = FTI_NOW - fti_most_wait(&fti_test_bounds);
 
-	for (unsigned int bits = 1; bits < 2048; bits++) {
+	for (unsigned int bits = 1; bits < BIT(13); bits++) {
+		struct fti_bounds bounds = fti_test_bounds;
 		struct fti_state state = fti_test_state();
 		struct fti_choice choice;
 		bool in_device = false;
@@ -322,7 +322,15 @@ static void fti_test_progress(struct kunit *test)
 			state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
 		if (bits & BIT(10) && state.oldest_waited)
 			state.oldest_waited = starved;
-		choice = fti_choose(&state, bounds, FTI_NOW);
+		if (bits & BIT(11))
+			bounds.background_depth = 2 * FTI_BUSY_DEPTH;
+		if (bits & BIT(12) && !state.oldest_waited &&
+		    state.in_flight[FASTTRACK_BACKGROUND]) {
+			state.background_async = true;
+			state.async_in_flight = FTI_BUSY_DEPTH;
+			state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
+		}
+		choice = fti_choose(&state, &bounds, FTI_NOW);
 		if (!(bits & 7)) {
 			KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 			continue;
