@@ -60,6 +60,84 @@ end(behind)
     assert 1 <= shown["written"] < shown["written_alone"] / 10
 
 
+# Calls of 64 MiB to and from the cache, where nothing is waited for but pauses.
+COPIES = """
+make("cached", 64)
+os.chmod("/run/data/cached", 0o666)
+# Nobody writes back.
+write("/proc/sys/vm/dirty_writeback_centisecs", "0")
+write("/proc/sys/vm/dirty_ratio", "95")
+write("/proc/sys/vm/dirty_background_ratio", "90")
+write(FT + "background_pause_ms", "10")
+def reads(handle):
+    os.preadv(handle, [bytearray(64 * MIB)], 0)
+def writes(handle):
+    os.pwrite(handle, PATTERN * 64, 0)
+def once(work):
+    work(os.open("/run/data/cached", os.O_RDWR))
+for name, work in ("reads", reads), ("writes", writes):
+    for kb in 512, 4096:
+        os.sync()
+        write(FT + "segment_kb", str(kb))
+        before, within = stat("pauses"), 0
+        behind = start(10102, lambda: once(work))
+        while not os.waitpid(behind, os.WNOHANG)[0]:
+            stack = read(f"/proc/{behind}/stack")
+            within += "ft_pause" in stack and ("filemap_read" in stack or "generic_perform_write" in stack)
+            time.sleep(0.001)
+        SHOWN[f"{name} {kb}"] = [stat("pauses") - before, within]
+end(front)
+"""
+
+
+def test_a_long_copy_pauses_between_segments(tools: Tools) -> None:
+    """One call that copies pages of the cache pauses inside it, once a segment, for as long as the bound."""
+    shown = play(tools, SCROLLING + COPIES)
+    for name, (pauses, within) in shown.items():
+        # A page that is written counts twice, copied and made dirty. A read's segment ends with a batch of 31 pages.
+        segments = (128 if "writes" in name else 64) * 1024 // int(name.split()[1])
+        assert 0.8 * segments <= pauses <= segments + 2, (name, pauses)
+        # 10 ms each, looked at every millisecond.
+        assert within >= 7 * (pauses - 1), (name, within)
+
+
+def test_a_task_that_reclaims_pauses(tools: Tools) -> None:
+    """Anonymous memory, without a page of a file: background uses up its segments by reclaim."""
+    script = f"""
+write(FT + "foreground_uids", "\\n")
+for index in range(2):
+    make(f"cache{{index}}", 200)
+drop_caches()
+for index in range(2):
+    as_uid(1000, lambda: reads_whole(f"cache{{index}}"))
+write(FT + "foreground_uids", "{FRONT}")
+write(FT + "background_pause_ms", "10")
+time.sleep(0.05)
+def fills():
+    area = mmap.mmap(-1, 300 * MIB)
+    for at in range(0, len(area), 4096):
+        area[at] = 1
+        SEEN[0] = at // MIB
+def stalls():
+    vmstat = dict(line.split() for line in read("/proc/vmstat").splitlines())
+    return sum(int(value) for name, value in vmstat.items() if name.startswith("allocstall"))
+before = [stat("pauses"), stat("reserve_spent"), stalls()]
+behind = start(UID, fills)
+while not os.waitpid(behind, os.WNOHANG)[0]:
+    time.sleep(0.001)
+after = [stat("pauses"), stat("reserve_spent"), stalls()]
+SHOWN["pauses"], SHOWN["spent"], SHOWN["stalls"] = [new - old for old, new in zip(before, after)]
+SHOWN["filled"] = SEEN[0]
+end(front)
+"""
+    app, service = each([BEHIND, 1000], lambda uid: play(tools, SCROLLING + f"UID = {uid}\n" + script), "owners")
+    assert app["filled"] == service["filled"] == 299
+    assert app["stalls"] > 20
+    # Four batches of reclaim are a segment.
+    assert app["pauses"] >= app["stalls"] // 8 > app["spent"]
+    assert service["pauses"] == 0
+
+
 WRITE_BACK = (
     SCROLLING
     + """
@@ -212,6 +290,7 @@ end(behind, front)
         ("ext4", "faults", ""),
         ("f2fs", "writes", ""),
         ("f2fs", "reads", ""),
+        ("f2fs", "faults", ""),
         ("ext4", "syncs", "do_writepages"),
         ("f2fs", "syncs", "do_writepages"),
     ],

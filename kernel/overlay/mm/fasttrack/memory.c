@@ -5,7 +5,8 @@
  *  - A reserve (reserve_kb) of free pages is the foreground's. A background
  *    allocation that would take from it reclaims first; if that does not
  *    help it gets what stock would give it, so that no allocation fails and
- *    nothing is killed for the reserve.
+ *    nothing is killed for the reserve. Who reclaims uses up its segment by it,
+ *    and pauses on its way back to user mode.
  *  - A foreground allocation may go below the low watermark as a real-time
  *    task's may. If it must reclaim nevertheless, it waits for nobody: no
  *    throttling, and no file system's locks.
@@ -15,6 +16,7 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched.h>
+#include <linux/swap.h>
 #include <linux/writeback.h>
 
 #include "internal.h"
@@ -102,9 +104,19 @@ bool __fasttrack_reclaims_foreground(void)
 	       __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
 }
 
-/* What a foreground allocation may enter when it has to reclaim. */
+/**
+ * __fasttrack_reclaim_gfp - current's allocation has to reclaim
+ * @gfp: what it may enter
+ *
+ * For a background task that is work in the page cache like any other: a batch of
+ * reclaim is a part of its segment.
+ *
+ * Return: what it may enter; the foreground no file system.
+ */
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 {
+	if (ft_allocates())
+		__fasttrack_cache_work(SWAP_CLUSTER_MAX);
 	if (!__fasttrack_allocates_foreground())
 		return gfp;
 	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);
