@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,12 +94,20 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def write_if_changed(path: Path, data: bytes) -> bool:
-    """Write DATA to PATH unless it is there already; the old file stays whole until the new one is."""
+def write_if_changed(path: Path, data: bytes, executable: bool = False) -> bool:
+    """Write DATA to PATH unless it is there already; the old file stays whole until the new one is.
+
+    Several may write the same at once.
+    """
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_bytes(data)
-    temporary.replace(path)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        temporary.write_bytes(data)
+        if executable:
+            temporary.chmod(0o755)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
     return True

@@ -20,6 +20,5 @@ def init_script(text: str) -> Path:
     if directory.is_relative_to(COVERED):
         raise LabError(f"a guest cannot read the cache below {COVERED}: set FASTTRACK_CACHE to another place")
     path = directory / f"{digest([text])[:16]}.sh"
-    write_if_changed(path, text.encode())
-    path.chmod(0o755)
+    write_if_changed(path, text.encode(), executable=True)
     return path

@@ -15,7 +15,7 @@ import pytest
 
 from fasttrack_lab import preflight, process, rundir, side_by_side
 from fasttrack_lab.errors import LabError
-from fasttrack_lab.paths import LAB
+from fasttrack_lab.paths import LAB, write_if_changed
 
 
 def test_this_host_passes(tmp_path: Path) -> None:
@@ -136,3 +136,20 @@ def test_a_signal_ends_all_children_and_leaves_no_file(tmp_path: Path, number: s
     assert list(tmp_path.iterdir()) == []
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert not any(str(path) in running for path in where)
+
+
+def test_two_may_write_the_same_file_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The other one is begun and done while the first has written, and not yet put the file into its place."""
+    path, writes = tmp_path / "script.sh", Path.write_bytes
+
+    def beside(self: Path, data: bytes) -> int:
+        monkeypatch.setattr(Path, "write_bytes", writes)
+        written = self.write_bytes(data)
+        assert write_if_changed(path, data, executable=True)
+        return written
+
+    monkeypatch.setattr(Path, "write_bytes", beside)
+    assert write_if_changed(path, b"#!/bin/sh\n", executable=True)
+    assert list(tmp_path.iterdir()) == [path]
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"#!/bin/sh\n", 0o755)
+    assert not write_if_changed(path, b"#!/bin/sh\n")
