@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from recorded import recorded
 from test_traces import MOBIGEN, sample
 
-from fasttrack_lab import compare, paths, policy, records, report, runner
+from fasttrack_lab import compare, paths, phone, policy, records, report, runner
 from fasttrack_lab.background_sets import SIX, TWELVE
 from fasttrack_lab.boot.base import Outcome
 from fasttrack_lab.commands import common
@@ -118,7 +118,8 @@ def test_several_scenarios_are_one_comparison(tmp_path: Path) -> None:
 
 
 def test_phones_have_their_own_file_system_by_default() -> None:
-    assert compare.file_systems(["s6", "ufs31"], None) == {"s6": ("ext4",), "ufs31": ("f2fs",)}
+    own = dict.fromkeys(("n5", "n6", "s6", "p1"), ("ext4",)) | dict.fromkeys(("ufs31", "ufs40"), ("f2fs",))
+    assert compare.file_systems(list(phone.phones()), None) == own
     with pytest.raises(UsageProblem, match="'ext4' is given twice"):
         compare.file_systems(["s6"], "ext4,ext4")
     with pytest.raises(UsageProblem, match="file systems: ext4, f2fs"):

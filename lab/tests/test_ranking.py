@@ -15,6 +15,7 @@ from test_report import Page, shown
 from fasttrack_lab import compare_plots as plots
 from fasttrack_lab import ranking, records, report
 from fasttrack_lab.background_sets import SIX
+from fasttrack_lab.plots import INK
 from fasttrack_lab.records import Cell, Front, Record, Request
 
 REQUEST = Request(
@@ -197,6 +198,27 @@ def test_bars_show_slowdown_and_throughput() -> None:
     text = plots.bars(values, REQUEST.policies, "facebook", ["update", SIX])
     for shown_text in ("4.00 (4.00 s)", "1.00 (1.00 s)", "failed", "slowdown", "background (MB/s)", "six apps"):
         assert f">{shown_text}<" in text
+
+
+def whiskers(text: str) -> list[float]:
+    """The lengths of the horizontal lines of a plot that are drawn in the whiskers' way, in points."""
+    lines = re.findall(r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) \2 \n" [^>]*stroke: ' + INK, text)
+    return [float(end) - float(begin) for begin, _, end in lines]
+
+
+def test_bars_have_the_spread_over_the_seeds() -> None:
+    """fasttrack takes half and one and a half times as long with its two seeds; stock is exact."""
+    both = [
+        record(cell, respond(cell) * (cell.seed - 0.5 if cell.policy == "fasttrack" else 1.0))
+        for cell in records.plan(REQUEST)
+        if cell.policy in ("stock", "fasttrack")
+    ]
+    values = plots.values_of(report.summary(report.runs(both)).filter(pl.col("phone") == "s6"))
+    spread = whiskers(plots.bars(values, ("stock", "fasttrack"), "gallery-launch", ["update"]))
+    exact = whiskers(plots.bars(values, ("stock",), "gallery-launch", ["update"]))
+    assert exact and max(exact) == 0
+    # Slowdown and throughput of fasttrack, and nothing of stock.
+    assert len(spread) == 2 * len(exact) and sum(length > 10 for length in spread) == 2, spread
 
 
 def test_the_heat_map_frames_whom_the_ranks_name() -> None:

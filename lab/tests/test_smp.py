@@ -16,9 +16,20 @@ def actor(beats: int = 5, gap_s: float = 1.0) -> dict[str, float]:
     return {"beats": beats, "starts": 1, "longest_gap_s": gap_s}
 
 
+WORKED = dict.fromkeys((*run.MECHANISMS, *run.DISPATCHERS), 1)
+
+
 def test_an_actor_that_does_nothing_or_stands_still_is_a_problem() -> None:
-    report = run.Report({"a": actor(), "b": actor(beats=0), "c": actor(gap_s=guest.GAP_LIMIT_S + 1)}, {}, 1.0)
+    report = run.Report({"a": actor(), "b": actor(beats=0), "c": actor(gap_s=guest.GAP_LIMIT_S + 1)}, WORKED, 1.0)
     assert report.problems() == ["b did nothing", f"c stood still for {guest.GAP_LIMIT_S + 1} s"]
+
+
+def test_a_mechanism_that_does_nothing_is_a_problem() -> None:
+    stats = WORKED | {"pauses": 0, "promoted": 0}
+    of_pauses, of_promotion = "FastTrack counts no pauses", "FastTrack counts no promoted"
+    assert run.Report({"a": actor()}, stats, 1.0).problems() == [of_pauses, of_promotion]
+    # It keeps another elevator.
+    assert run.Report({"a": actor()}, stats, 1.0, short=True).problems() == [of_pauses]
 
 
 def written(place: Path, last: int, acknowledged: int) -> None:
