@@ -16,7 +16,7 @@ def actor(beats: int = 5, gap_s: float = 1.0) -> dict[str, float]:
     return {"beats": beats, "starts": 1, "longest_gap_s": gap_s}
 
 
-WORKED = dict.fromkeys((*run.MECHANISMS, *run.DISPATCHERS), 1)
+WORKED = dict.fromkeys((*run.MECHANISMS, *run.DISPATCHERS, *run.RECLAIMERS), 1)
 
 
 def test_an_actor_that_does_nothing_or_stands_still_is_a_problem() -> None:
@@ -25,11 +25,11 @@ def test_an_actor_that_does_nothing_or_stands_still_is_a_problem() -> None:
 
 
 def test_a_mechanism_that_does_nothing_is_a_problem() -> None:
-    stats = WORKED | {"pauses": 0, "promoted": 0}
-    of_pauses, of_promotion = "FastTrack counts no pauses", "FastTrack counts no promoted"
-    assert run.Report({"a": actor()}, stats, 1.0).problems() == [of_pauses, of_promotion]
-    # It keeps another elevator.
-    assert run.Report({"a": actor()}, stats, 1.0, short=True).problems() == [of_pauses]
+    stats = WORKED | {"pauses": 0, "promoted": 0, "reclaim_protected": 0}
+    lacks = [f"FastTrack counts no {name}" for name in ("pauses", "promoted", "reclaim_protected")]
+    assert run.Report({"a": actor()}, stats, 1.0).problems() == lacks[:2]
+    # It keeps another elevator, and only it has to take pages from somebody.
+    assert run.Report({"a": actor()}, stats, 1.0, short=True).problems() == [lacks[0], lacks[2]]
 
 
 def written(place: Path, last: int, acknowledged: int) -> None:

@@ -33,11 +33,11 @@ DEVICE_MIB = 512
 EXTRA_S = 600.0
 """Real time beside the stress itself: boot, mkfs and the end, on a busy host."""
 
-MECHANISMS = ("pauses", "depended", "reclaim_protected")
-"""Counters that no stress leaves at zero: of the page allocator, of waits for others, of the page reclaimer."""
+MECHANISMS = ("pauses", "depended")
+"""Counters that no stress leaves at zero: of the page allocator, of waits for others."""
 
-DISPATCHERS = ("dispatch_held", "promoted")
-"""Those of the elevator, which a stress that is short of memory leaves alone."""
+DISPATCHERS, RECLAIMERS = ("dispatch_held", "promoted"), ("reclaim_protected",)
+"""Those of the elevator, which a stress that is short of memory leaves alone; and those that only it has."""
 
 DONE = "stress: file systems are whole"
 
@@ -55,7 +55,7 @@ class Report:
     def problems(self) -> list[str]:
         """Actors and mechanisms that did nothing, actors that stood still; one line each."""
         found = [f"{name} did nothing" for name, actor in self.actors.items() if not actor["beats"]]
-        counted = MECHANISMS if self.short else (*MECHANISMS, *DISPATCHERS)
+        counted = (*MECHANISMS, *(RECLAIMERS if self.short else DISPATCHERS))
         found += [f"FastTrack counts no {name}" for name in counted if not self.stats[name]]
         return found + [
             f"{name} stood still for {actor['longest_gap_s']} s"
