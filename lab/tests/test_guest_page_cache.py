@@ -501,11 +501,13 @@ end(scroll, behind)
     assert promoted["ms"] * 5 < held["ms"]
 
 
-def test_memory_that_is_all_the_foregrounds(tools: Tools) -> None:
+@pytest.mark.parametrize("generations", ["0", "7"], ids=["classic", "mglru"])
+def test_memory_that_is_all_the_foregrounds(tools: Tools, generations: str) -> None:
     """Nine tenths of the memory are the foreground's own, and both read: nothing is killed, all get on."""
     shown = play(
         tools,
         f"""
+write("/sys/kernel/mm/lru_gen/enabled", "{generations}")
 make("front", 200)
 make("behind", 200)
 drop_caches()
@@ -530,7 +532,8 @@ SHOWN["done"] = [SEEN[0], SEEN[1]]
     assert shown["done"] == [2, 2]
 
 
-@pytest.mark.parametrize(("generations", "use"), [("0", "mapped"), ("7", "dirty")], ids=["classic", "mglru"])
+@pytest.mark.parametrize("use", ["mapped", "dirty"])
+@pytest.mark.parametrize("generations", ["0", "7"], ids=["classic", "mglru"])
 def test_protected_pages_are_no_reason_to_kill(tools: Tools, generations: str, use: str) -> None:
     """Nine tenths of the memory are pages of the foreground's files, all protected: others' allocations get them."""
     shown = play(

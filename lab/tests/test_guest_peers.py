@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab import policy
+from fasttrack_lab import phone, policy, scenario
 from fasttrack_lab.runner import Tools, run
+from fasttrack_lab.specs import spec_of
 
 pytestmark = pytest.mark.guest
 
@@ -176,6 +177,27 @@ def test_qasio_boosts_what_is_waited_for_and_prefers_nobody(tools: Tools) -> Non
     assert counters["promoted"] > 0, counters
     assert counters["bios_background"] == 0 and counters["bios_foreground"] > 0, counters
     assert counters["pauses"] == counters["dispatch_held"] == counters["reclaim_protected"] == 0, counters
+
+
+@pytest.mark.parametrize(
+    ("policy_name", "works"),
+    [
+        ("pa", {"pauses"}),
+        ("pr", {"reclaim_protected"}),
+        ("id", {"dispatch_held"}),
+        ("faio", {"pauses"}),
+        ("acclaim-fae", {"reclaim_protected"}),
+        ("rcp", {"dispatch_held"}),
+        ("fasttrack-minus", {"pauses", "dispatch_held"}),
+    ],
+)
+def test_a_part_of_fasttrack_is_that_part_alone(tools: Tools, policy_name: str, works: set[str]) -> None:
+    """What a policy leaves off does nothing, and what it leaves on does something."""
+    front, update = scenario.load("camera-switch"), scenario.load("update")
+    shown = run(spec_of(front, [update], phone.load("s6"), policy.load(policy_name), 1), tools).to_json()
+    assert shown["ok"], shown["error"]
+    counters = {name: shown["counters"][name] for name in ("pauses", "reclaim_protected", "dispatch_held")}
+    assert {name for name, count in counters.items() if count} == works, counters
 
 
 @pytest.mark.parametrize("policy_name", policy.names())

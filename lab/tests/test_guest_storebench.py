@@ -43,6 +43,9 @@ def apply(name, path, *more):
 
 SAID = """
 fasttrack("mounted", "storebench", "--on", "/dev/sda")
+subprocess.run(["/usr/bin/mount", "-o", "remount,ro", "/run/data"], check=True)
+fasttrack("read-only", "storebench", "--on", "/run/data")
+subprocess.run(["/usr/bin/mount", "-o", "remount,rw", "/run/data"], check=True)
 apply("elevator", PROFILES + "s6.json")
 write(QUEUE + "scheduler", "smartio")
 for name in PATTERNS:
@@ -82,6 +85,7 @@ def test_a_profile_reaches_the_elevator(said: dict[str, Any]) -> None:
     ("command", "knobs", "reason"),
     [
         ("mounted", {}, "sda is mounted at /run/data"),
+        ("read-only", {}, "/run/data is on a file system that is mounted read-only"),
         ("elevator", {}, "choose smartio first"),
         ("device", KNOWN, "n6"),
         ("damaged", KNOWN, "half.json"),
