@@ -61,7 +61,7 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
     Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
     runs.csv; goals.csv where a figure has goals. Runs are kept in raw.jsonl by kernel and inputs: what is there is not
     run again, and figures share runs. FastTrack's with three seeds on four phones are 504 runs, some 15 minutes on two
-    cores; SmartIO's on two phones are 1080 runs, some 30 minutes.
+    cores; SmartIO's on two phones are 1080 runs, as long again.
     """
     wanted = split_list(phones, "--phones")
     for name in wanted:

@@ -95,6 +95,7 @@ def _everywhere(what: str, where: str, one: Grid, minus: Grid, many: Grid) -> li
 
 GOALS: tuple[tuple[Grid, Check], ...] = (
     *_everywhere("one app", "", ONE.grid, WITHOUT_DEVICE, MANY.grid),
+    (MANY.grid, partial(goals.against_peers, ", six and twelve apps")),
     *(
         check
         for (called, _, _), one, many in zip(OTHER_PLATFORMS, ELSEWHERE, MANY_ELSEWHERE, strict=True)
