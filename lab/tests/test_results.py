@@ -16,7 +16,7 @@ from test_figures import Respond, record, useless
 
 from fasttrack_lab import archive, compare, records, report
 from fasttrack_lab.commands import results
-from fasttrack_lab.figures import tables
+from fasttrack_lab.figures import goals, tables
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.inputs import InputError
 from fasttrack_lab.lru import KERNEL_LRU
@@ -110,6 +110,12 @@ def test_goals_are_met_where_nothing_is_slower() -> None:
     assert len(found) == 39
     assert {row[-1] for row in found.values()} == {"met"}
     assert found["fasttrack-minus against stock, average"] == ["-74 %", "-74.0 %", "-", "met"]
+
+
+def test_what_is_little_over_a_goal_does_not_look_like_it() -> None:
+    goal = goals.at_most("x", 0.80, {"on s6": 0.804, "on n6": 0.69})
+    assert (goal.goal, goal.here, goal.missed, goal.verdict) == ("at most 0.80", "0.804", "on s6 0.804", "missed")
+    assert goals.at_most("x", 0.80, {"on s6": 0.796}).here == "0.80"
 
 
 def test_every_platform_has_goals_of_its_own() -> None:

@@ -76,13 +76,19 @@ def worst(values: dict[str, float], goal: float, digits: int = 2) -> str:
 
 
 def at_most(what: str, goal: float, values: dict[str, float], unit: str = "", digits: int = 2) -> Goal:
-    """Every value is at most so much; of those that are not, the worst are named. An infinite one is a failure."""
+    """Every value is at most so much; of those that are not, the worst are named. An infinite one is a failure.
+
+    A value that is over the goal has as many more digits as show it.
+    """
     highest = max(values.values())
+    shown = digits
+    while highest > goal and text(highest, shown) == text(goal, shown):
+        shown += 1
     return Goal(
         f"{what}, worst of {len(values)}",
         f"at most {goal:.{digits}f}{unit}",
-        text(highest, digits, unit),
-        worst(values, goal, digits),
+        text(highest, shown, unit),
+        worst(values, goal, shown),
         highest <= goal,
     )
 
