@@ -196,6 +196,11 @@ def meminfo_kb(name):
 def stat(name):
     return int(read(FT + "stats/" + name))
 
+def stalls():
+    # Times that an allocation has had to reclaim.
+    vmstat = dict(line.split() for line in read("/proc/vmstat").splitlines())
+    return sum(int(value) for name, value in vmstat.items() if name.startswith("allocstall"))
+
 def ms_until(done, limit=5):
     begin = time.monotonic()
     while not done():

@@ -152,9 +152,6 @@ def on_both(tools: Tools, script: str, data: Data = EXT4) -> list[Times]:
 DIRECT_RECLAIM = """
 write("/proc/sys/vm/dirty_background_ratio", "40")
 write("/proc/sys/vm/dirty_ratio", "60")
-def stalls():
-    vmstat = dict(line.split() for line in read("/proc/vmstat").splitlines())
-    return sum(int(value) for name, value in vmstat.items() if name.startswith("allocstall"))
 def touch(size):
     area = mmap.mmap(-1, size)
     for at in range(0, size, 4096):

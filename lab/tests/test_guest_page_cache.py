@@ -118,9 +118,6 @@ def fills():
     for at in range(0, len(area), 4096):
         area[at] = 1
         SEEN[0] = at // MIB
-def stalls():
-    vmstat = dict(line.split() for line in read("/proc/vmstat").splitlines())
-    return sum(int(value) for name, value in vmstat.items() if name.startswith("allocstall"))
 before = [stat("pauses"), stat("reserve_spent"), stalls()]
 behind = start(UID, fills)
 while not os.waitpid(behind, os.WNOHANG)[0]:

@@ -82,12 +82,12 @@ def test_reads_pass_writes(tools: Tools, phone_name: str, write_depth: int, fact
 
 @pytest.mark.parametrize("bound_ms", [WRITE_WAIT_MS, 300])
 def test_a_process_waits_for_reads_no_longer_than_the_bound(tools: Tools, bound_ms: int) -> None:
-    """More reads than the device can serve, without a pause: a write goes every 100 ms, and only those."""
+    """More reads than the device can serve, without a pause: a write goes each time the bound is over, no other."""
     shown = both(tools, "n6", "smartio", 64, write_wait_ms=bound_ms)
     overdue = [one for one in shown["sent"] if one["turn"] == "overdue_write"]
     # In two seconds.
     assert 0.75 * 2000 / bound_ms <= len(overdue) <= 1.25 * 2000 / bound_ms
-    assert shown["writes"]["ios"] >= 0.75 * 2000 / bound_ms
+    assert shown["writes"]["ios"] > 0.75 * 2000 / bound_ms
     # A request of the device: 64 KiB read or 512 KiB written.
     assert bound_ms <= shown["wait_max_ms"] <= bound_ms + 8
     waited = [int(one["waited_ns"]) / 1e6 for one in shown["sent"] if "write" in one["turn"]]
