@@ -40,6 +40,8 @@ class Tools:
     guest: Path
     guest_key: str
     backend: Backend
+    preparer: build.Kernel | None = None
+    """The kernel that prepares the phones' images, where it is not the run's own."""
 
     @classmethod
     def of_checkout(cls, target: str = "um") -> Tools:
@@ -146,7 +148,7 @@ def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tu
 def phone_image(spec: RunSpec, tools: Tools) -> Path:
     """The prepared image for a run."""
     contents = image.Contents.of_job(spec.phone, dict(spec.job))
-    return image.prepared(contents, tools.kernel, tools.guest, tools.guest_key, tools.backend)
+    return image.prepared(contents, tools.preparer or tools.kernel, tools.guest, tools.guest_key, tools.backend)
 
 
 def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = None) -> Result:

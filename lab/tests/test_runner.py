@@ -189,6 +189,20 @@ def test_need_counts_memory_program_and_phone(tmp_path: Path) -> None:
     assert runner.need_mib(spec(), tools, tools.guest) == room + held_mib(tools.guest)
 
 
+def test_another_kernel_can_prepare_the_phone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = []
+
+    def prepared(_: image.Contents, kernel: build.Kernel, *__: object) -> Path:
+        asked.append(kernel.key)
+        return tmp_path / "phone.img"
+
+    monkeypatch.setattr(image, "prepared", prepared)
+    tools = tools_at(tmp_path / "cache")
+    for one in (tools, replace(tools, preparer=replace(tools.kernel, key="other"))):
+        runner.phone_image(spec(), one)
+    assert asked == [tools.kernel.key, "other"]
+
+
 def test_a_job_sees_neither_the_place_of_the_cache_nor_of_its_run(tmp_path: Path) -> None:
     lines, roots = [], []
     for name in ("a", "b/longer"):
