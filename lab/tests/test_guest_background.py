@@ -59,24 +59,27 @@ def test_beside_an_idle_foreground_the_background_does_as_much_as_on_stock(
 ) -> None:
     (tmp_path / "idle.toml").write_text(IDLE)
     front, on = scenario.load(str(tmp_path / "idle.toml")), phone.load(phone_name).with_fs(fs)
-    seeds = 3  # what else is random in a run moves the bytes of one seed by up to two per cent either way
+    seeds = 8  # what else is random in a run moves the bytes of one seed by up to four per cent either way
     results = shown(tools, front, on, [("stock", [behind]), ("fasttrack", [behind])], seeds)
     stock, fasttrack = results[:seeds], results[seeds:]
     assert all(one["counters"]["bios_background"] > 0 and one["counters"]["pauses"] == 0 for one in fasttrack)
-    assert done(fasttrack, behind) >= 0.99 * done(stock, behind)
+    part = done(fasttrack, behind) / done(stock, behind)
+    print(f"{behind} on {phone_name}, {fs}: {part:.3f} of what it does on stock")
+    assert part >= 0.99
 
 
 @pytest.mark.slow
 def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "idle.toml").write_text(IDLE)
     front, behind = scenario.load(str(tmp_path / "idle.toml")), ["update", "sync", "scan"]
-    seeds = 3
+    seeds = 8
     results = shown(tools, front, phone.load("n6"), [("stock", behind), ("fasttrack", behind)], seeds)
     stock, fasttrack = results[:seeds], results[seeds:]
+    parts = {app: done(fasttrack, app) / done(stock, app) for app in behind}
+    whole = sum(done(fasttrack, app) for app in behind) / sum(done(stock, app) for app in behind)
+    print(f"of what they do on stock: {whole:.3f}, {parts}")
     # Who syncs takes it from the app that writes.
-    assert done(fasttrack, "sync") >= 1.1 * done(stock, "sync")
-    assert done(fasttrack, "scan") >= 0.95 * done(stock, "scan")
-    assert done(fasttrack, "update") >= 0.95 * done(stock, "update")
+    assert parts["sync"] >= 1.1 and parts["scan"] >= 0.97 and parts["update"] >= 0.94
 
 
 @pytest.mark.slow

@@ -97,6 +97,56 @@ def test_background_is_not_starved(tools: Tools) -> None:
     assert expires["expired"] > 0
 
 
+def test_the_window_is_how_long_the_foreground_still_works(tools: Tools) -> None:
+    """A block every 5 ms: with the default window of 20 ms background is held in between, with none it is not."""
+    held, let = each(
+        [FASTTRACK, FASTTRACK + 'write(QUEUE + "iosched/idle_window_us", "0")\n'],
+        lambda one: look(tools, one + LOAD + "front(150, 0.005)\n" + FINISH),
+        "windows",
+    )
+    assert let["behind_ios"] > 1.3 * held["behind_ios"]
+
+
+def test_the_share_is_what_background_has_of_a_busy_device(tools: Tools) -> None:
+    reads = """
+def sent():
+    counts = dict(line.split() for line in read("/sys/kernel/debug/mflash/stats").splitlines())
+    return int(counts["read_background"]) + int(counts["write_background"])
+before, begin = sent(), time.monotonic_ns()
+took = front(4000, 0)
+SHOWN["per_s"] = (sent() - before) * 1e9 / (time.monotonic_ns() - begin)
+SHOWN["mean_ms"] = sum(took) / len(took) / 1e6
+"""
+    little, half = each(
+        [FASTTRACK + f'write(QUEUE + "iosched/background_share", "{share}")\n' for share in (5, 50)],
+        lambda one: look(tools, one + LOAD + reads + FINISH),
+        "shares",
+    )
+    print(little["per_s"], half["per_s"], little["mean_ms"], half["mean_ms"])
+    assert half["per_s"] > 3 * little["per_s"]
+    assert half["mean_ms"] > 1.1 * little["mean_ms"]
+
+
+def test_the_reserve_is_what_background_leaves_of_the_devices_queue(tools: Tools) -> None:
+    """Once a foreground app has been seen, and while it is idle."""
+    idle = """
+front(1, 0)
+time.sleep(0.1)
+def in_device():
+    tags = dict(line.split("=") for line in read("/sys/kernel/debug/block/sda/hctx0/tags").splitlines()
+                if line.count("=") == 1)
+    return int(tags["busy"]), int(tags["depth"])
+found = [in_device() for _ in range(50) if not time.sleep(0.005)]
+SHOWN["free"] = min(depth - busy for busy, depth in found)
+"""
+    least, default, more = each(
+        [FASTTRACK + f'write(QUEUE + "iosched/foreground_reserve", "{entries}")\n' for entries in (0, 4, 12)],
+        lambda one: look(tools, one + LOAD + idle + FINISH),
+        "reserves",
+    )
+    assert [least["free"], default["free"], more["free"]] == [0, 4, 12]
+
+
 def test_device_is_told_by_ioprio(tools: Tools) -> None:
     shown = look(
         tools,

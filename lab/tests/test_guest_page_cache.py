@@ -60,6 +60,35 @@ end(behind)
     assert 1 <= shown["written"] < shown["written_alone"] / 10
 
 
+def test_background_pauses_while_the_foreground_has_been_idle_for_less_than_the_window(tools: Tools) -> None:
+    """A block every 50 ms: with the default window of 20 ms background goes on in between, with 100 ms it does not."""
+    shown = play(
+        tools,
+        """
+make("scroll", 64)
+make("target", 64)
+drop_caches()
+def now_and_then():
+    handle = os.open("/run/data/scroll", os.O_RDONLY)
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+    for block in range(0, 64 * 256, 16):
+        os.pread(handle, 4096, block * 4096)
+        time.sleep(0.05)
+front = start(10101, now_and_then)
+behind = start(10102, lambda: writes_for_ever("target", 0))
+for window in 20000, 100000:
+    write(FT + "idle_window_us", str(window))
+    time.sleep(1)
+    before = SEEN[0]
+    time.sleep(3)
+    SHOWN[f"written {window}"] = SEEN[0] - before
+end(front)
+end(behind)
+""",
+    )
+    assert shown["written 20000"] > 3 * shown["written 100000"]
+
+
 # Calls of 64 MiB to and from the cache, where nothing is waited for but pauses.
 COPIES = """
 make("cached", 64)
