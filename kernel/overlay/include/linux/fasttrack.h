@@ -148,6 +148,7 @@ void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
+void __fasttrack_op(bool open);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp);
@@ -373,6 +374,25 @@ static inline void fasttrack_file_wait(const struct address_space *mapping)
 		__fasttrack_file_wait(mapping);
 }
 
+/**
+ * fasttrack_op_begin - current has an operation open that a checkpoint waits for
+ *
+ * When the foreground depends on others, current inherits, and what it sleeps on
+ * is promoted. Does not nest.
+ */
+static inline void fasttrack_op_begin(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_op(true);
+}
+
+/* It has ended. One that began before FastTrack was switched off ends later. */
+static inline void fasttrack_op_end(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_op(false);
+}
+
 /* Free pages of @zone that are kept for the foreground. */
 static inline unsigned long fasttrack_zone_reserve(struct zone *zone)
 {
@@ -590,6 +610,14 @@ static inline void fasttrack_folio_wait_end(unsigned int done)
 }
 
 static inline void fasttrack_file_wait(const struct address_space *mapping)
+{
+}
+
+static inline void fasttrack_op_begin(void)
+{
+}
+
+static inline void fasttrack_op_end(void)
 {
 }
 

@@ -3,10 +3,10 @@
  * Page allocator, first part: background work in the page cache pauses while
  * the foreground works.
  *
- * Work is counted in pages brought into the cache, copied or made dirty. At the
- * end of a segment (segment_kb) a background task pauses, until the foreground
- * has been idle for a while or the task has paused for background_pause_ms.
- * Then it may do another segment.
+ * Work is counted in pages brought into the cache, copied or made dirty; a batch
+ * of reclaim counts as 32. At the end of a segment (segment_kb) a background task
+ * pauses, until the foreground has been idle for a while or the task has paused
+ * for background_pause_ms. Then it may do another segment.
  *
  * Where it pauses:
  *  - on its way back to user mode, where it holds nothing. This covers faults,

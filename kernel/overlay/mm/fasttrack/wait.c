@@ -15,7 +15,9 @@
  *     them.
  *  4. As long as it depends on others, tasks that are likely to be among them
  *     inherit its class (fasttrack_inherits()): who holds the lock that it waits
- *     for, who got a lock that others wanted too, who has a transaction open.
+ *     for, who got a lock that others wanted too, who has a transaction open. Of
+ *     those with an operation of f2fs open, for which a checkpoint waits, what
+ *     they sleep on is promoted, and not what they send: write-back is, too.
  *
  * Lock order: I/O schedulers' locks are taken under the RCU read lock, and
  * ft_wait_lock inside none of them.
@@ -38,7 +40,8 @@
 #define FT_WAIT_FOREGROUND	BIT(1)
 #define FT_WAIT_OTHERS		BIT(2)
 #define FT_WAIT_SERVED		BIT(3)
-#define FT_WAIT_SLEEPER_SHIFT	4
+#define FT_WAIT_OP		BIT(4)
+#define FT_WAIT_SLEEPER_SHIFT	5
 
 /* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
 static LIST_HEAD(ft_queues);
@@ -70,6 +73,12 @@ static unsigned int ft_dependence = 1;
  */
 static struct fasttrack_sleeper ft_sleepers[FASTTRACK_SLEEPERS];
 static unsigned int ft_nr_sleepers;
+
+/*
+ * What tasks with an operation of a file system open sleep on; compared only.
+ * Guarded as ft_sleepers.
+ */
+static const struct folio *ft_op_folios[FASTTRACK_SLEEPERS];
 
 /**
  * fasttrack_queue_add - an I/O scheduler takes promotions from now on
@@ -153,10 +162,23 @@ static void ft_wake_senders(void)
  */
 void __fasttrack_file_wait(const struct address_space *mapping)
 {
-	if (__fasttrack_task_class(current) == FASTTRACK_FOREGROUND)
+	if (__fasttrack_task_class(current) == FASTTRACK_FOREGROUND ||
+	    fasttrack_inherits(current))
 		ft_promote_file(mapping);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_file_wait);
+
+/**
+ * __fasttrack_op - current has an operation open that a checkpoint waits for
+ * @open: it begins; else it ends
+ *
+ * Context: process context; does not sleep.
+ */
+void __fasttrack_op(bool open)
+{
+	WRITE_ONCE(current->fasttrack_op, open);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_op);
 
 /* Queued requests of the app @uid are of @class from now on. */
 void ft_relabel(u32 uid, enum fasttrack_class class)
@@ -213,6 +235,20 @@ bool fasttrack_foreground_depends(void)
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 
+/* A checkpoint waits for operations, and these for what their tasks sleep on. */
+static void ft_promote_ops(void)
+{
+	const struct folio *folio;
+
+	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
+	smp_mb();
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
+		folio = READ_ONCE(ft_op_folios[i]);
+		if (folio)
+			ft_promote(folio, false);
+	}
+}
+
 /* Whom the schedulers held back may be who is waited for, by the @foreground. */
 static void ft_kick(bool foreground)
 {
@@ -221,6 +257,8 @@ static void ft_kick(bool foreground)
 	if (!fasttrack_foreground_depends())
 		return;
 	ft_writeback_go();
+	if (foreground)
+		ft_promote_ops();
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
 		queue->kick(queue, foreground);
@@ -446,6 +484,22 @@ static unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper)
 	return done;
 }
 
+/* Likewise, who has an operation of a file system open. */
+static unsigned int ft_op_sleep_begin(const struct folio *folio)
+{
+	unsigned int done = 0;
+
+	spin_lock(&ft_wait_lock);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS && !done; i++) {
+		if (ft_op_folios[i])
+			continue;
+		WRITE_ONCE(ft_op_folios[i], folio);
+		done = FT_WAIT_OP | (i + 1) << FT_WAIT_SLEEPER_SHIFT;
+	}
+	spin_unlock(&ft_wait_lock);
+	return done;
+}
+
 static void ft_sleep_end(unsigned int done)
 {
 	unsigned int sleeper = done >> FT_WAIT_SLEEPER_SHIFT;
@@ -453,8 +507,12 @@ static void ft_sleep_end(unsigned int done)
 	if (!sleeper)
 		return;
 	spin_lock(&ft_wait_lock);
-	WRITE_ONCE(ft_sleepers[sleeper - 1].pages, 0);
-	WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers - 1);
+	if (done & FT_WAIT_OP) {
+		WRITE_ONCE(ft_op_folios[sleeper - 1], NULL);
+	} else {
+		WRITE_ONCE(ft_sleepers[sleeper - 1].pages, 0);
+		WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers - 1);
+	}
 	spin_unlock(&ft_wait_lock);
 }
 
@@ -524,14 +582,18 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		return 0;
 	if (!foreground || worker) {
 		WRITE_ONCE(current->fasttrack_folio, folio);
-		/* Pairs with the ones in fasttrack_wait_begin(), ft_inherit(). */
-		smp_mb();
 		done |= FT_WAIT_SHOWN;
+		if (current->fasttrack_op && !foreground)
+			done |= ft_op_sleep_begin(folio);
+		/* Pairs with those of whoever looks for it. */
+		smp_mb();
 	}
-	if (!foreground && !worker) {
-		if (fasttrack_inherits(current))
+	if (!foreground) {
+		if (fasttrack_inherits(current) ||
+		    (current->fasttrack_op && ft_foreground_waits()))
 			ft_promote(folio, false);
-		return done;
+		if (!worker)
+			return done;
 	}
 	if (foreground) {
 		sleeper = ft_sleeper_on(folio, writeback, &served);

@@ -53,9 +53,34 @@ static void ft_test_sleep_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, 0);
 }
 
+static void ft_test_op_sleep(struct kunit *test)
+{
+	struct folio *folios = kunit_kcalloc(test, FASTTRACK_SLEEPERS + 1,
+					     sizeof(*folios), GFP_KERNEL);
+	unsigned int done[FASTTRACK_SLEEPERS], sleepers = ft_nr_sleepers;
+
+	KUNIT_ASSERT_NOT_NULL(test, folios);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
+		if (ft_op_folios[i])
+			kunit_skip(test, "operations are open");
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
+		done[i] = ft_op_sleep_begin(&folios[i]);
+	KUNIT_EXPECT_EQ(test, ft_op_sleep_begin(&folios[FASTTRACK_SLEEPERS]), 0);
+	/* The foreground sleeps on none of them. */
+	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, sleepers);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
+		KUNIT_EXPECT_PTR_EQ(test, ft_op_folios[i],
+				    (const struct folio *)&folios[i]);
+		ft_sleep_end(done[i] | FT_WAIT_SHOWN);
+		KUNIT_EXPECT_NULL(test, ft_op_folios[i]);
+	}
+	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, sleepers);
+}
+
 static struct kunit_case ft_wait_test_cases[] = {
 	KUNIT_CASE(ft_test_sleep),
 	KUNIT_CASE(ft_test_sleep_many),
+	KUNIT_CASE(ft_test_op_sleep),
 	{}
 };
 
