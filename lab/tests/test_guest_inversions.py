@@ -380,6 +380,41 @@ def test_checkpoint(tools: Tools) -> None:
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
 
 
+CHECKPOINT_OF_OTHERS = """
+os.mkdir("/run/data/own")
+os.chmod("/run/data/own", 0o777)
+for index in range(80):
+    make(f"own/{index}", 1)
+os.sync()
+drop_caches()
+def front(call, turn):
+    for index in range(turn * 40, turn * 40 + 40):
+        call(lambda: os.close(os.open(f"/run/data/own/{index}", os.O_RDONLY)))
+        time.sleep(0.02)
+def checkpoints(index):
+    # Each directory's fsync is a checkpoint, with the pages of new files before it.
+    os.mkdir(f"/run/data/dir{index}")
+    handle = os.open(f"/run/data/dir{index}", os.O_RDONLY)
+    for number in range(1 << 30):
+        with open(f"/run/data/dir{index}/{number % 64}", "wb", buffering=0) as file:
+            file.write(PATTERN[:65536])
+        os.fsync(handle)
+def behind():
+    children = start_behind(checkpoints, 4)
+    children += start_behind(lambda index: writes_for_ever(f"behind{index}", index, 1), 3)
+    time.sleep(1.5)
+    return children
+play()
+"""
+
+
+def test_checkpoint_of_others(tools: Tools) -> None:
+    """Inversion 6: a checkpoint that the background has begun has a lock that whoever opens a file needs."""
+    stock, fasttrack = on_both(tools, CHECKPOINT_OF_OTHERS, Data("f2fs"))
+    assert sum(stock.beside) > 15 * sum(fasttrack.beside)
+    assert max(stock.beside) > 5 * max(fasttrack.beside)
+
+
 # A file and its directory that are on the device: its fsync makes no checkpoint.
 FSYNC_WITHOUT_CHECKPOINT = JOURNAL.replace(
     'FILE = "front"',
