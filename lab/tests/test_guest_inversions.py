@@ -348,6 +348,17 @@ def test_ordered_data(tools: Tools) -> None:
     assert sum(stock.beside) > 4 * sum(fasttrack.beside)
 
 
+# Four apps that do what `directories` does, and three that write.
+BESIDE_DIRECTORIES = """
+def behind():
+    children = start_behind(directories, 4)
+    children += start_behind(lambda index: writes_for_ever(f"behind{index}", index, 1), 3)
+    time.sleep(1.5)
+    return children
+play()
+"""
+
+
 CHECKPOINT = """
 def front(call, turn):
     # A directory has no blocks of its own to sync: a checkpoint.
@@ -357,25 +368,19 @@ def front(call, turn):
         os.close(os.open(f"/run/data/front{turn}/{index}", os.O_CREAT | os.O_WRONLY, 0o644))
         call(os.fsync, handle)
         time.sleep(0.02)
-def files(index):
+def directories(index):
     at = f"/run/data/dir{index}/"
     os.mkdir(at)
     for number in range(1 << 30):
         with open(at + str(number % 256), "wb", buffering=0) as handle:
             handle.write(PATTERN[:65536])
         time.sleep(0.0005)
-def behind():
-    children = start_behind(files, 4)
-    children += start_behind(lambda index: writes_for_ever(f"behind{index}", index, 1), 3)
-    time.sleep(1.5)
-    return children
-play()
 """
 
 
 def test_checkpoint(tools: Tools) -> None:
     """Inversion 6: others' dirty data in front of the foreground's checkpoint, which waits for what is under way."""
-    stock, fasttrack = on_both(tools, CHECKPOINT, Data("f2fs"))
+    stock, fasttrack = on_both(tools, CHECKPOINT + BESIDE_DIRECTORIES, Data("f2fs"))
     assert median(stock.beside) > 20 * median(stock.alone)
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
 
@@ -391,7 +396,7 @@ def front(call, turn):
     for index in range(turn * 40, turn * 40 + 40):
         call(lambda: os.close(os.open(f"/run/data/own/{index}", os.O_RDONLY)))
         time.sleep(0.02)
-def checkpoints(index):
+def directories(index):
     # Each directory's fsync is a checkpoint, with the pages of new files before it.
     os.mkdir(f"/run/data/dir{index}")
     handle = os.open(f"/run/data/dir{index}", os.O_RDONLY)
@@ -399,18 +404,12 @@ def checkpoints(index):
         with open(f"/run/data/dir{index}/{number % 64}", "wb", buffering=0) as file:
             file.write(PATTERN[:65536])
         os.fsync(handle)
-def behind():
-    children = start_behind(checkpoints, 4)
-    children += start_behind(lambda index: writes_for_ever(f"behind{index}", index, 1), 3)
-    time.sleep(1.5)
-    return children
-play()
 """
 
 
 def test_checkpoint_of_others(tools: Tools) -> None:
     """Inversion 6: a checkpoint that the background has begun has a lock that whoever opens a file needs."""
-    stock, fasttrack = on_both(tools, CHECKPOINT_OF_OTHERS, Data("f2fs"))
+    stock, fasttrack = on_both(tools, CHECKPOINT_OF_OTHERS + BESIDE_DIRECTORIES, Data("f2fs"))
     assert sum(stock.beside) > 15 * sum(fasttrack.beside)
     assert max(stock.beside) > 5 * max(fasttrack.beside)
 
