@@ -377,8 +377,8 @@ static inline void fasttrack_file_wait(const struct address_space *mapping)
 /**
  * fasttrack_op_begin - current has an operation open that a checkpoint waits for
  *
- * When the foreground depends on others, current inherits, and what it sleeps on
- * is promoted. Does not nest.
+ * When the foreground depends on others, what current sleeps on is promoted; what
+ * it sends is not. Does not nest.
  */
 static inline void fasttrack_op_begin(void)
 {
