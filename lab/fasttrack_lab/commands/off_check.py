@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import product
 from math import sqrt
 from statistics import mean, variance
 
@@ -34,7 +34,7 @@ MEMORY_SIZES, STEP_KIB = 16, 64
 many sizes are looked at, each so much smaller than the last, and means over them are compared."""
 SINGLE_PAGES = {"slab_max_order": "0"}
 """There the slab allocator takes single pages on both kernels. Else it takes 16 KiB for inodes where they do not fill
-8 KiB well, as with FastTrack's fields, and kswapd has to find other pages: that moves means by up to 6 per cent."""
+8 KiB well, as with FastTrack's fields, and kswapd has to find other pages: that moves means by up to 7 per cent."""
 STANDARD_ERRORS = 3
 
 
@@ -93,17 +93,14 @@ def measure(planned: Sequence[Cell], kernels: Sequence[str], slabs: Mapping[str,
     The base has prepared the phones for all: where a kernel lays a file changes how long its reads take.
     """
     groups = [(cell, specs) for cell in planned for specs in _groups(cell, slabs)]
-    runs = [(cell, spec) for cell, specs in groups for spec in specs]
+    every = [spec for _, specs in groups for spec in specs]
     tools = {kernel: Tools.of_checkout(kernel) for kernel in kernels}
-    times: dict[str, Iterator[float]] = {}
+    rows = [Row(cell, specs[0].phone.guest_mib, {}) for cell, specs in groups]
     for kernel in kernels:
-        same_phone = replace(tools[kernel], preparer=tools[BASE].kernel)
-        results = run_many([spec for _, spec in runs], same_phone, kernel)
-        times[kernel] = iter([_response_s(kernel, cell, one) for (cell, _), one in zip(runs, results, strict=True)])
-    return [
-        Row(cell, specs[0].phone.guest_mib, {kernel: tuple(islice(times[kernel], len(specs))) for kernel in kernels})
-        for cell, specs in groups
-    ]
+        results = iter(run_many(every, replace(tools[kernel], preparer=tools[BASE].kernel), kernel))
+        for row, (_, specs) in zip(rows, groups, strict=True):
+            row.response_s[kernel] = tuple(_response_s(kernel, row.cell, next(results)) for _ in specs)
+    return rows
 
 
 def _response_s(kernel: str, cell: Cell, result: Result) -> float:
@@ -152,9 +149,12 @@ def command(phone_name: str, fs: str | None, lru_name: str, seed: int, large_sla
     """
     common.check_host()
     kernels = [PATCHED, *([UNSET] if unset else [])]
-    planned = cells(phone_name, fs or "", lru_name, seed)
+    file_system = fs or ""
+    planned = cells(phone_name, file_system, lru_name, seed)
     rows = measure(planned, [BASE, *kernels], {} if large_slabs else SINGLE_PAGES)
-    title = f"Response time in s under the stock policy, {platform_text(phone_name, fs or '', lru_name)}, seed {seed}"
+    title = (
+        f"Response time in s under the stock policy, {platform_text(phone_name, file_system, lru_name)}, seed {seed}"
+    )
     for kernel in kernels:
         Console().print(table(rows, kernel, title))
     if found := too_far(rows):
