@@ -41,8 +41,8 @@ struct zone;
  * @FASTTRACK_DISPATCH_BOOSTED: foreground requests that the dispatcher sent
  *	ahead of others that had waited longer
  * @FASTTRACK_DISPATCH_HELD: times the dispatcher began to hold background back
- * @FASTTRACK_DISPATCH_EXPIRED: background requests sent because they had
- *	waited for the bound
+ * @FASTTRACK_DISPATCH_EXPIRED: background and neutral requests sent because
+ *	they had waited for the bound
  * @FASTTRACK_PAUSE: pauses of background tasks in the page cache, and of
  *	write-back of their files
  * @FASTTRACK_RESERVE_SPENT: background allocations that took from the reserve
@@ -57,7 +57,7 @@ struct zone;
  * @FASTTRACK_PROMOTED: queued requests that became foreground because a
  *	foreground task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
- * @FASTTRACK_PAUSE_MAX: longest of these
+ * @FASTTRACK_PAUSE_MAX: longest pause
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
  * @FASTTRACK_DISPATCH_SYNC_MAX: likewise, of its writes that a task waits for

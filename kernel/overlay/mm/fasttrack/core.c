@@ -338,6 +338,7 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	rcu_read_unlock();
 	return class;
 }
+EXPORT_SYMBOL_GPL(__fasttrack_task_class);
 
 /**
  * fasttrack_scope_enter - current works for somebody else for a while

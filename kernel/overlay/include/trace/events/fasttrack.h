@@ -179,7 +179,7 @@ TRACE_EVENT(fasttrack_promote,
 		  show_fasttrack_class(__entry->class), __entry->waited_ns)
 );
 
-/* A background task has paused in the page cache. */
+/* A background task has paused, or the flusher with its files. */
 TRACE_EVENT(fasttrack_pause,
 
 	TP_PROTO(struct task_struct *task, u64 paused_ns),
