@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-smp test-off lint kernel clean
+.PHONY: demo test test-debug test-smp test-off test-series lint kernel clean
 
 demo:
 	@./fasttrack demo
@@ -22,6 +22,10 @@ test-smp:
 # Switched off, against a kernel without FastTrack, which is built for it: not part of test.
 test-off:
 	@./fasttrack off-check
+
+# Every patch more, FastTrack configured on and off, and at the end with modules: not part of test.
+test-series:
+	@./fasttrack series-check
 
 lint:
 	@scripts/lint.sh

@@ -16,6 +16,7 @@ COMMANDS = {
     "report": "fasttrack_lab.compare:report_command",
     "results": "fasttrack_lab.commands.results:command",
     "run": "fasttrack_lab.commands.run:command",
+    "series-check": "fasttrack_lab.commands.series_check:command",
     "shell": "fasttrack_lab.commands.shell:command",
     "smoke": "fasttrack_lab.commands.smoke:command",
     "storebench": "fasttrack_lab.commands.storebench:command",

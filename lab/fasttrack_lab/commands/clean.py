@@ -24,7 +24,7 @@ def _held_bytes(path: Path) -> int:
 def command(everything: bool) -> None:
     """Remove build products, prepared phones and kept logs from the cache, and say how much room that gives back."""
     root = cache_root()
-    with lock("kernel"), lock("kernel-base"), lock("guest"):
+    with lock("kernel"), lock("kernel-base"), lock("kernel-series"), lock("guest"):
         freed = 0
         for name in BUILT + (DOWNLOADED if everything else ()):
             path = root / name

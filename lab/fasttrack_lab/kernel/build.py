@@ -136,7 +136,8 @@ def make_argv(target: Target, source: Path, output: Path, *goals: str) -> list[s
     return ["make", "-C", str(source), f"ARCH={target.arch}", f"O={output}", *FIXED, *compiler, *goals]
 
 
-def _run(argv: list[str], log: Path) -> None:
+def run_make(argv: list[str], log: Path) -> None:
+    """Run make, its output to the end of LOG; an error has what the compiler said."""
     with log.open("ab") as handle:
         child = process.start(argv, env=make_environment(), stdout=handle)
         ended = process.finish(child, None)
@@ -151,15 +152,14 @@ def _failure(log: Path) -> str:
     return f"the kernel did not build (whole log: {log}):\n{tail}"
 
 
-def _configure(target: Target, source: Path, output: Path, log: Path) -> dict[str, str]:
-    asked = config.merge(target.fragment_paths())
+def configure(target: Target, asked: dict[str, str], source: Path, output: Path, log: Path) -> None:
+    """Make OUTPUT's .config: the target's default with the options ASKED."""
     fragment = config.as_text(asked)
     if write_if_changed(output / "fasttrack.fragment", fragment.encode()) or not (output / ".config").is_file():
-        _run(make_argv(target, source, output, target.default), log)
+        run_make(make_argv(target, source, output, target.default), log)
         with (output / ".config").open("a") as handle:
             handle.write(fragment)
-    _run(make_argv(target, source, output, "olddefconfig"), log)
-    return asked
+    run_make(make_argv(target, source, output, "olddefconfig"), log)
 
 
 def _compile(target: Target, source: Path, output: Path, log: Path) -> None:
@@ -183,7 +183,8 @@ def _compile(target: Target, source: Path, output: Path, log: Path) -> None:
         counted.write_text(json.dumps(done))
 
 
-def _check(asked: dict[str, str], built_config: Path) -> None:
+def check_config(asked: dict[str, str], built_config: Path) -> None:
+    """An error if an option that was asked for is not so in BUILT_CONFIG."""
     missing = config.lost(asked, config.parse(built_config.read_text()))
     if missing:
         raise LabError("the kernel's configuration lost what was asked for:\n" + "\n".join(missing))
@@ -220,8 +221,9 @@ def prepared_tree(target: Target, changes: Changes) -> tuple[WorkTree, Path, dic
     output = cache_dir("kernel", f"build-{target.name}-{archive.sha256[:12]}")
     log = output / "fasttrack.log"
     log.write_bytes(b"")
-    asked = _configure(target, source, output, log)
-    _check(asked, output / ".config")
+    asked = config.merge(target.fragment_paths())
+    configure(target, asked, source, output, log)
+    check_config(asked, output / ".config")
     return tree, output, asked
 
 
@@ -242,6 +244,6 @@ def build(name: str = "um") -> Kernel:
             return Kernel(stored, key, name)
         tree, output, asked = prepared_tree(target, changes)
         _compile(target, tree.root, output, output / "fasttrack.log")
-        _check(asked, output / ".config")
+        check_config(asked, output / ".config")
         info = {"base": archive.sha256, "compiler": _compiler(), "target": name}
         return _store(target, output, key, info)

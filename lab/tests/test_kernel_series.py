@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The patches one after another: what is built with each, and who is named when it does not build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel import build, config, series
+from fasttrack_lab.kernel.tree import Changes, WorkTree
+
+LAST = Path("0107-core.patch")
+
+
+def test_parts_end_with_all_patches() -> None:
+    changes = Changes.of_checkout()
+    parts = list(series.parts(changes))
+    assert [len(part.patches) for part in parts] == list(range(1, len(changes.patches) + 1))
+    assert parts[-1] == changes
+
+
+def test_what_the_variants_ask_for() -> None:
+    assert series.ON.asked()[series.OPTION] == "y" and series.OFF.asked()[series.OPTION] == "n"
+    modules = series.MODULES.asked()
+    assert modules[series.OPTION] == "y" and modules["CONFIG_IOSCHED_FASTTRACK"] == modules["CONFIG_EXT4_FS"] == "m"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What make was asked for; the tree has no option of FastTrack's yet, and one object does not compile."""
+    calls: list[list[str]] = []
+
+    def configure(_target: build.Target, asked: dict[str, str], _source: Path, output: Path, _log: Path) -> None:
+        left = {name: value for name, value in asked.items() if "FASTTRACK" not in name}
+        (output / ".config").write_text(config.as_text(left))
+
+    def run_make(argv: list[str], _log: Path) -> None:
+        calls.append(argv)
+        raise LabError("the kernel did not build: mm/a.c: error")
+
+    monkeypatch.setattr(build, "configure", configure)
+    monkeypatch.setattr(build, "run_make", run_make)
+    return calls
+
+
+def test_without_the_option_only_off_is_built_and_an_error_names_the_patch(
+    made: list[list[str]], tmp_path: Path
+) -> None:
+    one = series.Series(WorkTree(tmp_path / "tree"), tmp_path)
+    assert one.builds(series.ON, LAST, whole=False) is False
+    assert made == []
+    with pytest.raises(LabError, match=r"0107-core.patch, off: .*mm/a.c: error"):
+        one.builds(series.OFF, LAST, whole=False)
+    assert made[0][-1] == "linux"
+
+
+def test_with_all_patches_an_option_that_is_lost_is_an_error(made: list[list[str]], tmp_path: Path) -> None:
+    one = series.Series(WorkTree(tmp_path / "tree"), tmp_path)
+    with pytest.raises(LabError, match=r"0107-core.patch, on: (.|\n)*CONFIG_FASTTRACK=y was asked for"):
+        one.builds(series.ON, LAST, whole=True)
+    assert made == []
