@@ -52,7 +52,12 @@ def done(results: Iterable[dict[str, Any]], app: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("phone_name", "fs", "behind"),
-    [("s6", "ext4", "update"), ("n6", "ext4", "update"), ("s6", "f2fs", "update"), ("s6", "ext4", "backup")],
+    [
+        ("s6", "ext4", "update"),
+        ("n6", "ext4", "update"),
+        ("s6", "f2fs", "update"),
+        *(("s6", "ext4", app) for app in ("backup", "download", "photo-upload", "scan", "sync")),
+    ],
 )
 def test_beside_an_idle_foreground_the_background_does_as_much_as_on_stock(
     tools: Tools, tmp_path: Path, phone_name: str, fs: str, behind: str

@@ -618,8 +618,11 @@ SHOWN["depended"] = stat("depended")
 
 def test_holder_of_a_lock(tools: Tools) -> None:
     """Inversion 7: who holds the lock of a shared file waits for a request tag."""
-    held, promoted = play(tools, LOCK_HOLDER, EXT4, 'fasttrack write(FT + "promotion", "0")', "fasttrack")
+    stock, held, promoted = play(
+        tools, LOCK_HOLDER, EXT4, "stock", 'fasttrack write(FT + "promotion", "0")', "fasttrack"
+    )
     assert promoted.shown["depended"] > 0
+    assert sum(stock.beside) > 1.5 * sum(promoted.beside)
     assert max(held.beside) > 500
     # The holder's own request is one of those in the queue.
     assert max(promoted.beside) < 50

@@ -447,9 +447,11 @@ SHOWN["waited"] = stat("reclaim_waited") - waited
     assert first(ordered, "front_clean", "front_dirty")["behind_dirty"] < 0.1
 
 
-def test_a_foreground_that_streams_leaves_cache_to_others(tools: Tools) -> None:
+@pytest.mark.parametrize("generations", ["0", "7"], ids=["classic", "mglru"])
+def test_a_foreground_that_streams_leaves_cache_to_others(tools: Tools, generations: str) -> None:
     """A foreground that has read more than fits is protected up to its bound: the rest of the cache is for others."""
     script = f"""
+write("/sys/kernel/mm/lru_gen/enabled", "{generations}")
 make("behind", 120)
 for index in range(6):
     make(f"front{{index}}", 200)
