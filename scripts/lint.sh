@@ -26,18 +26,15 @@ check mypy "$python" -m mypy --cache-dir "$cache/mypy"
 part "Rust"
 if cargo=$(cargo_program); then
 	export CARGO_TARGET_DIR="$cache/cargo"
-	for crate in "$here/lab/guest" "$here/device"; do
-		[ -f "$crate/Cargo.toml" ] || continue
-		for tool in fmt clippy; do
-			if ! "$cargo" $tool --version >/dev/null 2>&1; then
-				skip "cargo $tool ${crate#"$here"/}" "cargo $tool is not installed"
-			elif [ $tool = fmt ]; then
-				check "cargo fmt ${crate#"$here"/}" "$cargo" fmt --check --manifest-path "$crate/Cargo.toml"
-			else
-				check "cargo clippy ${crate#"$here"/}" "$cargo" clippy --locked --quiet --all-targets \
-					--manifest-path "$crate/Cargo.toml" -- -D warnings
-			fi
-		done
+	manifest=$here/lab/guest/Cargo.toml
+	for tool in fmt clippy; do
+		if ! "$cargo" $tool --version >/dev/null 2>&1; then
+			skip "cargo $tool" "cargo $tool is not installed"
+		elif [ $tool = fmt ]; then
+			check "cargo fmt" "$cargo" fmt --check --manifest-path "$manifest"
+		else
+			check "cargo clippy" "$cargo" clippy --locked --quiet --all-targets --manifest-path "$manifest" -- -D warnings
+		fi
 	done
 else
 	skip "cargo fmt, clippy" "there is no cargo that is new enough"
