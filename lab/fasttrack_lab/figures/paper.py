@@ -72,8 +72,8 @@ FIGURES = (
             paper={(0, MINUS): 1 + said.SLIDES_CHANGE[LAUNCH], (1, MINUS): 1 + said.SLIDES_CHANGE[SWITCH]},
         ),
         claims=(said.F14,),
-        note="Our notes do not describe the Figure 11 of the paper itself. This is what the authors' "
-        "slides (NVRAMOS 2018) compare; they do not name the phone, s6 is our choice.",
+        note="The paper's own Figure 11 is not made here. This is what the authors' slides (NVRAMOS 2018) compare; "
+        "they do not name the phone, s6 is our choice.",
     ),
     Figure(
         name="fig12",
