@@ -44,7 +44,7 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
 
 
 @click.command("results")
-@figures.seeds_option
+@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
 @figures.out_option
 @common.fresh_option
 @common.again_failed_option
@@ -64,7 +64,7 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
 def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
-    Its runs include the figures', which `figures` then finds: 4206 with three seeds, 5822 with five, and 366 more with
+    Its runs include the figures', which `figures` then finds: 5822 with five seeds, 4206 with three, and 366 more with
     the replayed recording of `compare`. The comparison of all policies and SmartIO's twenty apps have three seeds at
     most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
     failed are listed at its end.

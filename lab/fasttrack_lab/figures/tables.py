@@ -191,9 +191,10 @@ def _goals(records: Sequence[Record], platforms: Platforms, every_policy: Measur
     return [
         "## Goals",
         "",
-        "Means over the seeds; a longest hold is over all of them, of holds that have ended, and `failed` is where a "
-        "seed did not end. [MISSED.md](MISSED.md) says why a goal is missed, and [STEPS.md](STEPS.md) what each step "
-        "brought.",
+        "Means over the seeds. A hold is a pause of a background task in the page cache, or a wait of its read or of a "
+        "write that it waits for in the dispatcher; the longest is over all seeds, of those that have ended. `failed` "
+        "is where a seed did not end. [MISSED.md](MISSED.md) says why a goal is missed, and [STEPS.md](STEPS.md) what "
+        "each step brought.",
         "",
         *_table(GOAL_HEADINGS, iter(rows)),
     ]
