@@ -196,7 +196,7 @@ def test_page_has_plots_statements_and_verdicts(tmp_path: Path) -> None:
     assert not re.search(r"url\((?!#)|@import", text)
     assert seen.text.count("agrees:") == 10
     assert "On the S6 with stock" in seen.text
-    assert "Our notes do not describe the Figure 11 of the paper itself" in seen.text
+    assert "The paper's own Figure 11 is not made here" in seen.text
     assert "stock 3.56 s" in seen.text
     assert "./fasttrack compare camera-switch --phones s6 --policies stock --backgrounds backup --seeds 2" in seen.text
     assert "Failed runs" not in text
