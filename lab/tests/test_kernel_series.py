@@ -21,6 +21,11 @@ def test_parts_end_with_all_patches() -> None:
     assert parts[-1] == changes
 
 
+def test_a_patch_to_begin_with_is_there() -> None:
+    with pytest.raises(LabError, match=r"the last patch is 0300-.*, which comes before 0301"):
+        series.check("0301")
+
+
 def test_what_the_variants_ask_for() -> None:
     assert series.ON.asked()[series.OPTION] == "y" and series.OFF.asked()[series.OPTION] == "n"
     modules = series.MODULES.asked()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The patches one after another: with each more the kernel builds, FastTrack configured on and off.
 
-The overlay is there from the first patch on: files of its that nothing includes or builds yet do no harm.
+The overlay is there from the first patch on: files of its that nothing includes or builds yet do no harm. The option
+comes with the core's patch, after all hooks that the core needs; before that there is only off.
 """
 
 from __future__ import annotations
@@ -98,9 +99,15 @@ class Series:
         return True
 
 
-def check() -> dict[str, int]:
-    """Build after each patch; how many builds each variant had. An error names the patch after which one fails."""
+def check(first: str = "") -> dict[str, int]:
+    """Build after each patch; how many builds each variant had. An error names the patch after which one fails.
+
+    FIRST is the beginning of a patch's name: the builds before that are left out.
+    """
     changes = Changes.of_checkout()
+    todo = [part for part in parts(changes) if part.patches[-1].name >= first]
+    if not todo:
+        raise LabError(f"the last patch is {changes.patches[-1].name}, which comes before {first}")
     base = BaseFile.load()
     archive = find_archive(base)
     room = cache_dir("kernel")
@@ -109,8 +116,8 @@ def check() -> dict[str, int]:
         source = room / f"tree-{archive.sha256[:12]}-series"
         unpack(archive, base, source)
         series = Series(WorkTree(source), room)
-        with ui.bar("patches", len(changes.patches)) as progress:
-            for part in parts(changes):
+        with ui.bar("patches", len(todo)) as progress:
+            for part in todo:
                 series.tree.sync(part)
                 whole = part == changes
                 for variant in (ON, OFF, MODULES) if whole else (ON, OFF):
