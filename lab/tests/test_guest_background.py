@@ -89,8 +89,9 @@ def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(
     print(f"of what they do on stock: {part(behind):.3f}, {parts}")
     # Who syncs takes it from the app that writes.
     assert part(["sync"], 3) >= 1.1 and part(["scan"], 3) >= 0.95 and part(["update"], 3) >= 0.95
-    # On the kernel with lockdep and KASAN, which has less memory, scan gets 0.96.
-    assert parts["sync"] >= 1.1 and parts["scan"] >= 0.95 and parts["update"] >= 0.94
+    # With lockdep and KASAN, which take memory, scan gets 0.96.
+    least_scan = 0.95 if tools.kernel.target == "um-debug" else 0.97
+    assert parts["sync"] >= 1.1 and parts["scan"] >= least_scan and parts["update"] >= 0.94
 
 
 @pytest.mark.slow
