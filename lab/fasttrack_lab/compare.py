@@ -234,7 +234,7 @@ def _check(request: Request) -> None:
     "'none' under stock is always run: slowdown counts from it. Where an app is in front before the touch, it counts "
     f"from 'idle': that app does nothing.  [default: {ONE_BACKGROUNDS}; without a SCENARIO {BACKGROUNDS}]",
 )
-@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
+@common.seeds_option(3)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -53,16 +53,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_without_the_option_only_off_is_built_and_an_error_names_the_patch(
     made: list[list[str]], tmp_path: Path
 ) -> None:
-    one = series.Series(WorkTree(tmp_path / "tree"), tmp_path)
-    assert one.builds(series.ON, LAST, whole=False) is False
+    tree = WorkTree(tmp_path / "tree")
+    assert series.ON.builds(tree, tmp_path, LAST, whole=False) is False
     assert made == []
     with pytest.raises(LabError, match=r"0107-core.patch, off: .*mm/a.c: error"):
-        one.builds(series.OFF, LAST, whole=False)
+        series.OFF.builds(tree, tmp_path, LAST, whole=False)
     assert made[0][-1] == "linux"
 
 
 def test_with_all_patches_an_option_that_is_lost_is_an_error(made: list[list[str]], tmp_path: Path) -> None:
-    one = series.Series(WorkTree(tmp_path / "tree"), tmp_path)
+    tree = WorkTree(tmp_path / "tree")
     with pytest.raises(LabError, match=r"0107-core.patch, on: (.|\n)*CONFIG_FASTTRACK=y was asked for"):
-        one.builds(series.ON, LAST, whole=True)
+        series.ON.builds(tree, tmp_path, LAST, whole=True)
     assert made == []

@@ -27,9 +27,14 @@ def goal_rows(results: str) -> list[list[str]]:
     return [row for rows in found for row in rows]
 
 
+def name_of(what: str) -> str:
+    """A goal's name, without the number of its cells."""
+    return re.sub(r", worst of \d+$", "", what)
+
+
 def missed_goals(results: str) -> dict[str, str]:
     """What is missed or not measured, without the number of cells, and by which number."""
-    return {re.sub(r", worst of \d+$", "", row[0]): row[2] for row in goal_rows(results) if row[-1] != "met"}
+    return {name_of(row[0]): row[2] for row in goal_rows(results) if row[-1] != "met"}
 
 
 def said_of(missed: str) -> dict[str, str]:
@@ -49,7 +54,7 @@ def without_a_row(results: str, missed: str) -> list[str]:
 
 def met_after_all(results: str, missed: str) -> list[str]:
     """Goals of RESULTS.md that have a row in MISSED.md, and are not missed."""
-    goals = {re.sub(r", worst of \d+$", "", row[0]) for row in goal_rows(results)}
+    goals = {name_of(row[0]) for row in goal_rows(results)}
     return sorted(goals & set(said_of(missed)) - set(missed_goals(results)))
 
 
@@ -63,7 +68,7 @@ def test_every_missed_goal_says_why() -> None:
 
 def test_a_missed_goal_without_a_row_is_found() -> None:
     results = results_text(useless)
-    said = {re.sub(r", worst of \d+$", "", what) for what, row in goals_of(useless).items() if row[-1] == "missed"}
+    said = {name_of(what) for what, row in goals_of(useless).items() if row[-1] == "missed"}
     smartio = set(missed_goals(results)) - said
     assert said and said < set(missed_goals(results))
     assert smartio == {
@@ -86,5 +91,5 @@ def test_a_missed_goal_without_a_row_is_found() -> None:
 def test_a_row_of_a_goal_that_is_met_is_found() -> None:
     results = RESULTS.read_text(encoding="utf-8")
     met = next(row[0] for row in goal_rows(results) if row[-1] == "met")
-    name = re.sub(r", worst of \d+$", "", met)
+    name = name_of(met)
     assert met_after_all(results, f"| goal | missed by |\n|---|---|\n| `{name}` | 1.20 |\n") == [name]

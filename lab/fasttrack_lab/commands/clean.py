@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from fasttrack_lab import ui
+from fasttrack_lab.kernel import build, series
 from fasttrack_lab.paths import cache_root, lock
 
 BUILT = ("kernel", "kernels", "guests", "cargo", "images", "scripts", "failed", "ccache")
@@ -24,7 +26,10 @@ def _held_bytes(path: Path) -> int:
 def command(everything: bool) -> None:
     """Remove build products, prepared phones and kept logs from the cache, and say how much room that gives back."""
     root = cache_root()
-    with lock("kernel"), lock("kernel-base"), lock("kernel-series"), lock("guest"):
+    trees = {target.lock_name for target in build.TARGETS.values()} | {series.LOCK}
+    with ExitStack() as held:
+        for name in (*sorted(trees), "guest"):
+            held.enter_context(lock(name))
         freed = 0
         for name in BUILT + (DOWNLOADED if everything else ()):
             path = root / name

@@ -62,6 +62,14 @@ again_failed_option: Decorator = click.option(
     help="Run again what failed. Without it a run that the host ended is run again, and no other: with the same kernel "
     "and inputs it would fail again.",
 )
+
+
+def seeds_option(default: int) -> Decorator:
+    """--seeds of a command that makes each run with several."""
+    help_text = "Runs with seeds 1 to N."
+    return click.option("--seeds", default=default, show_default=True, type=click.IntRange(1, 1000), help=help_text)
+
+
 seed_option: Decorator = click.option(
     "--seed",
     type=click.IntRange(0, 2**31),

@@ -25,9 +25,6 @@ OUT = Path("results") / "figures"
 WIDTH = max(len(figure.name) for figure in FIGURES)
 LIST = "\n".join(f"  {figure.name:<{WIDTH}} {figure.title.split(': ', 1)[1]}" for figure in FIGURES)
 
-seeds_option: common.Decorator = click.option(
-    "--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N."
-)
 out_option: common.Decorator = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -48,7 +45,7 @@ def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, wha
 
 @click.command("figures", epilog=f"\b\nFigures:\n{LIST}")
 @click.argument("names", metavar="[FIGURE]...", nargs=-1)
-@seeds_option
+@common.seeds_option(3)
 @click.option(
     "--phones", default=",".join(PHONES), show_default=True, help="Only these phones; each figure has its own of them."
 )

@@ -44,7 +44,7 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
 
 
 @click.command("results")
-@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Runs with seeds 1 to N.")
+@common.seeds_option(5)
 @figures.out_option
 @common.fresh_option
 @common.again_failed_option

@@ -153,7 +153,8 @@ def _failure(log: Path) -> str:
 
 
 def configure(target: Target, asked: dict[str, str], source: Path, output: Path, log: Path) -> None:
-    """Make OUTPUT's .config: the target's default with the options ASKED."""
+    """Make OUTPUT's .config: the target's default with the options ASKED. LOG begins anew."""
+    log.write_bytes(b"")
     fragment = config.as_text(asked)
     if write_if_changed(output / "fasttrack.fragment", fragment.encode()) or not (output / ".config").is_file():
         run_make(make_argv(target, source, output, target.default), log)
@@ -209,20 +210,21 @@ def _store(target: Target, output: Path, key: str, info: dict[str, str]) -> Kern
     return Kernel(final / name, key, target.name)
 
 
-def prepared_tree(target: Target, changes: Changes) -> tuple[WorkTree, Path, dict[str, str]]:
-    """The synced tree, its configured output directory, and the options asked for. Hold the target's lock."""
+def work_tree(target: Target) -> tuple[WorkTree, Path]:
+    """The unpacked tree of a target, and its output directory. Hold the target's lock."""
     base = BaseFile.load()
     archive = find_archive(base)
-    room = cache_dir("kernel")
-    source = room / f"tree-{archive.sha256[:12]}{target.tree}"
+    source = cache_dir("kernel") / f"tree-{archive.sha256[:12]}{target.tree}"
     unpack(archive, base, source)
-    tree = WorkTree(source)
+    return WorkTree(source), cache_dir("kernel", f"build-{target.name}-{archive.sha256[:12]}")
+
+
+def prepared_tree(target: Target, changes: Changes) -> tuple[WorkTree, Path, dict[str, str]]:
+    """The synced tree, its configured output directory, and the options asked for. Hold the target's lock."""
+    tree, output = work_tree(target)
     tree.sync(changes)
-    output = cache_dir("kernel", f"build-{target.name}-{archive.sha256[:12]}")
-    log = output / "fasttrack.log"
-    log.write_bytes(b"")
     asked = config.merge(target.fragment_paths())
-    configure(target, asked, source, output, log)
+    configure(target, asked, tree.root, output, output / "fasttrack.log")
     check_config(asked, output / ".config")
     return tree, output, asked
 

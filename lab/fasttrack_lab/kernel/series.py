@@ -14,9 +14,8 @@ from pathlib import Path
 from fasttrack_lab import cores, ui
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import build, config
-from fasttrack_lab.kernel.base import BaseFile, find_archive, unpack
 from fasttrack_lab.kernel.tree import Changes, WorkTree
-from fasttrack_lab.paths import cache_dir, lock
+from fasttrack_lab.paths import lock
 
 OPTION = "CONFIG_FASTTRACK"
 STRICT = {"CONFIG_WERROR": "y"}
@@ -24,24 +23,50 @@ STRICT = {"CONFIG_WERROR": "y"}
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration that is built."""
+    """A configuration that is built, in the series' own tree."""
 
     name: str
-    target: str
+    like: build.Target
     options: dict[str, str]
-    """What differs from the target's fragments."""
+    """What differs from the fragments of LIKE."""
     goals: tuple[str, ...] = ("linux",)
+
+    @property
+    def target(self) -> build.Target:
+        """LIKE with this tree, and an output directory of the variant's own."""
+        return replace(self.like, name=f"series-{self.name}", tree="-series")
 
     def asked(self) -> dict[str, str]:
         """All options that are asked for."""
-        return config.merge(build.TARGETS[self.target].fragment_paths()) | self.options
+        return config.merge(self.like.fragment_paths()) | self.options
+
+    def builds(self, tree: WorkTree, output: Path, last: Path, *, whole: bool) -> bool:
+        """Build the tree as it is; False if it has not the option yet that makes FastTrack part of it.
+
+        LAST is the patch that an error names; with WHOLE every option asked for has to be there.
+        """
+        log, asked = output / "fasttrack.log", self.asked()
+        # Options come with the patches: made anew, it has those that the tree has by now.
+        (output / ".config").unlink(missing_ok=True)
+        try:
+            build.configure(self.target, asked, tree.root, output, log)
+            built = config.parse((output / ".config").read_text())
+            if whole:
+                build.check_config(asked, output / ".config")
+            elif built.get(OPTION, "n") != asked[OPTION]:
+                return False
+            goals = (f"-j{cores.count()}", *self.goals)
+            build.run_make(build.make_argv(self.target, tree.root, output, *goals), log)
+        except LabError as error:
+            raise LabError(f"{last.name}, {self.name}: {error}") from error
+        return True
 
 
-ON = Variant("on", "um", STRICT)
-OFF = Variant("off", "um-off", STRICT)
+ON = Variant("on", build.TARGETS["um"], STRICT)
+OFF = Variant("off", build.TARGETS["um-off"], STRICT)
 MODULES = Variant(
     "modules",
-    "um",
+    build.TARGETS["um"],
     STRICT
     | {
         "CONFIG_MODULES": "y",
@@ -57,46 +82,13 @@ MODULES = Variant(
     ("linux", "modules"),
 )
 """Everything that can be a module and calls FastTrack is one: what they call is exported."""
+LOCK = ON.target.lock_name
 
 
 def parts(changes: Changes) -> Iterator[Changes]:
     """CHANGES with its first patch, with its first two, and so on to all."""
     for count in range(1, len(changes.patches) + 1):
         yield replace(changes, patches=changes.patches[:count])
-
-
-@dataclass(frozen=True)
-class Series:
-    """A tree of its own, and a build directory for each variant."""
-
-    tree: WorkTree
-    outputs: Path
-
-    def builds(self, variant: Variant, last: Path, *, whole: bool) -> bool:
-        """Build VARIANT of the tree as it is; False if it has not the option yet that makes FastTrack part of it.
-
-        LAST is the patch that an error names; with WHOLE every option asked for has to be there.
-        """
-        target = build.TARGETS[variant.target]
-        output = self.outputs / f"build-series-{variant.name}"
-        output.mkdir(parents=True, exist_ok=True)
-        log = output / "fasttrack.log"
-        log.write_bytes(b"")
-        asked = variant.asked()
-        # Options come with the patches: made anew, it has those that the tree has by now.
-        (output / ".config").unlink(missing_ok=True)
-        try:
-            build.configure(target, asked, self.tree.root, output, log)
-            built = config.parse((output / ".config").read_text())
-            if whole:
-                build.check_config(asked, output / ".config")
-            elif built.get(OPTION, "n") != asked[OPTION]:
-                return False
-            goals = (f"-j{cores.count()}", *variant.goals)
-            build.run_make(build.make_argv(target, self.tree.root, output, *goals), log)
-        except LabError as error:
-            raise LabError(f"{last.name}, {variant.name}: {error}") from error
-        return True
 
 
 def check(first: str = "") -> dict[str, int]:
@@ -108,19 +100,17 @@ def check(first: str = "") -> dict[str, int]:
     todo = [part for part in parts(changes) if part.patches[-1].name >= first]
     if not todo:
         raise LabError(f"the last patch is {changes.patches[-1].name}, which comes before {first}")
-    base = BaseFile.load()
-    archive = find_archive(base)
-    room = cache_dir("kernel")
     counts = {variant.name: 0 for variant in (ON, OFF, MODULES)}
-    with lock("kernel-series"):
-        source = room / f"tree-{archive.sha256[:12]}-series"
-        unpack(archive, base, source)
-        series = Series(WorkTree(source), room)
+    with lock(LOCK):
+        # One tree, and an output directory for each.
+        places = {variant.name: build.work_tree(variant.target) for variant in (ON, OFF, MODULES)}
+        tree, _ = places[ON.name]
         with ui.bar("patches", len(todo)) as progress:
             for part in todo:
-                series.tree.sync(part)
+                tree.sync(part)
                 whole = part == changes
                 for variant in (ON, OFF, MODULES) if whole else (ON, OFF):
-                    counts[variant.name] += series.builds(variant, part.patches[-1], whole=whole)
+                    _, output = places[variant.name]
+                    counts[variant.name] += variant.builds(tree, output, part.patches[-1], whole=whole)
                 progress.advance()
     return counts
