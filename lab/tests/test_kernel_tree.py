@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fasttrack_lab.errors import LabError
+from fasttrack_lab.kernel import build
 from fasttrack_lab.kernel.tree import Changes, WorkTree, touched_by
 
 PATCH = """Subject: [PATCH] one line
@@ -104,3 +105,23 @@ def test_a_part_of_the_changes(kernel: Path) -> None:
 def test_files_that_a_patch_touches() -> None:
     assert touched_by(PATCH) == ["mm/Makefile"]
     assert touched_by(NEW_FILE) == ["mm/new.c"]
+
+
+def test_the_key_is_of_the_tree_and_not_of_patches_names(base: WorkTree, kernel: Path) -> None:
+    patch = kernel / "patches" / "0001-a.patch"
+    patch.write_text(PATCH)
+    (kernel / "overlay" / "Documentation").mkdir()
+    (kernel / "overlay" / "Documentation" / "knob").write_text("a")
+
+    def key() -> str:
+        return build._key(build.TARGETS["um"], "base", base.wanted(Changes.of_checkout(kernel)))
+
+    first = key()
+    patch = patch.rename(patch.with_name("0002-b.patch"))
+    patch.write_text("another message\n" + PATCH)
+    (kernel / "overlay" / "Documentation" / "knob").write_text("b")
+    assert key() == first
+    (kernel / "overlay" / "mm" / "b.c").write_text("b")
+    second = key()
+    patch.write_text(PATCH.replace("b.o", "d.o"))
+    assert len({first, second, key()}) == 3

@@ -13,7 +13,7 @@ from fasttrack_lab import ui
 from fasttrack_lab.kernel import build, series
 from fasttrack_lab.paths import cache_root, lock
 
-BUILT = ("kernel", "kernels", "guests", "cargo", "images", "scripts", "failed", "ccache")
+BUILT = ("kernel", "kernels", "known", "guests", "cargo", "images", "scripts", "failed", "ccache")
 DOWNLOADED = ("downloads",)
 
 

@@ -20,6 +20,8 @@ from fasttrack_lab.paths import KERNEL, cache_dir, file_sha256
 OWN_ARCHIVE = "FASTTRACK_KERNEL_ARCHIVE"
 """Environment variable: an archive of the user's own to build from."""
 
+BASE_FILE = KERNEL / "base.toml"
+
 NOT_UNPACKED = (
     "linux-*/arch/*/boot/dts",
     "linux-*/Documentation/devicetree",
@@ -44,7 +46,7 @@ class BaseFile:
     sums_url: str
 
     @classmethod
-    def load(cls, path: Path = KERNEL / "base.toml") -> BaseFile:
+    def load(cls, path: Path = BASE_FILE) -> BaseFile:
         """Read base.toml."""
         raw = tomllib.loads(path.read_text())
         debian, org = raw["debian"], raw["kernel_org"]
@@ -117,8 +119,12 @@ def _listed_sum(sums: str, name: str) -> str:
     raise LabError(f"the list of checksums names no {name}")
 
 
+def _archive_name(base: BaseFile) -> str:
+    return base.url.rsplit("/", 1)[-1]
+
+
 def _from_kernel_org(base: BaseFile) -> Archive:
-    name = base.url.rsplit("/", 1)[-1]
+    name = _archive_name(base)
     target = cache_dir("downloads") / name
     wanted = cache_dir("downloads") / f"{name}.sha256"
     if not wanted.is_file():
@@ -135,6 +141,14 @@ def _from_kernel_org(base: BaseFile) -> Archive:
         wanted.unlink()
         raise LabError(f"{base.url}: SHA-256 is {found}, not {wanted_sum}; the file was removed, run the command again")
     return Archive(target, found)
+
+
+def likely_archive(base: BaseFile) -> Path:
+    """The file that find_archive() takes, unverified; it may not be there yet."""
+    own = os.environ.get(OWN_ARCHIVE)
+    if own:
+        return Path(own)
+    return base.debian_archive if base.debian_archive.is_file() else cache_dir("downloads") / _archive_name(base)
 
 
 def find_archive(base: BaseFile) -> Archive:

@@ -8,14 +8,16 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fasttrack_lab import cores, process, setup, ui
 from fasttrack_lab.errors import LabError
 from fasttrack_lab.kernel import config
-from fasttrack_lab.kernel.base import BaseFile, find_archive, unpack
+from fasttrack_lab.kernel.base import BASE_FILE, BaseFile, find_archive, likely_archive, unpack
 from fasttrack_lab.kernel.tree import Changes, WorkTree
+from fasttrack_lab.known import remembered
 from fasttrack_lab.paths import KERNEL, cache_dir, cache_root, digest, lock, write_if_changed
 
 STORED_KERNELS = 12
@@ -31,6 +33,9 @@ FIXED = (
     "LOCALVERSION=-fasttrack",
 )
 """What would otherwise make two builds of the same files differ."""
+
+NOT_BUILT = "Documentation/"
+"""Files of the tree that no kernel is made from."""
 
 OBJECT = re.compile(r"^ {2}(?:CC|AS|LD|AR|HOSTCC|GEN|SYNC)\s")
 
@@ -111,15 +116,32 @@ def _compiler() -> str:
     return process.output(["gcc", "--version"]).splitlines()[0] + process.output(["ld", "--version"]).splitlines()[0]
 
 
-def _key(target: Target, base: str, changes: Changes) -> str:
+def _key(target: Target, base: str, tree: Mapping[str, bytes]) -> str:
+    """Hash of what is built: the base, the files of TREE that are not the base's, the options, the compiler."""
     parts: list[bytes | str] = [base, target.name, target.arch, target.default, _compiler(), *FIXED]
-    for patch in changes.patches:
-        parts += [patch.name, patch.read_bytes()]
-    for name, data in changes.overlay_files().items():
-        parts += [name, data]
+    for name, data in sorted(tree.items()):
+        if not name.startswith(NOT_BUILT):
+            parts += [name, data]
     for path in target.fragment_paths():
         parts += [path.name, path.read_bytes()]
     return digest(parts)[:16]
+
+
+def _find_key(target: Target, changes: Changes) -> str:
+    """The key of this checkout's kernel. While no source and no compiler is another, it is known without a look inside.
+
+    Takes the target's lock if it has to apply the patches.
+    """
+
+    def work_out() -> str:
+        with lock(target.lock_name):
+            tree, _ = work_tree(target)
+            return _key(target, find_archive(BaseFile.load()).sha256, tree.wanted(changes))
+
+    tools = (Path(shutil.which(name) or name).resolve() for name in ("gcc", "ld"))
+    files = [*tools, likely_archive(BaseFile.load()), BASE_FILE, *target.fragment_paths()]
+    files += [*changes.patches, *changes.overlay_paths().values()]
+    return remembered("kernel-keys", files, [repr(target), *FIXED], work_out)
 
 
 def make_environment() -> dict[str, str]:
@@ -235,8 +257,7 @@ def build(name: str = "um") -> Kernel:
     if target.packages:
         setup.install(target.packages)
     changes = target.changes()
-    archive = find_archive(BaseFile.load())
-    key = _key(target, archive.sha256, changes)
+    key = _find_key(target, changes)
     stored = cache_root() / "kernels" / key / Path(target.image).name
     if stored.is_file():
         os.utime(stored.parent)
@@ -247,5 +268,5 @@ def build(name: str = "um") -> Kernel:
         tree, output, asked = prepared_tree(target, changes)
         _compile(target, tree.root, output, output / "fasttrack.log")
         check_config(asked, output / ".config")
-        info = {"base": archive.sha256, "compiler": _compiler(), "target": name}
+        info = {"base": find_archive(BaseFile.load()).sha256, "compiler": _compiler(), "target": name}
         return _store(target, output, key, info)

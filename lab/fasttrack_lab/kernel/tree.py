@@ -45,11 +45,15 @@ class Changes:
                     raise LabError(f"{self.overlay.parent}: no patch and no file of the overlay begins with {begin}")
         return chosen
 
-    def overlay_files(self) -> dict[str, bytes]:
-        """Path in the tree -> content."""
+    def overlay_paths(self) -> dict[str, Path]:
+        """Path in the tree -> the overlay's file."""
         files = sorted(p for p in self.overlay.rglob("*") if p.is_file())
         found = {str(p.relative_to(self.overlay)): p for p in files}
-        return {name: path.read_bytes() for name, path in found.items() if name.startswith(self.within)}
+        return {name: path for name, path in found.items() if name.startswith(self.within)}
+
+    def overlay_files(self) -> dict[str, bytes]:
+        """Path in the tree -> content."""
+        return {name: path.read_bytes() for name, path in self.overlay_paths().items()}
 
 
 def touched_by(patch: str) -> list[str]:
