@@ -69,6 +69,11 @@ class Cell:
     idle: bool = False
     """The app that is in front until the touch does nothing."""
 
+    @classmethod
+    def of_json(cls, raw: dict[str, Any]) -> Cell:
+        """A cell as asdict() and JSON have made it. TypeError or KeyError if it is none."""
+        return cls(**raw | {"backgrounds": tuple(raw["backgrounds"])})
+
     @property
     def background(self) -> str:
         """What is behind as one name: `update+backup`, `none`; `idle` where the app before the touch does nothing."""
@@ -232,7 +237,7 @@ def _parse(line: str) -> Record:
     """One line of the raw records."""
     raw = json.loads(line)
     return Record(
-        cell=Cell(**raw["cell"] | {"backgrounds": tuple(raw["cell"]["backgrounds"])}),
+        cell=Cell.of_json(raw["cell"]),
         inputs=raw["inputs"],
         kernel=raw["kernel"],
         touch_s=float(raw["touch_s"]),
