@@ -12,5 +12,5 @@ export PYTHONPATH PYTHONPYCACHEPREFIX PATH
 part() { printf '\n== %s\n' "$*"; }
 
 cargo_program() {
-	(cd "$here/lab" && "$python" -c 'from fasttrack_lab import guest; print(guest.cargo())')
+	(cd "$here/lab" && "$python" -c 'from fasttrack_lab.build import guest_program; print(guest_program.cargo())')
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sets up what the lab needs, and prints the path of its Python. Silent and instant when nothing is to do.
 #   packages   by apt, with sudo where this is not root; with an argument GROUP those of packages-GROUP.txt too
-#   host       lab/fasttrack_lab/preflight.py
+#   host       lab/fasttrack_lab/host/preflight.py
 #   Python     an environment in the cache, by lab/requirements.txt
 set -eu
 
@@ -104,7 +104,7 @@ rust_is_there || die "cargo $rust_needed or newer is missing, and apt has none: 
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
 	die "python3 is $(python3 -V 2>&1 | cut -d' ' -f2): 3.11 or newer is needed"
-python3 "$here/lab/fasttrack_lab/preflight.py" "$cache" || exit 1
+python3 "$here/lab/fasttrack_lab/host/preflight.py" "$cache" || exit 1
 
 mkdir -p "$cache/setup"
 key=$( (python3 -VV; cat "$here/lab/requirements.txt") | sha256sum | cut -c1-16)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fasttrack_lab import process
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.host import process
+from fasttrack_lab.run.runner import Tools
 
 
 def pytest_runtest_setup() -> None:

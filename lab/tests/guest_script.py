@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fasttrack_lab import phone
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.image import ROOM_MIB, storage_params
-from fasttrack_lab.result import judge_boot, tail
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.script import init_script
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.inputs import phone
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.image import ROOM_MIB, storage_params
+from fasttrack_lab.run.result import judge_boot, tail
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.run.script import init_script
 
 MEMORY_MIB = 512
 FRONT, BEHIND = 10101, 10102

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fasttrack_lab import phone, policy
-from fasttrack_lab.result import Labels
-from fasttrack_lab.runner import RunSpec
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run.runner import RunSpec
 
 MIB = 1 << 20
 
@@ -72,5 +72,5 @@ def reader_and_writer(verify: bool = False) -> dict[str, Any]:
 def spec(
     job: dict[str, Any], *, policy_name: str = "stock", phone_name: str = "s6", seed: int = 1, **params: str
 ) -> RunSpec:
-    labels = Labels("test", phone_name, policy_name, ("behind",), seed)
-    return RunSpec(labels, phone.load(phone_name), policy.load(policy_name), job, params=params)
+    cell = Cell("test", phone_name, policy_name, ("behind",), seed)
+    return RunSpec(cell, phone.load(phone_name), policy.load(policy_name), job, params=params)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.paths import RECORDINGS, recording
+from fasttrack_lab.host.paths import RECORDINGS, recording
 
 
 def recorded(name: str) -> Path:

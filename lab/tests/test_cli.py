@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from fasttrack_lab.commands import COMMANDS
-from fasttrack_lab.paths import LAB
+from fasttrack_lab.host.paths import LAB
 
 
 def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -15,13 +15,17 @@ from click.testing import CliRunner
 from recorded import recorded
 from test_traces import MOBIGEN, sample
 
-from fasttrack_lab import compare, paths, phone, policy, records, report, runner
-from fasttrack_lab.background_sets import SIX, TWELVE
-from fasttrack_lab.boot.base import Outcome
-from fasttrack_lab.commands import common
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.records import Again, Cell, Front, Request
-from fasttrack_lab.result import judge
+from fasttrack_lab.commands import common, compare
+from fasttrack_lab.compare import comparison, records, report
+from fasttrack_lab.compare.records import Again, Front, Request
+from fasttrack_lab.host import paths
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.background_sets import SIX, TWELVE
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run import runner
+from fasttrack_lab.run.boot.backend import Outcome
+from fasttrack_lab.run.result import judge
 
 
 def request(backgrounds: str = "update,backup", seeds: int = 2, policies: str = "stock,fasttrack") -> Request:
@@ -70,7 +74,7 @@ def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path:
     cells = records.plan(asked)
     assert [cell.fs for cell in cells[:2]] == ["ext4", "f2fs"] and cells[0].backgrounds == cells[1].backgrounds == ()
     assert len(cells) == 2 * (1 + 2 * 2)
-    assert {compare.spec_of(cell).phone.fs for cell in cells if cell.fs == "f2fs"} == {"f2fs"}
+    assert {comparison.run_of(cell).phone.fs for cell in cells if cell.fs == "f2fs"} == {"f2fs"}
     both = replace(asked, lrus=("classic", "mglru"))
     assert [(cell.fs, cell.lru) for cell in records.plan(both)[:4]] == [
         ("ext4", "classic"),
@@ -78,28 +82,28 @@ def test_plan_has_every_file_system_and_lru_with_a_baseline_of_its_own(tmp_path:
         ("f2fs", "classic"),
         ("f2fs", "mglru"),
     ]
-    assert {compare.spec_of(cell).labels.lru for cell in records.plan(both) if cell.lru == "mglru"} == {"mglru"}
+    assert {comparison.run_of(cell).cell.lru for cell in records.plan(both) if cell.lru == "mglru"} == {"mglru"}
     asked = both
     records.write_request(tmp_path, asked)
     assert records.read_request(tmp_path) == asked
 
 
 def test_an_app_switch_counts_from_the_idle_app() -> None:
-    asked = replace(request("none,update", seeds=1), fronts=compare.fronts(["app-switch"]))
+    asked = replace(request("none,update", seeds=1), fronts=comparison.fronts(["app-switch"]))
     assert asked.groups(asked.fronts[0]) == ["none", "update"]
     idle, *rest = records.plan(asked)
     assert idle.idle and idle.background == "idle" and idle.policy == "stock"
     assert [cell.background for cell in rest] == ["none", "none", "update", "update"]
     assert not any(cell.idle for cell in rest)
-    editors = [compare.spec_of(cell).job["apps"][1] for cell in (idle, rest[0])]
+    editors = [comparison.run_of(cell).job["apps"][1] for cell in (idle, rest[0])]
     threads = [[thread["name"] for thread in editor["threads"]] for editor in editors]
     assert threads[0] == ["idle"] and "export-0" in threads[1]
-    assert compare.spec_of(idle).labels.idle
+    assert comparison.run_of(idle).cell.idle
 
 
 def test_several_scenarios_are_one_comparison(tmp_path: Path) -> None:
     recording = sample(tmp_path, MOBIGEN, "session.mobigen")
-    asked = replace(request(seeds=1), fronts=compare.fronts(["gallery-launch", "app-switch", str(recording)]))
+    asked = replace(request(seeds=1), fronts=comparison.fronts(["gallery-launch", "app-switch", str(recording)]))
     cells = records.plan(asked)
     assert [(cell.scenario, cell.background) for cell in cells[:3]] == [
         ("gallery-launch", "none"),
@@ -110,7 +114,7 @@ def test_several_scenarios_are_one_comparison(tmp_path: Path) -> None:
     assert asked.title == "gallery-launch, app-switch, session"
     many = replace(asked, fronts=tuple(Front(name) for name in "abcdefgh"))
     assert many.title == "a and 7 more"
-    specs = [compare.spec_of(cell) for cell in cells if cell.scenario == str(recording)]
+    specs = [comparison.run_of(cell) for cell in cells if cell.scenario == str(recording)]
     (text,) = {text for spec in specs for name, text in spec.traces.items() if name == "replay.trace"}
     assert text and len({id(spec.traces["replay.trace"]) for spec in specs}) == 1
     records.write_request(tmp_path, asked)
@@ -151,15 +155,15 @@ class Lab:
         assert tools is self.tools
         self.titles.append(title)
         for spec in specs:
-            labels = spec.labels
-            name = f"{labels.policy}/{'+'.join(labels.backgrounds)}/{labels.seed}"
+            cell = spec.cell
+            name = f"{cell.policy}/{'+'.join(cell.backgrounds)}/{cell.seed}"
             self.ran.append(name)
             app = {"bytes_read": 1, "bytes_written": 1, "longest_pause_s": 0.0}
             answer = {
-                "response_s": float(len(labels.policy)),
-                "total_s": float(len(labels.policy)),
+                "response_s": float(len(cell.policy)),
+                "total_s": float(len(cell.policy)),
                 "foreground": app,
-                "background": dict.fromkeys(labels.backgrounds, app),
+                "background": dict.fromkeys(cell.backgrounds, app),
                 "kernel": self.release,
             }
             self.now_s += 90.0
@@ -175,25 +179,25 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab()
     monkeypatch.setattr(runner.Tools, "of_checkout", classmethod(lambda _: made.tools))
     monkeypatch.setattr(runner, "run_many", made.run_many)
-    monkeypatch.setattr(compare, "monotonic", lambda: made.now_s)
+    monkeypatch.setattr(comparison, "monotonic", lambda: made.now_s)
     monkeypatch.setattr(common, "check_host", lambda: None)
     return made
 
 
 def test_an_interrupted_comparison_goes_on(lab: Lab, tmp_path: Path) -> None:
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     assert len(lab.ran) == 10
     assert lab.titles == ["gallery-launch"]
     raw = tmp_path / records.RAW
     raw.write_text("".join(line + "\n" for line in raw.read_text().splitlines()[:4]) + '{"cell": {"scen')
     lab.ran.clear()
-    found = compare.compare(tmp_path, request())
+    found = comparison.compare(tmp_path, request())
     assert len(lab.ran) == 6
     assert len(found) == 10
     lab.ran.clear()
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     assert lab.ran == []
-    compare.compare(tmp_path, request(), Again.ALL)
+    comparison.compare(tmp_path, request(), Again.ALL)
     assert len(lab.ran) == 10
 
 
@@ -212,21 +216,21 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_real_time_is_that_of_all_parts(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compare.compare(tmp_path, request(seeds=1))
+    comparison.compare(tmp_path, request(seeds=1))
     assert "more in" not in capsys.readouterr().err
     assert "5 runs in 7 min 30 s of real time." in (tmp_path / "report.html").read_text()
     lab.now_s += 86400.0
-    found = compare.compare(tmp_path, request(seeds=2))
+    found = comparison.compare(tmp_path, request(seeds=2))
     assert "5 more in 7 min 30 s of real time" in capsys.readouterr().err
     assert records.took(found) == "10 runs in 15 min 0 s of real time"
     assert "10 runs in 15 min 0 s of real time." in (tmp_path / "report.html").read_text()
-    compare.compare(tmp_path, request(seeds=2))
+    comparison.compare(tmp_path, request(seeds=2))
     assert "more in" not in capsys.readouterr().err
 
 
 def test_real_time_of_records_without_it(lab: Lab, tmp_path: Path) -> None:
     """As an older lab has written them."""
-    found = compare.compare(tmp_path, request())
+    found = comparison.compare(tmp_path, request())
     bare = [replace(record, real_s=None) for record in found]
     assert records.took([*found[:3], *bare[3:]]) == "3 of 10 runs in 4 min 30 s of real time"
     raw = tmp_path / records.RAW
@@ -243,26 +247,26 @@ def test_an_input_that_was_changed_and_changed_back(lab: Lab, tmp_path: Path) ->
     made = []
     for content in (text, text.replace('touch = "2 s', 'touch = "3 s'), text):
         (tmp_path / "mine.toml").write_text(content)
-        compare.load_front.cache_clear()
+        comparison.load_front.cache_clear()
         lab.ran.clear()
-        made.append(compare.compare(tmp_path / "out", asked))
+        made.append(comparison.compare(tmp_path / "out", asked))
     assert lab.ran == []
     assert made[0] == made[2] != made[1]
     assert records.current(records.read(tmp_path / "out"), records.read_request(tmp_path / "out")) == made[0]
 
 
 def test_more_seeds_run_only_what_is_new(lab: Lab, tmp_path: Path) -> None:
-    compare.compare(tmp_path, request(seeds=1))
+    comparison.compare(tmp_path, request(seeds=1))
     lab.ran.clear()
-    compare.compare(tmp_path, request(seeds=2))
+    comparison.compare(tmp_path, request(seeds=2))
     assert {name.rsplit("/", 1)[1] for name in lab.ran} == {"2"}
 
 
 def test_another_kernel_is_another_run(lab: Lab, tmp_path: Path) -> None:
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     lab.tools.kernel.key = "kernel-2"
     lab.ran.clear()
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     assert len(lab.ran) == 10
     assert len(records.read(tmp_path)) == 20
 
@@ -271,24 +275,24 @@ def test_a_failed_run_is_kept_until_it_is_asked_for(
     lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lab.broken = {"fasttrack/update/1"}
-    found = compare.compare(tmp_path, request())
+    found = comparison.compare(tmp_path, request())
     assert [record.error for record in found if record.error] == ["kernel log: panic"]
     lab.broken, lab.ran = set(), []
-    assert compare.compare(tmp_path, request()) == found
+    assert comparison.compare(tmp_path, request()) == found
     assert lab.ran == []
     assert "10 of 10 runs are in" in (said := capsys.readouterr().err)
     assert "already, 1 of them failed: --again-failed runs these again" in " ".join(said.split())
     assert "Failed runs" in (tmp_path / "report.html").read_text()
-    compare.compare(tmp_path, request(), Again.FAILED)
+    comparison.compare(tmp_path, request(), Again.FAILED)
     assert lab.ran == ["fasttrack/update/1"]
     assert "Failed runs" not in (tmp_path / "report.html").read_text()
 
 
 def test_a_failed_run_of_another_kernel_is_made(lab: Lab, tmp_path: Path) -> None:
     lab.broken = {"fasttrack/update/1"}
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     lab.tools.kernel.key, lab.broken, lab.ran = "kernel-2", set(), []
-    assert not any(record.error for record in compare.compare(tmp_path, request()))
+    assert not any(record.error for record in comparison.compare(tmp_path, request()))
     assert "fasttrack/update/1" in lab.ran
 
 
@@ -306,9 +310,9 @@ BOOTED = "Linux version 6.12-test"
 def test_what_the_host_ended_is_run_again(lab: Lab, tmp_path: Path, outcome: Outcome, release: str) -> None:
     """Its clock, want of memory, a guest that does not even boot: nothing that the same kernel does again."""
     lab.broken, lab.release, lab.error = {"fasttrack/update/1"}, release, judge(outcome, None).error or ""
-    compare.compare(tmp_path, request())
+    comparison.compare(tmp_path, request())
     lab.broken, lab.ran = set(), []
-    found = compare.compare(tmp_path, request())
+    found = comparison.compare(tmp_path, request())
     assert lab.ran == ["fasttrack/update/1"]
     assert not any(record.error for record in found)
 
@@ -361,14 +365,14 @@ def test_the_standard_comparison(lab: Lab, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_standard_comparison_has_the_recording_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = recorded(compare.RECORDING)
-    assert compare.standard() == (*compare.SCENARIOS, f"{path}:20")
-    assert [front.name for front in compare.fronts(compare.standard())] == [*compare.SCENARIOS, "facebook"]
-    part, whole = (compare.load_front(given).app.trace for given in (f"{path}:20", str(path)))
+    path = recorded(comparison.RECORDING)
+    assert comparison.standard() == (*comparison.SCENARIOS, f"{path}:20")
+    assert [front.name for front in comparison.fronts(comparison.standard())] == [*comparison.SCENARIOS, "facebook"]
+    part, whole = (comparison.load_front(given).app.trace for given in (f"{path}:20", str(path)))
     assert part and whole
     assert part.load().stats.span_s < 20 < whole.load().stats.span_s
     monkeypatch.setenv("FASTTRACK_DATA", "/nonexistent")
-    assert compare.standard() == compare.SCENARIOS
+    assert comparison.standard() == comparison.SCENARIOS
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import cores, process
-from fasttrack_lab.errors import Interrupted
+from fasttrack_lab.host import cores, process
+from fasttrack_lab.host.errors import Interrupted
 
 
 @pytest.fixture(autouse=True)

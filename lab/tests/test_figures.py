@@ -16,18 +16,20 @@ from rich.console import Console
 from test_compare import Lab, lab  # noqa: F401
 from test_report import Page
 
-from fasttrack_lab import plots, policy, report
-from fasttrack_lab.background_sets import MANY, MANY_ORDER
 from fasttrack_lab.commands import figures as commands
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.figures import page, paper
+from fasttrack_lab.compare import plots, report
+from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record, failures, noted
+from fasttrack_lab.figures import figures_page, paper
 from fasttrack_lab.figures.catalogue import chosen
 from fasttrack_lab.figures.claims import CHANGE, NORMALISED, SECONDS, Finding, Value, numbers
 from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import TO_STOCK, Measured
 from fasttrack_lab.figures.paper import FIGURES
-from fasttrack_lab.records import FOREGROUND_ONLY, Cell, Record, failures, noted
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.inputs import policy
+from fasttrack_lab.inputs.background_sets import MANY, MANY_ORDER
+from fasttrack_lab.inputs.cell import Cell
 
 Respond = Callable[[Cell], float]
 
@@ -78,7 +80,7 @@ def records_of(figures: Sequence[Figure], respond: Respond, seeds: int = 2) -> l
 
 def found_in(respond: Respond) -> dict[str, Finding]:
     """The finding of every statement."""
-    found = page.findings(FIGURES, Measured(records_of(FIGURES, respond)))
+    found = figures_page.findings(FIGURES, Measured(records_of(FIGURES, respond)))
     return {claim.id: finding for _, claim, finding in found}
 
 
@@ -134,7 +136,7 @@ def test_lacking_and_failed_runs_are_not_measured() -> None:
         record(one.cell, 0, "panic") if one.cell.background == "photo-upload" and one.cell.policy != "stock" else one
         for one in without
     ]
-    found = {claim.id: finding for _, claim, finding in page.findings(FIGURES, Measured(failed))}
+    found = {claim.id: finding for _, claim, finding in figures_page.findings(FIGURES, Measured(failed))}
     lacking = {name for name, finding in found.items() if finding.agrees is None}
     assert lacking == {"F12", "F14"}
     assert found["F12"].verdict == "not measured"
@@ -187,8 +189,8 @@ def test_what_cannot_be_drawn_is_refused(names: tuple[str, ...], phones: tuple[s
 
 def test_page_has_plots_statements_and_verdicts(tmp_path: Path) -> None:
     made = records_of(FIGURES, paper_world)
-    page.make(tmp_path, FIGURES, made, 2, "./fasttrack figures --seeds 2")
-    text = (tmp_path / page.PAGE).read_text(encoding="utf-8")
+    figures_page.make(tmp_path, FIGURES, made, 2, "./fasttrack figures --seeds 2")
+    text = (tmp_path / figures_page.PAGE).read_text(encoding="utf-8")
     seen = Page()
     seen.feed(text)
     assert seen.figures == len(FIGURES)
@@ -203,8 +205,8 @@ def test_page_has_plots_statements_and_verdicts(tmp_path: Path) -> None:
 
 
 def test_csv_files_have_every_number(tmp_path: Path) -> None:
-    page.make(tmp_path, FIGURES, records_of(FIGURES, useless, 3), 3, "c")
-    frame = pl.read_csv(tmp_path / page.FIGURES_CSV)
+    figures_page.make(tmp_path, FIGURES, records_of(FIGURES, useless, 3), 3, "c")
+    frame = pl.read_csv(tmp_path / figures_page.FIGURES_CSV)
     assert frame.group_by("figure").len().sort("figure").rows() == [
         ("fig10", 4 * 6 * 7),
         ("fig11", 2 * 3),
@@ -215,16 +217,16 @@ def test_csv_files_have_every_number(tmp_path: Path) -> None:
     row = frame.row(by_predicate=(pl.col("figure") == "fig6") & (pl.col("policy") == "stock"), named=True)
     assert row["response_s_mean"] == pytest.approx(2.2)
     assert (row["response_s_min"], row["response_s_max"]) == pytest.approx((2.0, 2.4))
-    claims = pl.read_csv(tmp_path / page.CLAIMS_CSV)
+    claims = pl.read_csv(tmp_path / figures_page.CLAIMS_CSV)
     assert claims["verdict"].unique().to_list() == ["differs"]
     assert claims.height == 10
 
 
 def test_a_page_of_failures_alone_names_reasons_once(tmp_path: Path) -> None:
     made = [record(one.cell, 0, "no such knob") for one in records_of(FIGURES[:2], useless)]
-    found, _ = page.make(tmp_path, FIGURES[:2], made, 2, "c")
+    found, _ = figures_page.make(tmp_path, FIGURES[:2], made, 2, "c")
     assert {finding.verdict for _, _, finding in found} == {"not measured"}
-    assert (tmp_path / page.PAGE).read_text().count("no such knob") == 1
+    assert (tmp_path / figures_page.PAGE).read_text().count("no such knob") == 1
     (line,) = failures(made)
     assert line.startswith(f"{len(made)} failed: camera-switch on s6, stock, background none, seed 1; ")
     assert line.endswith("; ...: no such knob")
@@ -240,7 +242,7 @@ def test_what_was_noted_is_listed_by_policy() -> None:
 
 def test_terminal_table_fits() -> None:
     console = Console(file=io.StringIO(), width=80, no_color=True)
-    console.print(page.terminal_table(page.findings(FIGURES, Measured(records_of(FIGURES, useless)))))
+    console.print(figures_page.terminal_table(figures_page.findings(FIGURES, Measured(records_of(FIGURES, useless)))))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, text.splitlines())) <= 80
     assert [line.split()[1] for line in text.splitlines() if line.startswith(("fig1", "fig6"))] == [
@@ -267,7 +269,7 @@ def test_what_is_there_is_not_run_again(lab: Lab, tmp_path: Path) -> None:  # no
     shown = figures("fig6", *out)
     assert "F9" in shown and "differs" in shown
     assert "4 runs in 6 min 0 s of real time" in shown
-    assert "4 runs in 6 min 0 s of real time." in (tmp_path / page.PAGE).read_text()
+    assert "4 runs in 6 min 0 s of real time." in (tmp_path / figures_page.PAGE).read_text()
     assert lab.ran == ["stock//1", "stock//2", "stock/backup/1", "stock/backup/2"]
     assert sorted(item.name for item in tmp_path.iterdir()) == [
         "claims.csv",
@@ -292,13 +294,13 @@ def test_a_failed_run_fails_the_command_and_is_run_again_if_asked(lab: Lab, tmp_
     done = CliRunner().invoke(commands.command, ["fig6", "--out", str(tmp_path)])
     assert done.exit_code == 1
     assert "kernel log: panic" in done.output
-    assert "panic" in (tmp_path / page.PAGE).read_text()
+    assert "panic" in (tmp_path / figures_page.PAGE).read_text()
     lab.broken, lab.ran = set(), []
     assert CliRunner().invoke(commands.command, ["fig6", "--out", str(tmp_path)]).exit_code == 1
     assert lab.ran == []
     figures("fig6", "--out", str(tmp_path), "--again-failed")
     assert lab.ran == ["stock/backup/1"]
-    assert "panic" not in (tmp_path / page.PAGE).read_text()
+    assert "panic" not in (tmp_path / figures_page.PAGE).read_text()
 
 
 def test_an_unknown_figure_builds_nothing(lab: Lab) -> None:  # noqa: F811

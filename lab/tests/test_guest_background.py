@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.phone import Phone
-from fasttrack_lab.runner import Tools, run_many
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.inputs.phone import Phone
+from fasttrack_lab.run.runner import Tools, run_many
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

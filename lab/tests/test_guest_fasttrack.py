@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from guest_script import look
 
-from fasttrack_lab.paths import CHECKOUT
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jobs import MIB, spec, step, thread
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.result import Result
-from fasttrack_lab.runner import Tools, run, run_many
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.run.result import Result
+from fasttrack_lab.run.runner import Tools, run, run_many
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

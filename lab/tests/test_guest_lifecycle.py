@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from guest_script import BEHIND, FRONT, look_at_files
 
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 

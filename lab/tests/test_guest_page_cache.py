@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from guest_script import BEHIND, EXT4, FRONT, Data, look_at_files
 
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.side_by_side import each
+from fasttrack_lab.host.side_by_side import each
+from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 

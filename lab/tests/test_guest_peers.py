@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.runner import Tools, run
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.run.runner import Tools, run
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

@@ -17,14 +17,14 @@ from functools import partial
 import pytest
 from guest_script import PROLOGUE
 
-from fasttrack_lab import phone
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.image import storage_params
-from fasttrack_lab.result import judge_boot, judge_power_cut, tail
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.script import init_script
-from fasttrack_lab.side_by_side import each
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.host.side_by_side import each
+from fasttrack_lab.inputs import phone
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.image import storage_params
+from fasttrack_lab.run.result import judge_boot, judge_power_cut, tail
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.run.script import init_script
 
 pytestmark = pytest.mark.guest
 

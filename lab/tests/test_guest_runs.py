@@ -14,15 +14,15 @@ import pytest
 from guest_script import look
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab import lru, phone, policy, scenario
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.image import ROOM_MIB, storage_params
-from fasttrack_lab.paths import CHECKOUT, digest
-from fasttrack_lab.result import judge_boot
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.runner import Tools, run, run_many
-from fasttrack_lab.script import init_script
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.host.paths import CHECKOUT, digest
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.inputs import lru, phone, policy, scenario
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.image import ROOM_MIB, storage_params
+from fasttrack_lab.run.result import judge_boot
+from fasttrack_lab.run.runner import Tools, run, run_many
+from fasttrack_lab.run.script import init_script
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 
@@ -75,7 +75,7 @@ SHOWN["said"] = [write(path, "y"), read(path), write(path, "0"), read(path)]
     said = shown["said"]
     assert said[0] == said[2] == "ok" and int(said[1], 16) & 1 and said[3] == "0x0000"
     made = spec(reader_and_writer())
-    jobs = [replace(made, labels=replace(made.labels, lru=name)) for name in ("mglru", "mglru", "classic")]
+    jobs = [replace(made, cell=replace(made.cell, lru=name)) for name in ("mglru", "mglru", "classic")]
     first, again, classic = (result.to_json() | {"host": None} for result in run_many(jobs, tools))
     assert first["ok"], first["error"]
     assert first == again and first["lru"] == "mglru" and classic["lru"] == "classic"

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from fasttrack_lab import lru, phone, policy, scenario, smartio
-from fasttrack_lab.background_sets import SIX
-from fasttrack_lab.figures.smartio import BESIDE
-from fasttrack_lab.runner import Tools, run
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.figures.smartio_poster import BESIDE
+from fasttrack_lab.inputs import lru, phone, policy, scenario, smartio
+from fasttrack_lab.inputs.background_sets import SIX
+from fasttrack_lab.run.runner import Tools, run
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

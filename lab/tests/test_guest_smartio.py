@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from guest_script import look
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.figures.smartio import BESIDE, PHONES
-from fasttrack_lab.runner import Tools, run_many
-from fasttrack_lab.side_by_side import each
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.figures.smartio_poster import BESIDE, PHONES
+from fasttrack_lab.host.side_by_side import each
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.run.runner import Tools, run_many
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

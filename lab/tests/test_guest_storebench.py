@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from guest_script import look_at_files
 
-from fasttrack_lab import paths
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import profile
+from fasttrack_lab.host import paths
+from fasttrack_lab.inputs import profile
+from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 

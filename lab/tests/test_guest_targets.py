@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from recorded import recorded
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.background_sets import MANY_ORDER
-from fasttrack_lab.runner import RunSpec, Tools, run_many
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.inputs.background_sets import MANY_ORDER
+from fasttrack_lab.run.runner import RunSpec, Tools, run_many
+from fasttrack_lab.run.specs import spec_of
 
 pytestmark = pytest.mark.guest
 

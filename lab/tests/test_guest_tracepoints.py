@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from guest_script import BEHIND, FRONT, look_at_files
 
-from fasttrack_lab.paths import CHECKOUT
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 

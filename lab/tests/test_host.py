@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import preflight, process, rundir, side_by_side
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.paths import LAB, write_if_changed
+from fasttrack_lab.host import preflight, process, rundir, side_by_side
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.paths import LAB, write_if_changed
 
 
 def test_this_host_passes(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_other_machines_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_preflight_runs_without_the_environment(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
-    argv = [sys.executable, "-I", str(LAB / "fasttrack_lab" / "preflight.py"), str(tmp_path)]
+    argv = [sys.executable, "-I", str(LAB / "fasttrack_lab" / "host" / "preflight.py"), str(tmp_path)]
     assert subprocess.run(argv, check=False).returncode == 0
 
 
@@ -109,7 +109,7 @@ def test_answers_keep_the_order_of_the_questions() -> None:
 
 INTERRUPTED = """
     import sys
-    from fasttrack_lab import process, rundir, side_by_side
+    from fasttrack_lab.host import process, rundir, side_by_side
     process.catch_signals()
 
     def work(item):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import image
+from fasttrack_lab.run import image
 
 MIB = 1 << 20
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fasttrack_lab import phone, policy, scenario
-from fasttrack_lab.background_sets import NAMED
 from fasttrack_lab.commands.common import behind_of
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.instances import instances
-from fasttrack_lab.runner import RunSpec
-from fasttrack_lab.scenario import APP_UIDS, SERVICE_UIDS
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.inputs import phone, policy, scenario
+from fasttrack_lab.inputs.background_sets import NAMED
+from fasttrack_lab.inputs.instances import instances
+from fasttrack_lab.inputs.scenario import APP_UIDS, SERVICE_UIDS
+from fasttrack_lab.run.runner import RunSpec
+from fasttrack_lab.run.specs import spec_of
 
 SIX = ("update", "backup", "download", "scan", "photo-upload", "sync")
 
@@ -50,7 +50,7 @@ def test_instances_share_nothing() -> None:
     assert first["start_s"] != second["start_s"]
     assert [thread["name"] for thread in first["threads"]] == [thread["name"] for thread in second["threads"]]
     assert json.dumps(first["threads"]) != json.dumps(second["threads"])
-    assert made.labels.backgrounds == ("update", "update")
+    assert made.cell.backgrounds == ("update", "update")
 
 
 def test_twelve_are_six_twice() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import base as base_module
-from fasttrack_lab.kernel.base import Archive, BaseFile, find_archive, unpack
+from fasttrack_lab.build.kernel import source as base_module
+from fasttrack_lab.build.kernel.source import Archive, BaseFile, find_archive, unpack
+from fasttrack_lab.host.errors import LabError
 
 DATA = b"an archive"
 SUM = hashlib.sha256(DATA).hexdigest()

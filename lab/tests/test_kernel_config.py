@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build, config
-from fasttrack_lab.kernel.tree import touched_by
+from fasttrack_lab.build.kernel import config, kbuild
+from fasttrack_lab.build.kernel.tree import touched_by
+from fasttrack_lab.host.errors import LabError
 
 
 def test_lost_option_is_said() -> None:
@@ -32,16 +32,16 @@ def test_fragments_that_disagree(tmp_path: Path) -> None:
         config.merge([one, two])
 
 
-@pytest.mark.parametrize("name", sorted(build.TARGETS))
+@pytest.mark.parametrize("name", sorted(kbuild.TARGETS))
 def test_every_target_has_consistent_fragments(name: str) -> None:
-    options = config.merge(build.TARGETS[name].fragment_paths())
+    options = config.merge(kbuild.TARGETS[name].fragment_paths())
     assert options["CONFIG_FASTTRACK"] == ("n" if name in ("um-base", "um-off") else "y")
     assert options["CONFIG_SCSI_MFLASH"] == "y"
     assert config.parse(config.as_text(options)) == options
 
 
 def test_the_base_has_no_hook_of_fasttrack() -> None:
-    changes = build.TARGETS["um-base"].changes()
+    changes = kbuild.TARGETS["um-base"].changes()
     touched = {name for patch in changes.patches for name in touched_by(patch.read_text())}
     assert {name for name in touched if "/um/" not in name} == {
         "drivers/scsi/Kconfig",

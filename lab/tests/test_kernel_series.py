@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build, config, series
-from fasttrack_lab.kernel.tree import Changes, WorkTree
+from fasttrack_lab.build.kernel import config, kbuild, series
+from fasttrack_lab.build.kernel.tree import Changes, WorkTree
+from fasttrack_lab.host.errors import LabError
 
 LAST = Path("0107-core.patch")
 
@@ -37,7 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What make was asked for; the tree has no option of FastTrack's yet, and one object does not compile."""
     calls: list[list[str]] = []
 
-    def configure(_target: build.Target, asked: dict[str, str], _source: Path, output: Path, _log: Path) -> None:
+    def configure(_target: kbuild.Target, asked: dict[str, str], _source: Path, output: Path, _log: Path) -> None:
         left = {name: value for name, value in asked.items() if "FASTTRACK" not in name}
         (output / ".config").write_text(config.as_text(left))
 
@@ -45,8 +45,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append(argv)
         raise LabError("the kernel did not build: mm/a.c: error")
 
-    monkeypatch.setattr(build, "configure", configure)
-    monkeypatch.setattr(build, "run_make", run_make)
+    monkeypatch.setattr(kbuild, "configure", configure)
+    monkeypatch.setattr(kbuild, "run_make", run_make)
     return calls
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build
-from fasttrack_lab.kernel.tree import Changes, WorkTree, touched_by
+from fasttrack_lab.build.kernel import kbuild
+from fasttrack_lab.build.kernel.tree import Changes, WorkTree, touched_by
+from fasttrack_lab.host.errors import LabError
 
 PATCH = """Subject: [PATCH] one line
 
@@ -114,7 +114,7 @@ def test_the_key_is_of_the_tree_and_not_of_patches_names(base: WorkTree, kernel:
     (kernel / "overlay" / "Documentation" / "knob").write_text("a")
 
     def key() -> str:
-        return build._key(build.TARGETS["um"], "base", base.wanted(Changes.of_checkout(kernel)))
+        return kbuild._key(kbuild.TARGETS["um"], "base", base.wanted(Changes.of_checkout(kernel)))
 
     first = key()
     patch = patch.rename(patch.with_name("0002-b.patch"))

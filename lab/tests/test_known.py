@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import known
+from fasttrack_lab.host import known
 
 
 @pytest.fixture

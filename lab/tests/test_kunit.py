@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fasttrack_lab.kernel import kunit
-from fasttrack_lab.kernel.tree import Changes
+from fasttrack_lab.build.kernel import kunit
+from fasttrack_lab.build.kernel.tree import Changes
 
 GOOD = """Linux version 6.12
 KTAP version 1

@@ -10,7 +10,7 @@ from test_figures import useless
 from test_results import goals_of, results_text
 
 from fasttrack_lab.commands.results import RESULTS
-from fasttrack_lab.figures.tables import GOAL_HEADINGS
+from fasttrack_lab.figures.markdown import GOAL_HEADINGS
 
 MISSED = RESULTS.with_name("MISSED.md")
 

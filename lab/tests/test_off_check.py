@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import phone
-from fasttrack_lab.boot.uml import Uml
+from fasttrack_lab.build.kernel.kbuild import Kernel
 from fasttrack_lab.commands import off_check
 from fasttrack_lab.commands.off_check import BASE, LIMIT_PERCENT, PATCHED, Row, cells, too_far
-from fasttrack_lab.kernel.build import Kernel
-from fasttrack_lab.result import Result, Verdict
-from fasttrack_lab.runner import RunSpec, Tools
+from fasttrack_lab.inputs import phone
+from fasttrack_lab.run.boot.uml import Uml
+from fasttrack_lab.run.result import Result, Verdict
+from fasttrack_lab.run.runner import RunSpec, Tools
 
 CELL = cells("s6", "", "classic", 1)[0]
 MIB = 1024
@@ -74,7 +74,7 @@ def test_one_kernel_prepares_the_phones_of_all(monkeypatch: pytest.MonkeyPatch, 
     def run_many(specs: list[RunSpec], tools: Tools, title: str) -> list[Result]:
         asked.append((tools.kernel.target, tools.preparer and tools.preparer.target))
         outcome = Verdict(True, None, (), {"touch_ns": 0, "end_ns": 2 * 10**9, "apps": []})
-        return [Result(spec.labels, outcome, "ext4", "6.12", 0.1) for spec in specs]
+        return [Result(spec.cell, outcome, "6.12", 0.1) for spec in specs]
 
     monkeypatch.setattr(off_check.Tools, "of_checkout", of_checkout)
     monkeypatch.setattr(off_check, "run_many", run_many)

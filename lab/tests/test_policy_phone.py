@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab import phone, placeholders, policy
-from fasttrack_lab.errors import LabError, UsageProblem
-from fasttrack_lab.paths import POLICIES
-from fasttrack_lab.storebench import apply, profile
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.host.paths import POLICIES
+from fasttrack_lab.inputs import phone, placeholders, policy, profile
+from fasttrack_lab.storebench import apply
 
 PEERS = {
     *("qasio", "rcp", "faio", "acclaim-fae", "smartio"),

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from fasttrack_lab import archive, smartio
-from fasttrack_lab.background_sets import SIX, TWELVE
 from fasttrack_lab.commands import results
-from fasttrack_lab.compare import RECORDING
-from fasttrack_lab.figures import tables
+from fasttrack_lab.compare import archive
+from fasttrack_lab.compare.comparison import RECORDING
+from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record
+from fasttrack_lab.figures import markdown
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.measured import MEAN_TO_ALONE, MEAN_TO_STOCK, RESPONSE_S, Measured
 from fasttrack_lab.figures.paper import SCENARIOS
-from fasttrack_lab.figures.smartio import BESIDE, CALLED
-from fasttrack_lab.paths import CHECKOUT, recording
-from fasttrack_lab.records import FOREGROUND_ONLY, Record
+from fasttrack_lab.figures.smartio_poster import BESIDE, CALLED
+from fasttrack_lab.host.paths import CHECKOUT, recording
+from fasttrack_lab.inputs import smartio
+from fasttrack_lab.inputs.background_sets import SIX, TWELVE
 
 PAGE = results.RESULTS
 MEAN_S = f"{RESPONSE_S}_mean"
@@ -39,7 +40,7 @@ def kept() -> list[Record]:
 @pytest.fixture(scope="module")
 def measured(kept: list[Record]) -> Measured:
     """Their numbers where the file system is the phone's own and the LRU the lab's."""
-    return Measured(record for record in kept if (record.cell.fs, record.cell.lru) == tables.ONE.grid.platform)
+    return Measured(record for record in kept if (record.cell.fs, record.cell.lru) == markdown.ONE.grid.platform)
 
 
 def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
@@ -49,8 +50,8 @@ def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
     asked = re.search(r"`\./fasttrack results --seeds (\d+)`", text)
     assert asked
     seeds = int(asked[1])
-    found, kernel = results.recorded(kept, cells(tables.grids(), seeds), archive.beside(PAGE))
-    assert text == tables.markdown(found, seeds, kernel)
+    found, kernel = results.recorded(kept, cells(markdown.grids(), seeds), archive.beside(PAGE))
+    assert text == markdown.markdown(found, seeds, kernel)
 
 
 def slowdown(row: dict[str, Any], digits: int) -> str:

@@ -12,11 +12,12 @@ import pytest
 from test_figures import record
 from test_report import Page, shown
 
-from fasttrack_lab import compare_plots as plots
-from fasttrack_lab import ranking, records, report
-from fasttrack_lab.background_sets import SIX
-from fasttrack_lab.plots import INK
-from fasttrack_lab.records import Cell, Front, Record, Request
+from fasttrack_lab.compare import comparison_plots as plots
+from fasttrack_lab.compare import ranking, records, report
+from fasttrack_lab.compare.plots import INK
+from fasttrack_lab.compare.records import Front, Record, Request
+from fasttrack_lab.inputs.background_sets import SIX
+from fasttrack_lab.inputs.cell import Cell, scenario_name
 
 REQUEST = Request(
     command="./fasttrack compare",
@@ -166,8 +167,8 @@ def test_one_page_has_every_scenario(tmp_path: Path) -> None:
 
 
 def test_two_scenarios_of_one_name_are_one_name() -> None:
-    assert records.scenario_name("a/b/session.csv.gz") == "session"
-    assert records.scenario_name("gallery-launch") == "gallery-launch"
+    assert scenario_name("a/b/session.csv.gz") == "session"
+    assert scenario_name("gallery-launch") == "gallery-launch"
 
 
 COLUMNS = [("gallery-launch", "update"), ("gallery-launch", SIX)]

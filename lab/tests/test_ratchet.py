@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fasttrack_lab import ratchet
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.ratchet import CELLS, Moved, Pin
+from fasttrack_lab.compare import ratchet
+from fasttrack_lab.compare.ratchet import CELLS, Moved, Pin
+from fasttrack_lab.host.errors import InputError, LabError
+from fasttrack_lab.run.runner import Tools
 
 KEPT = Pin(CELLS[1], "kernel-1", "inputs-1", 1_000_000_000, 5_000)
 
@@ -76,3 +76,12 @@ def test_the_cells_are_spread() -> None:
     assert {cell.scenario for cell in CELLS} >= {"gallery-launch", "camera-switch", "game-load"}
     for field, least in (("phone", 4), ("policy", 7), ("fs", 2), ("lru", 2)):
         assert len({getattr(cell, field) for cell in CELLS}) >= least, field
+
+
+@pytest.mark.guest
+def test_nothing_moved(tools: Tools) -> None:
+    if tools.kernel.target != "um":
+        pytest.skip("the records are of the kernel 'um': a checked kernel has other memory")
+    pairs = ratchet.compare(ratchet.read(), ratchet.measure(CELLS, tools))
+    Console(width=140).print(ratchet.table(pairs))
+    assert ratchet.failures(pairs) == []

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from fasttrack_lab import records, report
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.records import Cell, Front, Record, Request
+from fasttrack_lab.compare import records, report
+from fasttrack_lab.compare.records import Front, Record, Request
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.inputs.cell import Cell
 
 RESPONSE = {
     ("stock", ""): 0.8,

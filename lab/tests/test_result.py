@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.boot.base import Outcome
-from fasttrack_lab.result import (
-    Labels,
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run.boot.backend import Outcome
+from fasttrack_lab.run.result import (
     Result,
     Verdict,
     judge,
@@ -187,8 +187,8 @@ def test_boot_and_power_cut_have_judges_of_their_own() -> None:
 
 
 def test_result_has_the_keys_that_outside_scripts_rely_on() -> None:
-    labels = Labels("gallery-launch", "s6", "stock", ("update",), 3)
-    shown = Result(labels, Verdict(True, None, (), GOOD), "ext4", "6.12", 1.25).to_json()
+    cell = Cell("gallery-launch", "s6", "stock", ("update",), 3, "ext4")
+    shown = Result(cell, Verdict(True, None, (), GOOD), "6.12", 1.25).to_json()
     assert shown["response_s"] == 0.345678901
     assert shown["scenario"] == "gallery-launch" and shown["backgrounds"] == ["update"] and shown["seed"] == 3
     assert shown["foreground"]["uid"] == 10101 and shown["foreground"]["bytes_read"] == 1000
@@ -203,30 +203,28 @@ def test_every_app_in_front_has_its_own_response() -> None:
     left = gallery | {"finished_ns": 2_200_000_000}
     right = gallery | {"name": "notes", "uid": 10105, "finished_ns": 2_345_678_901}
     guest = GOOD | {"apps": [left, right, update]}
-    labels = Labels("split-screen", "s6", "stock", ("update",), 3)
-    shown = Result(labels, Verdict(True, None, (), guest), "ext4", "6.12", 1.25).to_json()
+    cell = Cell("split-screen", "s6", "stock", ("update",), 3, "ext4")
+    shown = Result(cell, Verdict(True, None, (), guest), "6.12", 1.25).to_json()
     assert shown["foreground"]["uid"] == 10101 and list(shown["background"]) == ["update"]
     assert {name: app["response_s"] for name, app in shown["foregrounds"].items()} == {
         "gallery": 0.2,
         "notes": 0.345678901,
     }
     assert shown["response_s"] == max(app["response_s"] for app in shown["foregrounds"].values())
-    failed = Result(labels, Verdict(False, "panic", (), guest), "ext4", "6.12", 1.25).to_json()
+    failed = Result(cell, Verdict(False, "panic", (), guest), "6.12", 1.25).to_json()
     assert {app["response_s"] for app in failed["foregrounds"].values()} == {None}
 
 
 def test_failed_run_has_no_response_time() -> None:
-    labels = Labels("gallery-launch", "s6", "stock", (), 3)
-    shown = Result(labels, Verdict(False, "panic", (), GOOD), "ext4", "6.12", 1.25).to_json()
+    cell = Cell("gallery-launch", "s6", "stock", (), 3, "ext4")
+    shown = Result(cell, Verdict(False, "panic", (), GOOD), "6.12", 1.25).to_json()
     assert shown["response_s"] is None and shown["ok"] is False and shown["error"] == "panic"
 
 
 def test_response_of_a_recording_is_its_time_in_calls() -> None:
     front = GOOD["apps"][0] | {"io_ns": 250_000_000, "replay": {"calls": 3, "errors": {}, "skipped": 0}}
     guest = GOOD | {"apps": [front, *GOOD["apps"][1:]]}
-    shown = Result(
-        Labels("replay", "s6", "stock", (), 1), Verdict(True, None, (), guest), "ext4", "6.12", 1.0
-    ).to_json()
+    shown = Result(Cell("replay", "s6", "stock", (), 1), Verdict(True, None, (), guest), "6.12", 1.0).to_json()
     assert shown["response_s"] == 0.25
     assert shown["total_s"] == 0.345678901
 

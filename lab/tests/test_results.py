@@ -14,13 +14,14 @@ from click.testing import CliRunner
 from test_compare import Lab, lab  # noqa: F401
 from test_figures import Respond, record, useless
 
-from fasttrack_lab import archive, compare, records, report
 from fasttrack_lab.commands import results
-from fasttrack_lab.figures import goals, tables
+from fasttrack_lab.compare import archive, comparison, records, report
+from fasttrack_lab.compare.records import Record
+from fasttrack_lab.figures import goals, markdown
 from fasttrack_lab.figures.grid import cells
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import Cell, Record
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.lru import KERNEL_LRU
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +32,9 @@ def no_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def results_text(respond: Respond, hung: Callable[[Cell], bool] = lambda _: False) -> str:
     """docs/RESULTS.md of some world, two seeds, where some runs have HUNG."""
-    planned = cells(tables.grids(), 2)
+    planned = cells(markdown.grids(), 2)
     made = [record(one, respond(one), "it hung" if hung(one) else None) for one in planned]
-    return tables.markdown(made, 2, "abcd")
+    return markdown.markdown(made, 2, "abcd")
 
 
 def says_failed(text: str) -> bool:
@@ -126,7 +127,7 @@ def test_every_platform_has_goals_of_its_own() -> None:
         ("", "mglru"): "MGLRU",
         ("f2fs", "mglru"): "f2fs and MGLRU",
     }
-    assert set(called) == {section.grid.platform for section in tables.SECTIONS}
+    assert set(called) == {section.grid.platform for section in markdown.SECTIONS}
 
     def held(cell: Cell, platform: tuple[str, str]) -> Record:
         made = record(cell, 1.0)
@@ -136,8 +137,8 @@ def test_every_platform_has_goals_of_its_own() -> None:
         return replace(made, result=made.result | {"counters": counters})
 
     for platform, name in called.items():
-        made = [held(one, platform) for one in cells(tables.grids(), 1)]
-        found = goals_in(tables.markdown(made, 1, "k"))
+        made = [held(one, platform) for one in cells(markdown.grids(), 1)]
+        found = goals_in(markdown.markdown(made, 1, "k"))
         holds = {what: row for what, row in found.items() if what.startswith("longest hold")}
         assert {what for what, row in holds.items() if row[-1] == "missed"} == {
             f"longest hold of a background task less one request of the device, {name}, worst of 24"
@@ -148,13 +149,13 @@ def test_every_platform_has_goals_of_its_own() -> None:
 @pytest.mark.parametrize(("policy", "verdict"), [("stock", "met"), ("fasttrack", "missed")])
 def test_a_failed_atomic_allocation_under_fasttrack_misses_a_goal(policy: str, verdict: str) -> None:
     """Under stock it does not: Linux does it by itself."""
-    made = [record(one, 1.0) for one in cells(tables.grids(), 1)]
+    made = [record(one, 1.0) for one in cells(markdown.grids(), 1)]
     index = next(i for i, one in enumerate(made) if one.cell.policy == policy)
     first = made[index]
     assert first.result is not None
     noticed = first.result | {"log_problems": ["page allocation failure (line 7): x"]}
     made[index] = replace(first, result=noticed)
-    text = tables.markdown(made, 1, "k")
+    text = markdown.markdown(made, 1, "k")
     row = goals_in(text)["runs of fasttrack with a failed atomic allocation"]
     assert row[-1] == verdict
     assert (row[2] == first.cell.text()) == (policy == "fasttrack")
@@ -162,7 +163,7 @@ def test_a_failed_atomic_allocation_under_fasttrack_misses_a_goal(policy: str, v
 
 
 AVERAGE = "average, none counted as faster than alone"
-EVERYWHERE = ("", *(f", {called}" for called, _, _ in tables.OTHER_PLATFORMS))
+EVERYWHERE = ("", *(f", {called}" for called, _, _ in markdown.OTHER_PLATFORMS))
 """How the goals of each platform end."""
 
 
@@ -262,9 +263,9 @@ def test_a_seed_that_failed_is_no_part_of_what_the_device_brings() -> None:
 
 
 def test_a_goal_without_its_counters_is_not_measured() -> None:
-    made = [record(one, 1.0) for one in cells(tables.grids(), 1)]
+    made = [record(one, 1.0) for one in cells(markdown.grids(), 1)]
     bare = [replace(one, result=(one.result or {}) | {"counters": {}}) for one in made]
-    lacking = {what for what, row in goals_in(tables.markdown(bare, 1, "k")).items() if row[-1] == "not measured"}
+    lacking = {what for what, row in goals_in(markdown.markdown(bare, 1, "k")).items() if row[-1] == "not measured"}
     assert lacking and all(what.startswith("no result: longest_hold_s of gallery-launch on ") for what in lacking)
 
 
@@ -274,7 +275,12 @@ CLEAN = "failed runs of fasttrack and its peers: all policies but stock and none
 def test_every_run_of_a_peer_is_to_end() -> None:
     """stock and none do not count, nor do runs of other parts of the page."""
     assert goals_of(useless)[CLEAN] == ["at most 0", "0 of 648", "-", "met"]
-    broken = {"stock": ("gallery-launch",), "none": tables.SCENARIOS, "kyber": ("game-load",), "bfq": tables.SCENARIOS}
+    broken = {
+        "stock": ("gallery-launch",),
+        "none": markdown.SCENARIOS,
+        "kyber": ("game-load",),
+        "bfq": markdown.SCENARIOS,
+    }
     made = [
         record(
             one,
@@ -283,9 +289,9 @@ def test_every_run_of_a_peer_is_to_end() -> None:
             if one.scenario in broken.get(one.policy, ()) and one.backgrounds and (one.policy, one.seed) != ("bfq", 2)
             else None,
         )
-        for one in cells(tables.grids(), 2)
+        for one in cells(markdown.grids(), 2)
     ]
-    (line,) = (line for line in tables.markdown(made, 2, "k").splitlines() if line.startswith(f"| {CLEAN}"))
+    (line,) = (line for line in markdown.markdown(made, 2, "k").splitlines() if line.startswith(f"| {CLEAN}"))
     assert line.split(" | ")[2] == "30 of 648"
     worst = line.split(" | ")[3].split("; ")
     assert [name[-1] for name in worst[:3]] == ["2"] * 3 and worst[3] == "and 21 more"
@@ -315,7 +321,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
     assert done.exit_code == 0, done.output
     assert set(lab.ran) == {"kyber/update/1"}
     assert target.read_text().startswith("# Results\n")
-    count = len(cells(tables.grids(), 1))
+    count = len(cells(markdown.grids(), 1))
     time = f"{count} runs in {records.duration_text(count * 90)} of real time"
     assert time in done.output and f"`. {time}.\n" in target.read_text()
     assert not says_failed(target.read_text())
@@ -323,7 +329,7 @@ def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
 
 def test_the_pages_records_have_nothing_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A recording is found where it is on this machine, and kept by its name."""
-    there = tmp_path / "here" / compare.RECORDING
+    there = tmp_path / "here" / comparison.RECORDING
     there.parent.mkdir(parents=True)
     there.touch()
     path = tmp_path / "RESULTS.jsonl.xz"

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from fasttrack_lab import image, phone, policy, runner
-from fasttrack_lab.boot import job as boot_job
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.boot.uml import Uml, kernel_release
-from fasttrack_lab.calibrate import figure_of, fio_argv
+from fasttrack_lab.build.kernel import kbuild
 from fasttrack_lab.commands.exec_ import exec_job
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build
-from fasttrack_lab.result import Labels
-from fasttrack_lab.rundir import held_mib
-from fasttrack_lab.runner import RunSpec, full_job
-from fasttrack_lab.script import init_script
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.rundir import held_mib
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run import image, runner
+from fasttrack_lab.run.boot import job as boot_job
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.boot.uml import Uml, kernel_release
+from fasttrack_lab.run.calibrate import figure_of, fio_argv
+from fasttrack_lab.run.runner import RunSpec, full_job
+from fasttrack_lab.run.script import init_script
 
 JOB = {
     "mode": "play",
@@ -35,8 +36,8 @@ JOB = {
 
 
 def spec(policy_name: str = "fasttrack", phone_name: str = "s6") -> RunSpec:
-    labels = Labels("x", phone_name, policy_name, ("behind",), 7)
-    return RunSpec(labels, phone.load(phone_name), policy.load(policy_name), JOB)
+    cell = Cell("x", phone_name, policy_name, ("behind",), 7)
+    return RunSpec(cell, phone.load(phone_name), policy.load(policy_name), JOB)
 
 
 def test_job_has_what_the_contract_asks() -> None:
@@ -136,7 +137,7 @@ def test_a_policy_can_name_all_apps_of_a_run() -> None:
 
 def test_the_lru_is_a_setting_unless_it_is_the_kernels_own() -> None:
     made = spec()
-    other = replace(made, labels=replace(made.labels, lru="mglru"))
+    other = replace(made, cell=replace(made.cell, lru="mglru"))
     assert full_job(other)["settings"] == [
         *full_job(made)["settings"],
         {"path": "/sys/kernel/mm/lru_gen/enabled", "value": "y"},
@@ -179,7 +180,7 @@ def tools_at(place: Path) -> runner.Tools:
     place.mkdir(parents=True)
     (place / "linux").write_bytes(b"kernel")
     (place / "program").write_bytes(b"x" * (3 << 20))
-    return runner.Tools(build.Kernel(place / "linux", "0" * 16, "um"), place / "program", "1" * 16, Uml())
+    return runner.Tools(kbuild.Kernel(place / "linux", "0" * 16, "um"), place / "program", "1" * 16, Uml())
 
 
 def test_need_counts_memory_program_and_phone(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_need_counts_memory_program_and_phone(tmp_path: Path) -> None:
 def test_another_kernel_can_prepare_the_phone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
 
-    def prepared(_: image.Contents, kernel: build.Kernel, *__: object) -> Path:
+    def prepared(_: image.Contents, kernel: kbuild.Kernel, *__: object) -> Path:
         asked.append(kernel.key)
         return tmp_path / "phone.img"
 
@@ -225,7 +226,7 @@ def test_only_jobs_that_start_programs_see_the_host() -> None:
 def test_a_script_below_dev_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path))
     assert init_script("#!/bin/sh\n").read_text() == "#!/bin/sh\n"
-    monkeypatch.setattr("fasttrack_lab.script.COVERED", tmp_path)
+    monkeypatch.setattr("fasttrack_lab.run.script.COVERED", tmp_path)
     with pytest.raises(LabError, match="set FASTTRACK_CACHE to another place"):
         init_script("#!/bin/sh\n")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fasttrack_lab import scenario
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.toml_lines import Lines
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.host.toml_lines import Lines
+from fasttrack_lab.inputs import scenario
 
 NAMES = {
     "gallery-launch": "foreground",

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from fasttrack_lab import units
+from fasttrack_lab.host import units
 
 
 @pytest.mark.parametrize(

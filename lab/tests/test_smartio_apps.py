@@ -15,21 +15,21 @@ from jobs import step, thread
 from rich.console import Console
 from test_figures import Respond, record
 
-from fasttrack_lab import phone, policy, scenario, smartio
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.figures import catalogue, page, paper
-from fasttrack_lab.figures import smartio as figures
+from fasttrack_lab.compare.records import Record
+from fasttrack_lab.figures import catalogue, figures_page, paper
+from fasttrack_lab.figures import smartio_poster as figures
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.measured import Measured
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.records import Cell, Record
-from fasttrack_lab.runner import RunSpec, Tools, run_many
-from fasttrack_lab.smartio import generate
-from fasttrack_lab.smartio.generate import PLACE
-from fasttrack_lab.smartio.mix import Mix, Overhead, launch_mix, run_mix
-from fasttrack_lab.smartio.table import rows
-from fasttrack_lab.specs import spec_of
-from fasttrack_lab.steps import Step
+from fasttrack_lab.host.errors import InputError, UsageProblem
+from fasttrack_lab.inputs import phone, policy, scenario, smartio
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.smartio import generate
+from fasttrack_lab.inputs.smartio.generate import PLACE
+from fasttrack_lab.inputs.smartio.mix import Mix, Overhead, launch_mix, run_mix
+from fasttrack_lab.inputs.smartio.table import rows
+from fasttrack_lab.inputs.steps import Step
+from fasttrack_lab.run.runner import RunSpec, Tools, run_many
+from fasttrack_lab.run.specs import spec_of
 
 APPS = smartio.apps()
 PREPARED_LIMIT = 250 << 20
@@ -309,17 +309,17 @@ def test_the_figures_are_made_when_named() -> None:
 
 def test_the_posters_numbers_agree_and_reach_the_goals() -> None:
     measured = Measured(records_of(poster_world))
-    found = {claim.id: finding for _, claim, finding in page.findings(figures.FIGURES, measured)}
+    found = {claim.id: finding for _, claim, finding in figures_page.findings(figures.FIGURES, measured)}
     assert {name: finding.agrees for name, finding in found.items()} == {"S2": True, "S3": True}
     assert found["S2"].why.endswith("run time, most -30 % here, -30 % in the poster")
-    assert [goal.verdict for _, goal in page.reached(figures.FIGURES, measured)] == ["met"] * 6
+    assert [goal.verdict for _, goal in figures_page.reached(figures.FIGURES, measured)] == ["met"] * 6
 
 
 def test_stock_in_its_place_differs_and_misses() -> None:
     measured = Measured(records_of(lambda cell: 1.0 if cell.policy == "stock" or "chat" not in cell.scenario else 1.2))
-    found = {claim.id: finding for _, claim, finding in page.findings(figures.FIGURES, measured)}
+    found = {claim.id: finding for _, claim, finding in figures_page.findings(figures.FIGURES, measured)}
     assert found["S2"].agrees is False and found["S3"].here == "mean +1 %"
-    goals = [goal for _, goal in page.reached(figures.FIGURES, measured)]
+    goals = [goal for _, goal in figures_page.reached(figures.FIGURES, measured)]
     assert [goal.verdict for goal in goals] == ["missed", "missed", "missed", "met", "met", "met"]
     assert goals[0].missed == "on n6 1.01; on s6 1.01"
     assert goals[2].missed.startswith(
@@ -332,35 +332,39 @@ def test_writes_that_wait_too_long_miss_their_goal() -> None:
     for one in made:
         if one.result and one.cell.scenario == "smartio-chat-run" and one.cell.policy == "smartio":
             one.result["elevator"]["write_wait_max_us"] = 112_000
-    goals = [goal for _, goal in page.reached(figures.FIGURES, Measured(made))]
+    goals = [goal for _, goal in figures_page.reached(figures.FIGURES, Measured(made))]
     assert [goal.verdict for goal in goals] == ["met", "met", "met", "missed", "met", "met"]
     assert goals[3].missed == "run time of chat on s6 0.104; run time of chat on n6 0.100"
     for one in made:
         if one.result:
             one.result.pop("elevator")
-    unknown = [goal for _, goal in page.reached(figures.FIGURES, Measured(made)) if goal.verdict == "not measured"]
+    unknown = [
+        goal for _, goal in figures_page.reached(figures.FIGURES, Measured(made)) if goal.verdict == "not measured"
+    ]
     assert len(unknown) == 2
 
 
 def test_a_failed_run_leaves_its_statement_unmeasured_and_misses_its_goal() -> None:
     measured = Measured(records_of(poster_world, broken="smartio-radio-install"))
-    verdicts = {claim.id: finding.verdict for _, claim, finding in page.findings(figures.FIGURES, measured)}
+    verdicts = {claim.id: finding.verdict for _, claim, finding in figures_page.findings(figures.FIGURES, measured)}
     assert verdicts == {"S2": "agrees", "S3": "not measured"}
-    *_, mean, waits = (goal for _, goal in page.reached(figures.FIGURES, measured))
+    *_, mean, waits = (goal for _, goal in figures_page.reached(figures.FIGURES, measured))
     assert (mean.here, mean.verdict) == ("failed", "missed")
     assert (waits.here, waits.verdict) == ("failed", "missed") and "installation of radio on " in waits.missed
 
 
 def test_the_page_has_plots_goals_and_the_source(tmp_path: Path) -> None:
     made = records_of(poster_world)
-    found, met = page.make(tmp_path, figures.FIGURES, made, 1, "./fasttrack figures smartio-fig2 smartio-install")
-    text = (tmp_path / page.PAGE).read_text(encoding="utf-8")
+    found, met = figures_page.make(
+        tmp_path, figures.FIGURES, made, 1, "./fasttrack figures smartio-fig2 smartio-install"
+    )
+    text = (tmp_path / figures_page.PAGE).read_text(encoding="utf-8")
     assert text.count("<svg") == 3
     assert "MobiSys 2014 poster" in text and "USENIX ATC" not in text
     assert text.count("<td>met</td>") == 6
-    assert pl.read_csv(tmp_path / page.GOALS_CSV)["verdict"].to_list() == ["met"] * 6
+    assert pl.read_csv(tmp_path / figures_page.GOALS_CSV)["verdict"].to_list() == ["met"] * 6
     console = Console(file=io.StringIO(), width=80, no_color=True)
-    console.print(page.terminal_table(found, met))
+    console.print(figures_page.terminal_table(found, met))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.count("goal ") == 6 and "at most 1.10" in shown

@@ -7,36 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.boot.qemu import FIRMWARE_MIB, Qemu
-from fasttrack_lab.smp import guest, run
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.boot.qemu import FIRMWARE_MIB, Qemu
+from fasttrack_lab.smp import boots, workload
 
 
 def actor(beats: int = 5, gap_s: float = 1.0) -> dict[str, float]:
     return {"beats": beats, "starts": 1, "longest_gap_s": gap_s}
 
 
-WORKED = dict.fromkeys((*run.MECHANISMS, *run.DISPATCHERS, *run.RECLAIMERS), 1)
+WORKED = dict.fromkeys((*boots.MECHANISMS, *boots.DISPATCHERS, *boots.RECLAIMERS), 1)
 
 
 def test_an_actor_that_does_nothing_or_stands_still_is_a_problem() -> None:
-    report = run.Report({"a": actor(), "b": actor(beats=0), "c": actor(gap_s=guest.GAP_LIMIT_S + 1)}, WORKED, 1.0)
-    assert report.problems() == ["b did nothing", f"c stood still for {guest.GAP_LIMIT_S + 1} s"]
+    report = boots.Report({"a": actor(), "b": actor(beats=0), "c": actor(gap_s=workload.GAP_LIMIT_S + 1)}, WORKED, 1.0)
+    assert report.problems() == ["b did nothing", f"c stood still for {workload.GAP_LIMIT_S + 1} s"]
 
 
 def test_a_mechanism_that_does_nothing_is_a_problem() -> None:
     stats = WORKED | {"pauses": 0, "promoted": 0, "reclaim_protected": 0}
     lacks = [f"FastTrack counts no {name}" for name in ("pauses", "promoted", "reclaim_protected")]
-    assert run.Report({"a": actor()}, stats, 1.0).problems() == lacks[:2]
+    assert boots.Report({"a": actor()}, stats, 1.0).problems() == lacks[:2]
     # It keeps another elevator, and only it has to take pages from somebody.
-    assert run.Report({"a": actor()}, stats, 1.0, short=True).problems() == [lacks[0], lacks[2]]
+    assert boots.Report({"a": actor()}, stats, 1.0, short=True).problems() == [lacks[0], lacks[2]]
 
 
 def written(place: Path, last: int, acknowledged: int) -> None:
-    content = bytearray(guest.RECORDS * guest.PAGE)
+    content = bytearray(workload.RECORDS * workload.PAGE)
     for number in range(1, last + 1):
-        start = number % guest.RECORDS * guest.PAGE
-        content[start : start + guest.PAGE] = guest.record(number)
+        start = number % workload.RECORDS * workload.PAGE
+        content[start : start + workload.PAGE] = workload.record(number)
     (place / "records-a").write_bytes(content)
     (place / "a").write_bytes(acknowledged.to_bytes(8, "little"))
 
@@ -45,17 +45,17 @@ def written(place: Path, last: int, acknowledged: int) -> None:
 def test_what_was_acknowledged_may_have_one_more_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, acknowledged: int
 ) -> None:
-    monkeypatch.setattr(guest, "OUT", tmp_path)
+    monkeypatch.setattr(workload, "OUT", tmp_path)
     written(tmp_path, last, acknowledged)
-    guest.verify(tmp_path, "a")
+    workload.verify(tmp_path, "a")
 
 
 @pytest.mark.parametrize(("last", "acknowledged"), [(4, 5), (99, 100)])
 def test_a_lost_record_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, acknowledged: int) -> None:
-    monkeypatch.setattr(guest, "OUT", tmp_path)
+    monkeypatch.setattr(workload, "OUT", tmp_path)
     written(tmp_path, last, acknowledged)
     with pytest.raises(ValueError, match=f"record {acknowledged} of {acknowledged} of a is lost"):
-        guest.verify(tmp_path, "a")
+        workload.verify(tmp_path, "a")
 
 
 def test_the_storage_is_reserved_above_the_memory_and_below_the_firmwares_tables(tmp_path: Path) -> None:

@@ -13,22 +13,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fasttrack_lab import fio, phone, placeholders
-from fasttrack_lab.errors import LabError, UsageProblem
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import (
-    measure,
-    model,
-    page,
-    phones,
-    plan,
-    poster,
-    profile,
-    target,
-)
-from fasttrack_lab.storebench.disk import Device
-from fasttrack_lab.storebench.plan import BY_NAME, MIB, PATTERNS, Amount, Plan
-from fasttrack_lab.storebench.profile import Depths, Point, Profile, Slowdown
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.inputs import phone, phone_digest, placeholders, profile
+from fasttrack_lab.inputs.device import Device
+from fasttrack_lab.inputs.patterns import BY_NAME, PATTERNS
+from fasttrack_lab.inputs.profile import Depths, Point, Profile, Slowdown
+from fasttrack_lab.run import fio
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.storebench import measure, phones, plan, poster, profile_page, target
+from fasttrack_lab.storebench.plan import MIB, Amount, Plan
 
 SIZE = target.SMALLEST
 SDA = Device("MFLASH", "s6", 16 << 30, 32)
@@ -308,7 +301,7 @@ def test_a_phone_without_a_profile_and_with_anothers(tmp_path: Path) -> None:
 
 def changed_source(tmp_path: Path, *changes: tuple[str, str]) -> Path:
     """The phones' source with changes, each of which is at its first place."""
-    text = model.SOURCE.read_text()
+    text = phone_digest.SOURCE.read_text()
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
@@ -318,13 +311,13 @@ def changed_source(tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 
 def test_the_parameters_of_every_phone_are_read() -> None:
-    every = {name: model.parameters(name) for name in phone.phones()}
+    every = {name: phone_digest.parameters(name) for name in phone.phones()}
     assert {name: int(found["queue_depth"]) for name, found in every.items()} == {
         name: one.queue_depth for name, one in phone.phones().items()
     }
     assert every["n5"]["half_duplex"] == "true" and every["s6"]["t_read_ns"] == "50000"
     assert {found["t_erase_ns"] for found in every.values()} == {"3500000"}, "a macro of all has it"
-    assert len({model.digest(name) for name in every}) == len(every)
+    assert len({phone_digest.digest(name) for name in every}) == len(every)
 
 
 N5_PROGRAM = (".t_prog_ns = 1850 * US", ".t_prog_ns = 1851 * US")
@@ -344,14 +337,16 @@ def test_a_stale_profile_of_a_phone_is_refused(tmp_path: Path) -> None:
 def test_layout_and_comments_are_no_parameters(tmp_path: Path) -> None:
     same = ((".t_prog_ns = 1850 * US", ".t_prog_ns\t= 1850000"), ("/* UFS 2.0, MLC */", "/* .rows = 1, { */\n"))
     source = changed_source(tmp_path, *same, (".bits = 1, .rows = 256,", ".rows = 256,\n.bits = 1,"))
-    assert [model.digest(name, source) for name in phone.phones()] == [model.digest(name) for name in phone.phones()]
+    assert [phone_digest.digest(name, source) for name in phone.phones()] == [
+        phone_digest.digest(name) for name in phone.phones()
+    ]
 
 
 def test_a_policy_takes_no_stale_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The way by which the elevator smartio gets its numbers."""
     source = changed_source(tmp_path, N5_PROGRAM)
-    digest = model.digest
-    monkeypatch.setattr(model, "digest", lambda name, _: digest(name, source))
+    digest = phone_digest.digest
+    monkeypatch.setattr(phone_digest, "digest", lambda name, _: digest(name, source))
     assert placeholders.of_phone(["profile.random_read_depth"], "n6")
     with pytest.raises(LabError, match="stale"):
         placeholders.of_phone(["profile.random_read_depth"], "n5")
@@ -359,7 +354,7 @@ def test_a_policy_takes_no_stale_profile(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 @pytest.mark.parametrize(
     "one",
-    [replace(made(), parameters=""), replace(made(replace(SDA, queue_depth=31)), parameters=model.digest("s6"))],
+    [replace(made(), parameters=""), replace(made(replace(SDA, queue_depth=31)), parameters=phone_digest.digest("s6"))],
     ids=["of unknown parameters", "of another queue"],
 )
 def test_a_phones_profile_says_of_what_it_is(tmp_path: Path, one: Profile) -> None:
@@ -379,9 +374,9 @@ def test_a_phones_profile_says_of_what_it_is(tmp_path: Path, one: Profile) -> No
 )
 def test_parameters_that_cannot_be_read(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     with pytest.raises(LabError, match=message):
-        model.digest("n5", changed_source(tmp_path, change))
+        phone_digest.digest("n5", changed_source(tmp_path, change))
     with pytest.raises(LabError, match="cannot be read"):
-        model.digest("n5", tmp_path / "none.c")
+        phone_digest.digest("n5", tmp_path / "none.c")
 
 
 def test_a_new_profile_of_a_phone_is_not_stale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -402,15 +397,15 @@ def test_a_new_profile_of_a_phone_is_not_stale(monkeypatch: pytest.MonkeyPatch, 
 
 def test_tables_csv_and_a_self_contained_page(tmp_path: Path) -> None:
     one = made()
-    page.make(tmp_path, {"s6": one})
-    text = (tmp_path / page.PAGE).read_text()
+    profile_page.make(tmp_path, {"s6": one})
+    text = (tmp_path / profile_page.PAGE).read_text()
     assert text.count("<svg") == 1 and not any(word in text for word in ("<script", "<link", "src=", "@import"))
-    assert (tmp_path / page.CURVES_CSV).read_text().splitlines()[
+    assert (tmp_path / profile_page.CURVES_CSV).read_text().splitlines()[
         3
     ] == "s6,sequential_read,4,30.000,300.000,100.000,true"
-    assert (tmp_path / page.SLOWDOWNS_CSV).read_text().endswith("100.000,726.000,626.000\n")
-    assert list(page.slowdown_rows({"s6": one}))[1] == ("s6", "random read", "100", "726 (+626 %)", "-")
-    assert list(page.depth_rows({"s6": one}))[3][-2:] == ("3.05x", "8")
+    assert (tmp_path / profile_page.SLOWDOWNS_CSV).read_text().endswith("100.000,726.000,626.000\n")
+    assert list(profile_page.slowdown_rows({"s6": one}))[1] == ("s6", "random read", "100", "726 (+626 %)", "-")
+    assert list(profile_page.depth_rows({"s6": one}))[3][-2:] == ("3.05x", "8")
 
 
 def slowed(percent: float, subject: str = "random_read", beside: str = "random_write") -> Slowdown:
@@ -434,14 +429,14 @@ def test_the_posters_slowdown_in_both_meanings(percent: float, verdict: str) -> 
 
 def test_the_poster_is_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
     found = {"s6": made(), "none": replace(made(), slowdowns=())}
-    rows = list(page.poster_rows(found))
+    rows = list(profile_page.poster_rows(found))
     assert rows[0] == ("s6", "random read", "sequential write", "626 %", "626 %", "reached")
     assert rows[1] == ("none", "-", "-", "-", "626 %", "not measured")
-    page.make(tmp_path, found)
-    text = (tmp_path / page.PAGE).read_text()
+    profile_page.make(tmp_path, found)
+    text = (tmp_path / profile_page.PAGE).read_text()
     assert "<td>626 %</td><td>626 %</td><td>reached</td>" in text and "<td>not measured</td>" in text
     console = Console(file=io.StringIO(), width=80)
-    console.print(page.terminal(found))
+    console.print(profile_page.terminal(found))
     shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "s6 random read sequential write 626 % 626 % reached" in shown
     for said in (text, shown):
@@ -472,5 +467,5 @@ def test_two_phones(tools: Tools) -> None:
         read, write = one.slowdowns
         assert read.percent > 50, "a read waits for the write before it"
         assert write.percent > 0
-    assert s6.parameters == model.digest("s6") != n6.parameters
+    assert s6.parameters == phone_digest.digest("s6") != n6.parameters
     assert profile.for_phone("s6") is not None

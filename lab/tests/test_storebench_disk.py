@@ -21,14 +21,17 @@ import pytest
 from click.testing import CliRunner
 from test_storebench import READ, SDA, SIZE, TINY_PLAN, WRITE, made
 
-from fasttrack_lab import fio
 from fasttrack_lab.commands import storebench as commands
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.paths import CHECKOUT, LAB
-from fasttrack_lab.storebench import apply, disk, filesystem, host, model, plan, profile, target
-from fasttrack_lab.storebench.disk import Device, Files
-from fasttrack_lab.storebench.plan import MIB, PATTERNS
-from fasttrack_lab.storebench.profile import Profile
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.paths import CHECKOUT, LAB
+from fasttrack_lab.inputs import phone_digest, profile
+from fasttrack_lab.inputs.device import Device
+from fasttrack_lab.inputs.patterns import MAX_DEPTH, PATTERNS
+from fasttrack_lab.inputs.profile import Profile
+from fasttrack_lab.run import fio
+from fasttrack_lab.storebench import apply, disk, filesystem, plan, real_device, target
+from fasttrack_lab.storebench.disk import Files
+from fasttrack_lab.storebench.plan import MIB
 
 # -- disks, by made-up sysfs and procfs
 
@@ -209,7 +212,7 @@ def test_the_elevator_has_the_knobs() -> None:
     }
     for pattern in PATTERNS:
         lowest, highest = knobs[apply.knob("{disk}", pattern.name)]
-        assert lowest == 0 and highest >= plan.MAX_DEPTH
+        assert lowest == 0 and highest >= MAX_DEPTH
 
 
 def test_apply_writes_all_four_in_order(fake: Path) -> None:
@@ -277,7 +280,7 @@ def test_apply_refuses_what_a_phone_had_before(fake: Path) -> None:
     stale = replace(made(), parameters="0" * 64)
     with pytest.raises(LabError, match="the profile is stale: it was measured with other parameters"):
         apply.writes(stale, Path("s6.json"), Recorded(fake), "sda")
-    assert apply.writes(replace(stale, parameters=model.digest("s6")), Path("s6.json"), Recorded(fake), "sda")
+    assert apply.writes(replace(stale, parameters=phone_digest.digest("s6")), Path("s6.json"), Recorded(fake), "sda")
 
 
 def nameless(fake: Path, serial: str) -> Profile:
@@ -354,7 +357,7 @@ def test_a_directory_is_as_it_was(tmp_path: Path) -> None:
     needs_disk(tmp_path)
     put(tmp_path, {"mine": "x"})
     before = snapshot(tmp_path)
-    name, found = host.measure_at(tmp_path, SIZE, 0.2, "command", TINY_PLAN)
+    name, found = real_device.measure_at(tmp_path, SIZE, 0.2, "command", TINY_PLAN)
     assert snapshot(tmp_path) == before
     assert disk.whole(Files(), name) == name and found.device.size_bytes > SIZE
     assert all(point.mb_s > 0 for curve in found.curves.values() for point in curve)
@@ -601,7 +604,7 @@ def crashed(image: Path, where: Path) -> Path:
 OPEN = """
     import os, sys
     from pathlib import Path
-    from fasttrack_lab.errors import LabError
+    from fasttrack_lab.host.errors import LabError
     from fasttrack_lab.storebench import target
     try:
         with target.opened(Path(sys.argv[1]), int(sys.argv[2]) << 20) as on:

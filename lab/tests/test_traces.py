@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from recorded import recorded
 
-from fasttrack_lab import traces
-from fasttrack_lab.inputs import InputError
-from fasttrack_lab.traces import block
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.inputs import traces
+from fasttrack_lab.inputs.traces import block
 
 MOBIGEN = """\
 1 0 open /data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36

@@ -11,11 +11,12 @@ import pytest
 from jobs import MIB, spec, step, two_apps
 from rich.console import Console
 
-from fasttrack_lab import why
 from fasttrack_lab.commands import common
-from fasttrack_lab.paths import cache_root
-from fasttrack_lab.result import Labels, Result, Verdict
-from fasttrack_lab.runner import Tools, run
+from fasttrack_lab.host.paths import cache_root
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run import why
+from fasttrack_lab.run.result import Result, Verdict
+from fasttrack_lab.run.runner import Tools, run
 
 READ = (
     "io_schedule folio_wait_bit_common filemap_update_page filemap_get_pages filemap_read ext4_file_read_iter vfs_read"
@@ -160,10 +161,10 @@ def test_tables_show_layers_journal_and_holders() -> None:
 
 def test_result_has_why_only_if_it_was_asked_for() -> None:
     guest = {"ok": True, "touch_ns": 0, "end_ns": 10_000_000, "apps": []}
-    labels = Labels("x", "s6", "stock", (), 1)
+    cell = Cell("x", "s6", "stock", (), 1)
 
     def shown(of: dict[str, Any]) -> dict[str, Any]:
-        return Result(labels, Verdict(True, None, (), of), "ext4", "6.12", 1.0).to_json()
+        return Result(cell, Verdict(True, None, (), of), "6.12", 1.0).to_json()
 
     assert "why" not in shown(guest)
     assert shown(guest | {"why": samples()})["why"]["layers"][why.JOURNAL] == 0.005

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab import guest
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.build.kernel import kbuild
 from fasttrack_lab.commands import common
-from fasttrack_lab.kernel import build
 
 
 @click.command("build")
 @click.option(
     "--target",
-    type=click.Choice(list(build.TARGETS)),
+    type=click.Choice(list(kbuild.TARGETS)),
     default="um",
     show_default=True,
     help="um: the lab's kernel; um-debug: with lock and memory checks; um-base: without any of FastTrack; um-off: "
@@ -23,7 +23,7 @@ from fasttrack_lab.kernel import build
 def command(target: str, kernel_only: bool) -> None:
     """Build the kernel and the guest program, or find them in the cache; prints where they are."""
     common.check_host()
-    kernel = build.build(target)
+    kernel = kbuild.build(target)
     click.echo(f"kernel ({target}): {kernel.image}")
     if not kernel_only:
-        click.echo(f"guest program: {guest.build()}")
+        click.echo(f"guest program: {guest_program.build()}")

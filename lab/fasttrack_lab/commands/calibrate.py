@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab import calibrate, phone
 from fasttrack_lab.commands import common
-from fasttrack_lab.paths import PHONES
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.host.paths import PHONES
+from fasttrack_lab.inputs import phone
+from fasttrack_lab.run import calibrate
+from fasttrack_lab.run.runner import Tools
 
 
 @click.command("calibrate")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from fasttrack_lab import ui
-from fasttrack_lab.kernel import build, series
-from fasttrack_lab.paths import cache_root, lock
+from fasttrack_lab.build.kernel import kbuild, series
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.paths import cache_root, lock
 
 BUILT = ("kernel", "kernels", "known", "guests", "cargo", "images", "scripts", "failed", "ccache")
 DOWNLOADED = ("downloads",)
@@ -26,7 +26,7 @@ def _held_bytes(path: Path) -> int:
 def command(everything: bool) -> None:
     """Remove build products, prepared phones and kept logs from the cache, and say how much room that gives back."""
     root = cache_root()
-    trees = {target.lock_name for target in build.TARGETS.values()} | {series.LOCK}
+    trees = {target.lock_name for target in kbuild.TARGETS.values()} | {series.LOCK}
     with ExitStack() as held:
         for name in (*sorted(trees), "guest"):
             held.enter_context(lock(name))

@@ -12,13 +12,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from fasttrack_lab import lru, phone, policy, preflight, result, scenario, ui, why
-from fasttrack_lab.background_sets import NAMED
-from fasttrack_lab.errors import LabError, UsageProblem
-from fasttrack_lab.paths import cache_root
-from fasttrack_lab.records import Record, failures, took
-from fasttrack_lab.result import Result
-from fasttrack_lab.scenario import Scenario
+from fasttrack_lab.compare.records import Record, failures, took
+from fasttrack_lab.host import preflight, ui
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.host.paths import cache_root
+from fasttrack_lab.inputs import lru, phone, policy, scenario
+from fasttrack_lab.inputs.background_sets import NAMED
+from fasttrack_lab.inputs.scenario import Scenario
+from fasttrack_lab.run import result, why
+from fasttrack_lab.run.result import Result
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -221,3 +223,14 @@ def end(records: Sequence[Record]) -> None:
         ui.say(line)
     if failed:
         sys.exit(1)
+
+
+def split_list(value: str, what: str) -> tuple[str, ...]:
+    """A list with commas: no empty entry, nothing twice."""
+    names = [name.strip() for name in value.split(",")]
+    if not all(names):
+        raise UsageProblem(f"{what}: '{value}' has an empty entry; write names with commas, such as a,b")
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise UsageProblem(f"{what}: '{twice[0]}' is given twice")
+    return tuple(names)

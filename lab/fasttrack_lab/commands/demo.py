@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab import demo, report
 from fasttrack_lab.commands import common
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.compare import demo, report
+from fasttrack_lab.run.runner import Tools
 
 
 @click.command("demo")

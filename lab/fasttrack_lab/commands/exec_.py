@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from fasttrack_lab.commands import common
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.result import Labels
-from fasttrack_lab.runner import RunSpec, Tools, run
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run.runner import RunSpec, Tools, run
 
 FOREGROUND_UID = 10101
 BACKGROUND_UID = 10201
@@ -90,9 +90,9 @@ def command(
     if not foreground.strip():
         raise UsageProblem("--foreground: the command is empty")
     names = tuple(f"background-{index + 1}" for index in range(len(backgrounds)))
-    labels = Labels("exec", phone.name, policy.name, names, seed)
+    cell = Cell("exec", phone.name, policy.name, names, seed)
     job = exec_job(foreground, backgrounds, warmup, limit)
-    spec = RunSpec(labels, phone, policy, job, files_from=files, limit_s=time_limit)
+    spec = RunSpec(cell, phone, policy, job, files_from=files, limit_s=time_limit)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout(), show_output), json_path)
 

@@ -11,14 +11,15 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from fasttrack_lab import phone, ui
 from fasttrack_lab.commands import common
-from fasttrack_lab.compare import split_list
-from fasttrack_lab.figures import page
+from fasttrack_lab.commands.common import split_list
+from fasttrack_lab.compare.records import Again, Record
+from fasttrack_lab.figures import figures_page
 from fasttrack_lab.figures.catalogue import FIGURES, chosen
 from fasttrack_lab.figures.grid import Grid, cells, measure
 from fasttrack_lab.figures.paper import PHONES
-from fasttrack_lab.records import Again, Record
+from fasttrack_lab.host import ui
+from fasttrack_lab.inputs import phone
 
 OUT = Path("results") / "figures"
 
@@ -67,7 +68,7 @@ def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: b
     grids = [grid for figure in figures for grid in figure.grids]
     again = Again.asked(fresh, again_failed)
     records, _ = measured_for(grids, seeds, out, again, ", ".join(figure.name for figure in figures))
-    found, met = page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
-    Console().print(page.terminal_table(found, met))
-    ui.say(f"page: {out / page.PAGE}")
+    found, met = figures_page.make(out, figures, records, seeds, shlex.join(["./fasttrack", *sys.argv[1:]]))
+    Console().print(figures_page.terminal_table(found, met))
+    ui.say(f"page: {out / figures_page.PAGE}")
     common.end(records)

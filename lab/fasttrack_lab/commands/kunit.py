@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.boot.uml import Uml
+from fasttrack_lab.build.kernel import kbuild, kunit
+from fasttrack_lab.build.kernel.tree import Changes
 from fasttrack_lab.commands import common
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build, kunit
-from fasttrack_lab.kernel.tree import Changes
-from fasttrack_lab.result import judge_boot, tail
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.script import init_script
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.boot.uml import Uml
+from fasttrack_lab.run.result import judge_boot, tail
+from fasttrack_lab.run.script import init_script
 
 POWER_OFF = "#!/bin/sh\nmount -t proc none /proc\necho o > /proc/sysrq-trigger\nsleep 10\n"
 MEMORY_MIB = 512
@@ -25,7 +25,7 @@ LIMIT_S = 300.0
 def command(target: str) -> None:
     """Run the kernel's KUnit suites in UML; a suite of the overlay that does not run is a failure."""
     common.check_host()
-    kernel = build.build(target)
+    kernel = kbuild.build(target)
     with run_dir(MEMORY_MIB) as where:
         spec = BootSpec(kernel.image, init_script(POWER_OFF), MEMORY_MIB, where, LIMIT_S, 1, {"kunit.enable": "1"})
         outcome = Uml().boot(spec)

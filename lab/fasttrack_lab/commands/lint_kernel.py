@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import lint
+from fasttrack_lab.build.kernel import lint
+from fasttrack_lab.host.errors import LabError
 
 
 @click.command("lint-kernel")

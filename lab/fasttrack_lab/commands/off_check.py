@@ -14,12 +14,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fasttrack_lab import compare
 from fasttrack_lab.commands import common
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.records import BASELINE_POLICY, Cell, platform_text
-from fasttrack_lab.result import Result
-from fasttrack_lab.runner import RunSpec, Tools, run_many
+from fasttrack_lab.compare import comparison
+from fasttrack_lab.compare.records import BASELINE_POLICY
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.inputs.cell import Cell, platform_text
+from fasttrack_lab.run.result import Result
+from fasttrack_lab.run.runner import RunSpec, Tools, run_many
 
 PATCHED, BASE, UNSET = "um", "um-base", "um-off"
 BACKGROUNDS = ((), ("update",), ("backup",))
@@ -66,7 +67,7 @@ def cells(phone: str, fs: str, lru_name: str, seed: int) -> list[Cell]:
     """The runs: every foreground alone and beside each background, under the stock policy."""
     return [
         Cell(front, phone, BASELINE_POLICY, behind, seed, fs, lru_name)
-        for front, behind in product(compare.SCENARIOS, BACKGROUNDS)
+        for front, behind in product(comparison.SCENARIOS, BACKGROUNDS)
     ]
 
 
@@ -75,7 +76,7 @@ def _groups(cell: Cell, slabs: Mapping[str, str]) -> Iterator[list[RunSpec]]:
 
     SLABS are the slab allocator's parameters of the latter.
     """
-    spec = compare.spec_of(cell)
+    spec = comparison.run_of(cell)
     if not cell.backgrounds:
         yield [spec]
         return

@@ -8,9 +8,10 @@ import sys
 import click
 from rich.console import Console
 
-from fasttrack_lab import ratchet, ui
 from fasttrack_lab.commands import common
-from fasttrack_lab.runner import Tools
+from fasttrack_lab.compare import ratchet
+from fasttrack_lab.host import ui
+from fasttrack_lab.run.runner import Tools
 
 
 @click.command("ratchet")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from fasttrack_lab import scenario, ui
 from fasttrack_lab.commands import common
-from fasttrack_lab.runner import Tools, run
-from fasttrack_lab.specs import spec_of
-from fasttrack_lab.traces import FORMATS
+from fasttrack_lab.host import ui
+from fasttrack_lab.inputs import scenario
+from fasttrack_lab.inputs.traces import FORMATS
+from fasttrack_lab.run.runner import Tools, run
+from fasttrack_lab.run.specs import spec_of
 
 
 @click.command("replay")

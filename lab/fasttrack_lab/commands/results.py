@@ -8,20 +8,22 @@ from pathlib import Path
 
 import click
 
-from fasttrack_lab import archive, compare, records, ui
 from fasttrack_lab.commands import common, figures
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.figures import tables
+from fasttrack_lab.compare import archive, comparison, records
+from fasttrack_lab.compare.records import Again, Record
+from fasttrack_lab.figures import markdown
 from fasttrack_lab.figures.grid import cells
-from fasttrack_lab.paths import CHECKOUT
-from fasttrack_lab.records import Again, Cell, Record
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.inputs.cell import Cell
 
 RESULTS = CHECKOUT / "docs" / "RESULTS.md"
 
 
 def by_inputs_of_today(made: Iterable[Record], planned: Iterable[Cell]) -> list[Record]:
     """The records that a run of today could have made."""
-    inputs = {cell: compare.inputs_key(compare.spec_of(cell)) for cell in planned}
+    inputs = {cell: comparison.inputs_key(comparison.run_of(cell)) for cell in planned}
     return [record for record in made if record.inputs.startswith(inputs.get(record.cell, ""))]
 
 
@@ -69,7 +71,7 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
     failed are listed at its end.
     """
-    kept, planned = archive.beside(target), cells(tables.grids(), seeds)
+    kept, planned = archive.beside(target), cells(markdown.grids(), seeds)
     made = records.read(out) if no_runs else []
     if made:
         found, kernel = recorded(by_inputs_of_today(made, planned), planned, out)
@@ -77,9 +79,9 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
         found, kernel = recorded(archive.read(kept), planned, kept)
     else:
         again = Again.asked(fresh, again_failed)
-        found, kernel = figures.measured_for(tables.grids(), seeds, out, again, "docs/RESULTS.md")
+        found, kernel = figures.measured_for(markdown.grids(), seeds, out, again, "docs/RESULTS.md")
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(tables.markdown(found, seeds, kernel), encoding="utf-8")
+    target.write_text(markdown.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")
     if made or not no_runs:
         archive.write(kept, found)

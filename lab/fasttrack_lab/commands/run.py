@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab import scenario
 from fasttrack_lab.commands import common
-from fasttrack_lab.runner import Tools, run
-from fasttrack_lab.specs import spec_of
+from fasttrack_lab.inputs import scenario
+from fasttrack_lab.run.runner import Tools, run
+from fasttrack_lab.run.specs import spec_of
 
 
 @click.command("run")

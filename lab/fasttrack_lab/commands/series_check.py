@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import click
 
+from fasttrack_lab.build.kernel import series
 from fasttrack_lab.commands import common
-from fasttrack_lab.kernel import series
 
 
 @click.command("series-check")

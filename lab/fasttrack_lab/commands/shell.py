@@ -8,10 +8,10 @@ import sys
 import click
 
 from fasttrack_lab.commands import common
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.result import Labels
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.runner import RunSpec, Tools, laid_out, need_mib, phone_image
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run.runner import RunSpec, Tools, laid_out, need_mib, phone_image
 
 
 @click.command("shell")
@@ -30,7 +30,7 @@ def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> Non
         raise UsageProblem("a shell needs a terminal; ./fasttrack exec runs a command without one")
     tools = Tools.of_checkout()
     job = {"mode": "shell", "apps": [], "files": [], "limit_s": 1e9}
-    spec = RunSpec(Labels("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
+    spec = RunSpec(Cell("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
     prepared = phone_image(spec, tools)
     with run_dir(need_mib(spec, tools, prepared)) as where:
         tools.backend.boot(laid_out(spec, tools, where, prepared, interactive=True))

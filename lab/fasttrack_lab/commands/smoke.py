@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import click
 
-from fasttrack_lab.boot.base import BootSpec
-from fasttrack_lab.boot.qemu import PROCESSORS, Qemu
+from fasttrack_lab.build.kernel import kbuild, kunit
+from fasttrack_lab.build.kernel.tree import Changes
 from fasttrack_lab.commands import common
-from fasttrack_lab.errors import LabError
-from fasttrack_lab.kernel import build, kunit
-from fasttrack_lab.kernel.tree import Changes
-from fasttrack_lab.result import judge_boot, tail
-from fasttrack_lab.rundir import run_dir
-from fasttrack_lab.script import init_script
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.boot.qemu import PROCESSORS, Qemu
+from fasttrack_lab.run.result import judge_boot, tail
+from fasttrack_lab.run.script import init_script
 
 MEMORY_MIB = 1024
 LIMIT_S = 900.0
@@ -61,7 +61,7 @@ finish "smoke: done"
 def command() -> None:
     """Boot the x86-64 kernel in QEMU: two processors, lockdep, KUnit, fio with verification on ext4 and f2fs."""
     common.check_host()
-    kernel = build.build("x86")
+    kernel = kbuild.build("x86")
     with run_dir(MEMORY_MIB) as where:
         params = {"kunit.enable": "1", "mflash.phone": "ufs31", "mflash.size_mb": "256"}
         outcome = Qemu().boot(BootSpec(kernel.image, init_script(SCRIPT), MEMORY_MIB, where, LIMIT_S, params=params))

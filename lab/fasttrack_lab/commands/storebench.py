@@ -10,16 +10,17 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from fasttrack_lab import phone, ui
 from fasttrack_lab.commands import common
-from fasttrack_lab.compare import split_list
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import apply, host, page, profile
+from fasttrack_lab.commands.common import split_list
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.units import parse_size
+from fasttrack_lab.inputs import phone, profile
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.storebench import apply, profile_page, real_device
 from fasttrack_lab.storebench import phones as on_phones
 from fasttrack_lab.storebench.disk import Files
 from fasttrack_lab.storebench.plan import MIB
-from fasttrack_lab.units import parse_size
 
 RESULTS = Path("results")
 SIZE = "1 GiB"
@@ -38,10 +39,10 @@ def _finish(found: Mapping[str, profile.Profile], profiles: Path, shown: Path) -
     """Save and show what was measured."""
     for name, one in found.items():
         profile.save(one, profiles / f"{name}.json")
-    page.make(shown, found)
-    Console().print(page.terminal(found))
+    profile_page.make(shown, found)
+    Console().print(profile_page.terminal(found))
     ui.say(f"profiles: {', '.join(str(profiles / f'{name}.json') for name in found)}")
-    ui.say(f"page: {shown / page.PAGE}")
+    ui.say(f"page: {shown / profile_page.PAGE}")
 
 
 def _phones(names: str, out: Path | None) -> None:
@@ -56,7 +57,7 @@ def _real(on: Path, size: int, seconds: float, out: Path | None) -> None:
     command = shlex.join(
         ["./fasttrack", "storebench", "--on", str(on), "--size", f"{size // MIB} MiB", "--seconds", f"{seconds:g}"]
     )
-    name, found = host.measure_at(on, size, seconds, command)
+    name, found = real_device.measure_at(on, size, seconds, command)
     directory = out or RESULTS / f"storebench-{name}"
     _finish({name: found}, directory, directory)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import click
 
+from fasttrack_lab.build.kernel import kbuild
 from fasttrack_lab.commands import common
-from fasttrack_lab.kernel import build
-from fasttrack_lab.smp import run
+from fasttrack_lab.smp import boots
 
 
 @click.command("stress")
@@ -33,7 +33,7 @@ def command(minutes: float, seed: int, short: bool) -> None:
     kernel's, an app that stands still, a lost write or a damaged file system.
     """
     common.check_host()
-    report = run.stress(build.build("x86"), minutes * 60, seed, short)
+    report = boots.stress(kbuild.build("x86"), minutes * 60, seed, short)
     for name, actor in report.actors.items():
         click.echo(
             f"{name}: {actor['beats']:.0f} rounds, longest pause {actor['longest_gap_s']:.1f} s, "

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fasttrack_lab.errors import UsageProblem
-from fasttrack_lab.figures import paper, smartio
+from fasttrack_lab.figures import paper, smartio_poster
 from fasttrack_lab.figures.figure import Figure
-from fasttrack_lab.inputs import unknown
+from fasttrack_lab.host.errors import UsageProblem, unknown
 
-FIGURES = (*paper.FIGURES, *smartio.FIGURES)
+FIGURES = (*paper.FIGURES, *smartio_poster.FIGURES)
 
 
 def chosen(names: Sequence[str], phones: Sequence[str]) -> list[Figure]:

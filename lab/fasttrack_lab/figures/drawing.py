@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
-from fasttrack_lab import phone as phones_of_lab
-from fasttrack_lab import plots
+from fasttrack_lab.compare import plots
+from fasttrack_lab.compare.records import FOREGROUND_ONLY, MeanAndRange
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured
 from fasttrack_lab.figures.plot import Bars, Group, Lines
-from fasttrack_lab.records import FOREGROUND_ONLY, Spread
+from fasttrack_lab.inputs import phone as phones_of_lab
 
 LINE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
@@ -46,7 +46,7 @@ def _bars(plot: Bars, measured: Measured, phones: Sequence[str]) -> Canvas:
     panels = canvas.subplots(len(phones), 1, squeeze=False)[:, 0]
     for axes, phone in zip(panels, phones, strict=True):
 
-        def value(policy: str, place: int, phone: str = phone) -> Spread | None:
+        def value(policy: str, place: int, phone: str = phone) -> MeanAndRange | None:
             group = plot.groups[place]
             return measured.spread(group.scenario, phone, policy, group.background, plot.measure)
 
@@ -83,7 +83,7 @@ def _lines(plot: Lines, measured: Measured, phones: Sequence[str]) -> Canvas:
     return canvas
 
 
-Shown = tuple[int, Spread, float | None]
+Shown = tuple[int, MeanAndRange, float | None]
 """A point of a line, its value and the paper's."""
 
 

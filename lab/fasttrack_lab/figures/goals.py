@@ -9,21 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from fasttrack_lab import phone as phones
-from fasttrack_lab.background_sets import called
+from fasttrack_lab.compare.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.compare.records import Record, noted
 from fasttrack_lab.figures.claims import mean
 from fasttrack_lab.figures.grid import Grid
-from fasttrack_lab.figures.measured import (
-    LONGEST_HOLD_S,
-    MEAN_TO_ALONE,
-    MEAN_TO_STOCK,
-    TO_ALONE,
-    Measured,
-    NotMeasured,
-)
+from fasttrack_lab.figures.measured import LONGEST_HOLD_S, MEAN_TO_ALONE, MEAN_TO_STOCK, TO_ALONE, Measured, NotMeasured
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS, MINUS_CHANGE
-from fasttrack_lab.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.records import Record, noted
+from fasttrack_lab.inputs import phone as phones
+from fasttrack_lab.inputs.background_sets import called
 
 PEERS = (STOCK, "none", "kyber", "bfq")
 """The kernel's own elevators, as policies."""

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fasttrack_lab import compare, runner
-from fasttrack_lab.lru import KERNEL_LRU
-from fasttrack_lab.records import Again, Cell, Front, Record, Request, plan
+from fasttrack_lab.compare import comparison
+from fasttrack_lab.compare.records import Again, Front, Record, Request, plan
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.lru import KERNEL_LRU
+from fasttrack_lab.run import runner
 
 
 @dataclass(frozen=True)
@@ -79,4 +81,4 @@ def measure(directory: Path, planned: Sequence[Cell], again: Again, title: str) 
     """
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    return compare.run_missing(directory, compare.runs_of(planned, tools), tools, again, title), tools.kernel.key
+    return comparison.run_missing(directory, comparison.runs_of(planned, tools), tools, again, title), tools.kernel.key

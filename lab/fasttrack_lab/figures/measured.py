@@ -13,8 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from fasttrack_lab import report
-from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, Record, Spread
+from fasttrack_lab.compare import report
+from fasttrack_lab.compare.records import BASELINE_POLICY, FOREGROUND_ONLY, MeanAndRange, Record
+from fasttrack_lab.inputs.cell import NONE
 
 RESPONSE_S, TO_ALONE, TO_STOCK = "response_s", "slowdown", "to_stock"
 MEAN_TO_ALONE, MEAN_TO_STOCK = f"{TO_ALONE}_mean", f"{TO_STOCK}_mean"
@@ -39,7 +40,7 @@ class NotMeasured(Exception):
     """A number was asked for whose runs are not there, or failed."""
 
 
-def runs(records: Iterable[Record]) -> pl.DataFrame:
+def all_runs(records: Iterable[Record]) -> pl.DataFrame:
     """One row a run as `report.runs` has it, the rows of `fg-only`, and `to_stock`."""
     frame = report.runs(records)
     beside = frame.filter(pl.col("background") != NONE)
@@ -60,7 +61,7 @@ class Measured:
 
     def __init__(self, records: Iterable[Record]) -> None:
         """From the records of runs."""
-        self.runs = runs(records)
+        self.runs = all_runs(records)
         self.rows = report.summary(self.runs, MEASURES)
         self._by_name: dict[tuple[str, str, str, str], dict[str, Any]] = {
             (row["scenario"], row["phone"], row["policy"], row["background"]): row
@@ -91,7 +92,7 @@ class Measured:
             raise NotMeasured(f"{column} of {scenario} on {phone}, {policy}, background {background}")
         return float(value)
 
-    def spread(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> Spread | None:
+    def spread(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> MeanAndRange | None:
         """Mean, lowest and highest, or None where nothing was measured."""
         try:
             mean = self.mean(scenario, phone, policy, background, measure)

@@ -6,15 +6,15 @@ What the paper leaves open is our choice, and each figure's note says it.
 
 from __future__ import annotations
 
-from fasttrack_lab.background_sets import MANY, MANY_ORDER
+from fasttrack_lab.compare.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.compare.records import FOREGROUND_ONLY
 from fasttrack_lab.figures import statements as said
 from fasttrack_lab.figures.figure import Figure
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK
 from fasttrack_lab.figures.plot import Bars, Group, Lines
 from fasttrack_lab.figures.statements import BACKUP, FASTTRACK, LAUNCH, LOAD, MINUS, SWITCH, UPDATE, UPLOAD
-from fasttrack_lab.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.records import FOREGROUND_ONLY
+from fasttrack_lab.inputs.background_sets import MANY, MANY_ORDER
 
 PHONES = ("n5", "n6", "s6", "p1")
 SCENARIOS = (LAUNCH, SWITCH, LOAD)

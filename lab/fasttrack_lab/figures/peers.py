@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from fasttrack_lab import policy, ranking
-from fasttrack_lab.background_sets import SIX, called
-from fasttrack_lab.compare import RECORDING_S, standard
+from fasttrack_lab.compare import ranking
+from fasttrack_lab.compare.comparison import RECORDING_S, standard
+from fasttrack_lab.compare.records import BASELINE_POLICY, FOREGROUND_ONLY
 from fasttrack_lab.figures.goals import Goal, at_most, worst
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured, NotMeasured
 from fasttrack_lab.figures.paper import BACKGROUNDS
 from fasttrack_lab.figures.statements import FASTTRACK
-from fasttrack_lab.records import BASELINE_POLICY, FOREGROUND_ONLY, NONE, scenario_name
+from fasttrack_lab.inputs import policy
+from fasttrack_lab.inputs.background_sets import SIX, called
+from fasttrack_lab.inputs.cell import NONE, scenario_name
 
 UNCOUNTED = (BASELINE_POLICY, "none")
 """Policies that serve everybody alike: a foreground that starves under them is what the others are to prevent."""

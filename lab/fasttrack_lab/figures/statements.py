@@ -9,22 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from fasttrack_lab import phone as phones_of_lab
-from fasttrack_lab.background_sets import MANY
-from fasttrack_lab.figures.claims import (
-    CHANGE,
-    NORMALISED,
-    SECONDS,
-    SLOWDOWN,
-    Claim,
-    Finding,
-    Value,
-    mean,
-    numbers,
-)
+from fasttrack_lab.compare.records import BASELINE_POLICY as STOCK
+from fasttrack_lab.compare.records import FOREGROUND_ONLY
+from fasttrack_lab.figures.claims import CHANGE, NORMALISED, SECONDS, SLOWDOWN, Claim, Finding, Value, mean, numbers
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, TO_STOCK, Measured
-from fasttrack_lab.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.records import FOREGROUND_ONLY
+from fasttrack_lab.inputs import phone as phones_of_lab
+from fasttrack_lab.inputs.background_sets import MANY
 
 LAUNCH, SWITCH, LOAD = "gallery-launch", "camera-switch", "game-load"
 UPDATE, BACKUP, UPLOAD = "update", "backup", "photo-upload"

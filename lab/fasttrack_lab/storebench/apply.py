@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fasttrack_lab.errors import LabError, UsageProblem
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.inputs.profile import Profile, check_device, check_parameters
 from fasttrack_lab.storebench import disk
 from fasttrack_lab.storebench.disk import Files
-from fasttrack_lab.storebench.profile import Profile, check_device, check_parameters
 
 ELEVATOR = "smartio"
 """What a profile is for."""

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasttrack_lab.errors import LabError
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.inputs.device import Device
 
 SECTOR = 512
 """Bytes of a sector in sysfs, whatever the device's own."""
@@ -53,25 +54,6 @@ class Files:
         """Names in a directory, sorted; none where there is no directory."""
         path = self.path(name)
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
-
-
-@dataclass(frozen=True)
-class Device:
-    """What a storage device is. All but the queue depth, which can be set, tells it from others."""
-
-    vendor: str
-    model: str
-    size_bytes: int
-    queue_depth: int
-    """Requests that it takes at once; 0: the kernel does not say."""
-    serial: str = ""
-    """Of the specimen: one of SERIALS; empty: the kernel does not say."""
-
-    @property
-    def text(self) -> str:
-        """For people."""
-        name = " ".join(part for part in (self.vendor, self.model) if part) or "unnamed"
-        return f"{name}, {self.size_bytes / 1e9:.1f} GB, queue depth {self.queue_depth or 'unknown'}"
 
 
 def _directory(files: Files, number: str) -> Path:

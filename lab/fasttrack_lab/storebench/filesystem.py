@@ -14,16 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasttrack_lab import process
-from fasttrack_lab.errors import LabError
+from fasttrack_lab.host import process
+from fasttrack_lab.host.errors import LabError
 
 UNCLEAR = "its tool does not say whether it is clean"
 MOUNT_IT = "mount it and give a directory there"
 MOUNT_ONCE = "mount and unmount it once"
+F2FS_REPAIR = f"{MOUNT_ONCE}, or run fsck.f2fs on it"
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileSystem:
     """How one type of file system is looked at."""
 
     name: str
@@ -91,12 +92,14 @@ KINDS = {
     kind.name: kind
     for kind in (
         # ext2 has no journal, and does not know the option.
-        Kind("ext2", _DUMPE2FS, "e2fsprogs", _ext, "ro", _E2FSCK),
-        Kind("ext3", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
-        Kind("ext4", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
-        Kind("xfs", ("xfs_logprint", "-t"), "xfsprogs", _xfs, "ro,norecovery", MOUNT_ONCE),
-        Kind("f2fs", ("dump.f2fs",), "f2fs-tools", _f2fs, "ro,norecovery", f"{MOUNT_ONCE}, or run fsck.f2fs on it"),
-        Kind(
+        FileSystem("ext2", _DUMPE2FS, "e2fsprogs", _ext, "ro", _E2FSCK),
+        FileSystem("ext3", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
+        FileSystem("ext4", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
+        FileSystem("xfs", ("xfs_logprint", "-t"), "xfsprogs", _xfs, "ro,norecovery", MOUNT_ONCE),
+        FileSystem(
+            "f2fs", ("dump.f2fs",), "f2fs-tools", _f2fs, "ro,norecovery", f"{MOUNT_ONCE}, or run fsck.f2fs on it"
+        ),
+        FileSystem(
             "btrfs",
             ("btrfs", "inspect-internal", "dump-super"),
             "btrfs-progs",
@@ -118,7 +121,7 @@ def _type(device: Path) -> str:
         ) from error
 
 
-def clean(device: Path) -> Kind:
+def clean(device: Path) -> FileSystem:
     """The file system on DEVICE, which a mount would not have to repair. Else LabError; nothing is written."""
     name = _type(device)
     if name not in KINDS:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from fasttrack_lab import fio
-from fasttrack_lab.errors import LabError
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.inputs.device import Device
+from fasttrack_lab.inputs.patterns import PATTERNS, Pattern
+from fasttrack_lab.inputs.profile import Depths, Point, Profile, Slowdown, tool_version
+from fasttrack_lab.run import fio
 from fasttrack_lab.storebench import plan
-from fasttrack_lab.storebench.disk import Device
-from fasttrack_lab.storebench.plan import PATTERNS, Files, Pattern, Plan, Step
-from fasttrack_lab.storebench.profile import Depths, Point, Profile, Slowdown, tool_version
+from fasttrack_lab.storebench.plan import Files, Plan, Step
 
 Jobs = Mapping[str, dict[str, Any]]
 """What fio reports, by the names of the jobs."""

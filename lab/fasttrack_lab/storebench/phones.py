@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 
-from fasttrack_lab import bare, fio, side_by_side
-from fasttrack_lab.boot.uml import kernel_release
-from fasttrack_lab.phone import Phone
-from fasttrack_lab.runner import Tools
-from fasttrack_lab.storebench import disk, measure, model, plan
+from fasttrack_lab.host import side_by_side
+from fasttrack_lab.inputs import phone_digest
+from fasttrack_lab.inputs.device import Device
+from fasttrack_lab.inputs.phone import Phone
+from fasttrack_lab.inputs.profile import Profile
+from fasttrack_lab.run import bare, fio
+from fasttrack_lab.run.boot.uml import kernel_release
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.storebench import disk, measure, plan
 from fasttrack_lab.storebench.plan import Plan, Step
-from fasttrack_lab.storebench.profile import Profile
 
 DISK = bare.DEVICE.removeprefix("/dev/")
 IDENTITY = ("size", "device/vendor", "device/model", "device/queue_depth")
@@ -28,7 +31,7 @@ class Part:
     """What one boot found."""
 
     report: str
-    device: disk.Device
+    device: Device
     kernel: str
 
 
@@ -62,7 +65,7 @@ def _part(phone: Phone, steps: Sequence[Step], tools: Tools) -> Part:
 def _profile(phone: Phone, wanted: Plan, found: Sequence[Part]) -> Profile:
     jobs = measure.by_name(part.report for part in found)
     made = measure.profile(wanted, jobs, found[0].device, "none", command_line(phone.name), found[0].kernel)
-    return replace(made, parameters=model.digest(phone.name))
+    return replace(made, parameters=phone_digest.digest(phone.name))
 
 
 def measure_all(phones: Sequence[Phone], tools: Tools, wanted: Plan | None = None) -> dict[str, Profile]:

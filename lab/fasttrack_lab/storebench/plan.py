@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fasttrack_lab import fio
+from fasttrack_lab.inputs.patterns import MAX_DEPTH, PATTERNS, Pattern
+from fasttrack_lab.run import fio
 
 MIB = 1 << 20
 
@@ -21,49 +22,12 @@ BEST_SHARE = 0.95
 
 The last few per cent cost twice the requests in the device's queue, and everything that comes after waits for them."""
 
-MAX_DEPTH = 32
-"""The deepest queue that is tried: UFS and SATA devices take no more, and a longer one helps a flash device little."""
-
 FILL = "fill"
 """The name of the step that fills the range."""
 
 STREAM_TIMES = 2
 """The limit of a pair's stream in that of its subject, which ends both."""
 
-
-@dataclass(frozen=True)
-class Pattern:
-    """One of the four ways to use a device."""
-
-    name: str
-    rw: str
-    block: int
-    """Bytes of a request."""
-
-    @property
-    def reads(self) -> bool:
-        """Whether it reads."""
-        return "read" in self.rw
-
-    @property
-    def random(self) -> bool:
-        """Whether it jumps."""
-        return self.rw.startswith("rand")
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return self.name.replace("_", " ")
-
-
-PATTERNS = (
-    Pattern("sequential_read", "read", 512 << 10),
-    Pattern("random_read", "randread", 4 << 10),
-    Pattern("sequential_write", "write", 512 << 10),
-    Pattern("random_write", "randwrite", 4 << 10),
-)
-"""In the order of all tables. Requests of 512 KiB are the largest that every phone takes whole; 4 KiB is a page."""
-BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
 
 PAIRS = tuple((subject, stream) for subject in PATTERNS for stream in PATTERNS if subject.reads != stream.reads)
 """Every read beside every write, and every write beside every read."""

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from fasttrack_lab.figures.smartio import SOURCE
-from fasttrack_lab.storebench.plan import BY_NAME
-from fasttrack_lab.storebench.profile import Profile, Slowdown
+from fasttrack_lab.figures.smartio_poster import SOURCE
+from fasttrack_lab.inputs.patterns import BY_NAME
+from fasttrack_lab.inputs.profile import Profile, Slowdown
 
 WORST_READ_PERCENT = 626
 """A read that a concurrent write blocks slows down by up to so much: SOURCE."""

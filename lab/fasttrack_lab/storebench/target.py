@@ -17,8 +17,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasttrack_lab import process
-from fasttrack_lab.errors import LabError
+from fasttrack_lab.host import process
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.inputs.device import Device
 from fasttrack_lab.storebench import disk, filesystem, plan
 from fasttrack_lab.storebench.apply import ELEVATOR
 from fasttrack_lab.storebench.disk import Files
@@ -40,7 +41,7 @@ class Target:
 
     name: str
     """Of the disk."""
-    device: disk.Device
+    device: Device
     elevator: str
     files: plan.Files
     descriptor: int

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command ./fasttrack: one file a subcommand in commands/, errors in one line, exit status 2 for wrong input."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from fasttrack_lab.commands import COMMANDS
+from fasttrack_lab.host import process, ui
+from fasttrack_lab.host.errors import Interrupted, LabError
+
+
+class LazyGroup(click.Group):
+    """The group of all commands; each is imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        found = getattr(importlib.import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """An unknown command names the known ones."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command {args[0]!r}; commands: {', '.join(sorted(COMMANDS))}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def cli() -> None:
+    """FastTrack's lab: the patched kernel as a process, with an emulated phone's storage, in virtual time.
+
+    Times are in seconds of virtual time and sizes in bytes unless a help text says otherwise.
+    """
+
+
+def _options(error: click.UsageError) -> str:
+    context = error.ctx
+    if context is None:
+        return ""
+    options = [parameter for parameter in context.command.get_params(context) if isinstance(parameter, click.Option)]
+    names = [name for option in options for name in option.opts if name.startswith("--")]
+    return f"; options of {context.info_name}: {', '.join(names)}"
+
+
+def describe(error: click.ClickException) -> str:
+    """One line for a wrong command line, with what would be right."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    if isinstance(error, click.NoSuchOption | click.MissingParameter):
+        text += _options(error)
+    return text
+
+
+def main() -> NoReturn:
+    """Entry point: runs the command, turns errors into one line and an exit status."""
+    process.catch_signals()
+    try:
+        status = cli.main(standalone_mode=False, prog_name="./fasttrack")
+    except click.exceptions.Exit as left:
+        sys.exit(left.exit_code)
+    except click.ClickException as error:
+        ui.say(f"fasttrack: {describe(error)}")
+        sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
+    except (Interrupted, click.Abort, KeyboardInterrupt):
+        process.stop_all()
+        ui.say("fasttrack: interrupted; every guest is ended and its files are removed")
+        sys.exit(Interrupted.exit_code)
+    except LabError as error:
+        ui.say(f"fasttrack: {error}")
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else 0)

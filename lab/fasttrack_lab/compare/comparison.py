@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A comparison: scenarios on phones, under policies, with backgrounds, with seeds. Makes the runs that are lacking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from time import monotonic
+
+from fasttrack_lab.compare import report
+from fasttrack_lab.compare.records import (
+    Again,
+    Front,
+    Record,
+    Request,
+    append,
+    duration_text,
+    finished,
+    plan,
+    read,
+    write_request,
+)
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.paths import digest, recording
+from fasttrack_lab.inputs import phone, policy, scenario, smartio
+from fasttrack_lab.inputs.cell import Cell, recording_part
+from fasttrack_lab.inputs.scenario import Scenario
+from fasttrack_lab.run import runner, specs
+from fasttrack_lab.run.result import Result
+
+SCENARIOS = ("gallery-launch", "camera-switch", "game-load")
+RECORDING, RECORDING_S = "mobigen/facebook.mobigen", 20
+"""What is compared where no scenario is given: the first seconds of the recording if it is there. All of it, two
+minutes, would make most of the comparison's runs take minutes."""
+
+
+_background, _phone, _policy = cache(scenario.load_background), cache(phone.load), cache(policy.load)
+# A comparison has hundreds of runs of a few files: each is read once.
+
+
+@cache
+def load_front(given: str) -> Scenario:
+    """A foreground: a scenario, or a recording to replay, which is a file of any other ending than .toml.
+
+    FILE:SECONDS is the first so many seconds of a recording.
+    """
+    if Path(given).suffix in ("", ".toml"):
+        return scenario.load(given)
+    path, length_s = (given, None) if Path(given).exists() else recording_part(given)
+    return scenario.from_trace(Path(path), length_s=length_s)
+
+
+def standard() -> tuple[str, ...]:
+    """The foregrounds that are compared where none is given."""
+    replayed = recording(RECORDING)
+    return SCENARIOS if replayed is None else (*SCENARIOS, f"{replayed}:{RECORDING_S}")
+
+
+def run_of(cell: Cell) -> runner.RunSpec:
+    """The run of a cell."""
+    behind = [_background(name) for name in cell.backgrounds]
+    device = _phone(cell.phone).with_fs(cell.fs or None)
+    front, rule = load_front(cell.scenario), _policy(cell.policy)
+    return specs.spec_of(front, behind, device, rule, cell.seed, lru_name=cell.lru, idle=cell.idle)
+
+
+def inputs_key(spec: runner.RunSpec) -> str:
+    """Hash of all that a run is made from, save the kernel: the job with its settings, the traces, the phone."""
+    job = json.dumps(runner.full_job(spec), sort_keys=True)
+    described = repr((spec.phone, spec.policy))
+    texts = [f"{name}\n{text}" for name, text in sorted(spec.traces.items())]
+    return digest([job, described, *texts])[:16]
+
+
+Runs = Mapping[Cell, tuple[runner.RunSpec, str]]
+"""The run of each cell, and what its record has as inputs."""
+
+
+def runs_of(cells: Iterable[Cell], tools: runner.Tools) -> Runs:
+    """The runs of cells, in their order."""
+    specs = ((cell, run_of(cell)) for cell in cells)
+    return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
+
+
+def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, title: str) -> list[Record]:
+    """Makes the runs that the directory lacks, and those to be made AGAIN; adds each as it ends. TITLE is the bar's.
+
+    Returns the records of all, in their order.
+    """
+    kernel = tools.kernel.key
+    wanted = {cell: (cell, key, kernel) for cell, (_, key) in runs.items()}
+    done = finished(read(directory), again)
+    missing = {cell: runs[cell] for cell in runs if wanted[cell] not in done}
+    if len(missing) < len(runs):
+        failed = sum(key in done and done[key].error is not None for key in wanted.values())
+        kept = f", {failed} of them failed: --again-failed runs these again" if failed else ""
+        ui.say(f"{len(runs) - len(missing)} of {len(runs)} runs are in {directory} already{kept}")
+    by_spec = {id(spec): (cell, key) for cell, (spec, key) in missing.items()}
+    begun_s = ended_s = monotonic()
+
+    def keep(spec: runner.RunSpec, result: Result) -> None:
+        """Adds the record of a run that has ended."""
+        nonlocal ended_s
+        before_s, ended_s = ended_s, monotonic()
+        cell, key = by_spec[id(spec)]
+        error = None if result.ok else result.verdict.error or "failed without a reason"
+        starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
+        touch_s = float(spec.job["touch_s"])
+        real_s = round(ended_s - before_s, 3)
+        append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s))
+
+    if missing:
+        runner.run_many([spec for spec, _ in missing.values()], tools, title=title, on_result=keep)
+        if len(missing) < len(runs):
+            ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
+    found = {record.key: record for record in read(directory)}
+    return [found[wanted[cell]] for cell in runs]
+
+
+def compare(directory: Path, request: Request, again: Again = Again.HOST) -> list[Record]:
+    """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
+    directory.mkdir(parents=True, exist_ok=True)
+    tools = runner.Tools.of_checkout()
+    runs = runs_of(plan(request), tools)
+    request = replace(request, kernel=tools.kernel.key, inputs=tuple(key for _, key in runs.values()))
+    write_request(directory, request)
+    found = run_missing(directory, runs, tools, again, request.title)
+    report.make(directory)
+    return found
+
+
+def fronts(names: Sequence[str]) -> tuple[Front, ...]:
+    """The foregrounds of a comparison; each has a name of its own."""
+    found: list[Front] = []
+    for given in names:
+        loaded = load_front(given)
+        if loaded.role != "foreground":
+            valid = ", ".join([*scenario.available("foreground"), smartio.pattern()])
+            raise UsageProblem(f"scenario '{given}' is a background one; foreground scenarios: {valid}")
+        front = Front(given, loaded.description, loaded.left)
+        if any(front.name == other.name for other in found):
+            raise UsageProblem(f"SCENARIO: '{front.name}' is given twice")
+        found.append(front)
+    return tuple(found)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run guests: one, or many side by side on the machine's cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.build.kernel import kbuild
+from fasttrack_lab.host import side_by_side
+from fasttrack_lab.host.errors import Interrupted, LabError
+from fasttrack_lab.host.paths import cache_dir
+from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
+from fasttrack_lab.inputs import lru, places
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.phone import Phone
+from fasttrack_lab.inputs.placeholders import APPS
+from fasttrack_lab.inputs.policy import Policy
+from fasttrack_lab.run import image
+from fasttrack_lab.run.boot import job as boot_job
+from fasttrack_lab.run.boot.backend import Backend, BootSpec, Outcome
+from fasttrack_lab.run.boot.uml import Uml, kernel_release
+from fasttrack_lab.run.result import LogProblem, Result, Verdict, judge
+
+LIMIT_S = 300.0
+"""Real time after which a guest counts as hung; a run takes 5 to 30 s."""
+
+FAILED_KEPT = 50
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every run needs, built once."""
+
+    kernel: kbuild.Kernel
+    guest: Path
+    guest_key: str
+    backend: Backend
+    preparer: kbuild.Kernel | None = None
+    """The kernel that prepares the phones' images, where it is not the run's own."""
+
+    @classmethod
+    def of_checkout(cls, target: str = "um") -> Tools:
+        """Build or find the kernel for TARGET and the guest program."""
+        program = guest_program.build()
+        return cls(kbuild.build(target), program, guest_program.key(program), Uml())
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: a job on a phone under a policy."""
+
+    cell: Cell
+    phone: Phone
+    policy: Policy
+    job: Mapping[str, Any]
+    """mode, apps, files, touch_s and limit_s; the rest of job.json is added here."""
+    traces: Mapping[str, str] = field(default_factory=dict)
+    """Normalised traces by the names that apps give."""
+    files_from: Path | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    limit_s: float | None = LIMIT_S
+    before_touch: tuple[int, ...] = ()
+    """UIDs in front from the start to the touch."""
+
+    @property
+    def on_its_fs(self) -> Cell:
+        """The cell with the file system that the phone has."""
+        return replace(self.cell, fs=self.phone.fs)
+
+
+def full_job(spec: RunSpec) -> dict[str, Any]:
+    """job.json of a run."""
+    policy, apps = spec.policy, spec.job["apps"]
+    values = {**policy.values(spec.phone.name), APPS: " ".join(str(app["uid"]) for app in apps)}
+    front = tuple(app["uid"] for app in apps if app["role"] == "foreground")
+    told = [] if front == spec.before_touch else policy.foreground_json(values, *front)
+    found = [places.place_of(app, spec.before_touch) for app in apps]
+    placed = [place for place in found if place]
+    job = {
+        "version": 1,
+        "mode": "play",
+        "seed": spec.cell.seed,
+        "device": "/dev/sda",
+        "fs": spec.phone.fs,
+        "format": None,
+        "mount_options": spec.phone.mount_options,
+        "settings": [
+            *policy.settings_json(values),
+            *lru.settings(spec.cell.lru),
+            *places.group_files(placed, policy, after=False),
+            *policy.foreground_json(values, *spec.before_touch),
+        ],
+        "foreground": [*told, *places.group_files(placed, policy, after=True)],
+        "touch_s": 0.0,
+        "verify": False,
+        **spec.job,
+        "apps": [places.with_ioprio(app, place, policy) for app, place in zip(apps, found, strict=True)],
+    }
+    if spec.files_from is not None:
+        job["files_from"] = "files"
+    return job
+
+
+def laid_out(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None, interactive: bool = False) -> BootSpec:
+    """Put the phone, the job, its traces and its files into the run's directory; the boot of the run from there."""
+    if phone_image is not None:
+        copy_sparse(phone_image, where / "phone.img")
+    for name, text in spec.traces.items():
+        (where / name).write_text(text)
+    if spec.files_from is not None:
+        shutil.copytree(spec.files_from, where / "files", symlinks=True)
+    job = full_job(spec)
+    boot_job.fill(where, tools.guest, job)
+    params = {
+        **boot_job.params(tools.backend, job),
+        **image.storage_params(tools.backend, spec.phone),
+        "mflash.scheduler": spec.policy.device_scheduler,
+        **spec.params,
+    }
+    return BootSpec(
+        tools.kernel.image,
+        boot_job.INIT,
+        spec.phone.guest_mib,
+        where,
+        spec.limit_s,
+        spec.cell.seed,
+        params,
+        interactive,
+        boot_job.root(tools.backend),
+    )
+
+
+def need_mib(spec: RunSpec, tools: Tools, phone_image: Path | None) -> int:
+    """Room for a run, in MiB."""
+    files = spec.files_from
+    copied = [p for p in files.rglob("*") if p.is_file()] if files else []
+    copied += [tools.guest, *([phone_image] if phone_image else [])]
+    return spec.phone.guest_mib + image.ROOM_MIB + sum(held_mib(path) for path in copied)
+
+
+@contextmanager
+def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tuple[Path, Outcome]]:
+    """Boot a run to its end; its directory is there inside the with block."""
+    with run_dir(need_mib(spec, tools, phone_image)) as where:
+        yield where, tools.backend.boot(laid_out(spec, tools, where, phone_image))
+
+
+def phone_image(spec: RunSpec, tools: Tools) -> Path:
+    """The prepared image for a run."""
+    contents = image.Contents.of_job(spec.phone, dict(spec.job))
+    return image.prepared(contents, tools.preparer or tools.kernel, tools.guest, tools.guest_key, tools.backend)
+
+
+def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = None) -> Result:
+    """Run once. COLLECT sees the run's directory before it goes."""
+    prepared = phone_image(spec, tools)
+    with booted(spec, tools, prepared) as (where, outcome):
+        written = where / "result.json"
+        verdict = judge(outcome, written.read_text() if written.is_file() else None)
+        if collect:
+            collect(where)
+    kept = None if verdict.ok else str(keep_failed(spec.cell, outcome, verdict))
+    return Result(spec.on_its_fs, verdict, kernel_release(outcome.console), outcome.wall_s, kept)
+
+
+def keep_failed(cell: Cell, outcome: Outcome, verdict: Verdict) -> Path:
+    """Keep the log of a failed run in the cache."""
+    room = cache_dir("failed")
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    scenario = Path(cell.scenario).stem
+    name = f"{stamp}-{scenario}-{cell.phone}-{cell.policy}-{cell.seed}-{os.urandom(2).hex()}.log"
+    guest_text = json.dumps(verdict.guest, indent=1) if verdict.guest else "none"
+    (room / name).write_text(
+        f"error: {verdict.error}\n\n--- console\n{outcome.console}\n--- result.json\n{guest_text}\n"
+    )
+    for old in sorted(room.glob("*.log"), key=lambda p: p.stat().st_mtime, reverse=True)[FAILED_KEPT:]:
+        old.unlink(missing_ok=True)
+    return room / name
+
+
+def failed(spec: RunSpec, error: LabError) -> Result:
+    """The result of a run that did not get as far as a verdict."""
+    verdict = Verdict(False, str(error), tuple[LogProblem, ...](), None)
+    return Result(spec.on_its_fs, verdict, "", 0.0)
+
+
+Notice = Callable[[RunSpec, Result], None]
+
+
+def run_many(
+    specs: Sequence[RunSpec],
+    tools: Tools,
+    title: str = "runs",
+    on_result: Notice | None = None,
+    jobs: int | None = None,
+) -> list[Result]:
+    """Run all, one guest a core, with a progress bar; the results in the order of SPECS.
+
+    A run that fails is a Result that is not ok, and the others go on. ON_RESULT is called from this thread.
+    """
+    return side_by_side.each(specs, lambda spec: _run_caught(spec, tools), title, on_result, jobs)
+
+
+def _run_caught(spec: RunSpec, tools: Tools) -> Result:
+    try:
+        return run(spec, tools)
+    except Interrupted:
+        raise
+    except LabError as error:
+        return failed(spec, error)
