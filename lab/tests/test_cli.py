@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from fasttrack_lab.commands import COMMANDS
+from fasttrack_lab.commands import COMMANDS, COMPLETE_VAR
 from fasttrack_lab.host.paths import LAB
 
 
@@ -69,3 +69,39 @@ def test_every_command_has_help(name: str) -> None:
 def test_help_names_every_command() -> None:
     shown = fasttrack("--help").stdout
     assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_help_and_version_import_no_command() -> None:
+    """Plots, tables and HTTP are slow to import; a person waits for --help."""
+    code = (
+        "import sys; from fasttrack_lab.commands.cli import cli\n"
+        "for option in ('--help', '--version'): cli.main([option], standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('fasttrack_lab.commands.')))\n"
+        "print([name for name in ('rich', 'polars', 'matplotlib', 'http.client') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=LAB, check=True)
+    assert done.stdout.splitlines()[-2:] == ["['fasttrack_lab.commands.cli']", "[]"]
+
+
+def test_a_run_imports_neither_tables_nor_plots_nor_http() -> None:
+    code = (
+        "import sys; import fasttrack_lab.commands.run\n"
+        "print([name for name in ('rich', 'polars', 'matplotlib', 'http.client') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=LAB, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_offered_for_each_shell(shell: str) -> None:
+    shown = fasttrack("completion", shell)
+    assert shown.returncode == 0
+    assert COMPLETE_VAR in shown.stdout and "fasttrack" in shown.stdout
+
+
+def test_a_shell_is_told_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPLETE_VAR, "bash_complete")
+    for words, expected in (("./fasttrack off", "plain,off-check"), ("./fasttrack run --idl", "plain,--idle")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        assert expected in fasttrack().stdout.splitlines()

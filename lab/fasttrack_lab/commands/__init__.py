@@ -6,6 +6,7 @@ COMMANDS = {
     "calibrate": "fasttrack_lab.commands.calibrate:command",
     "clean": "fasttrack_lab.commands.clean:command",
     "compare": "fasttrack_lab.commands.compare:command",
+    "completion": "fasttrack_lab.commands.completion:command",
     "demo": "fasttrack_lab.commands.demo:command",
     "exec": "fasttrack_lab.commands.exec_:command",
     "figures": "fasttrack_lab.commands.figures:command",
@@ -25,3 +26,6 @@ COMMANDS = {
     "stress": "fasttrack_lab.commands.stress:command",
 }
 """Name -> module and attribute."""
+
+COMPLETE_VAR = "_FASTTRACK_COMPLETE"
+"""By this environment variable a shell asks ./fasttrack what may come next."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from fasttrack_lab.compare.records import Record, failures, took
 from fasttrack_lab.host import preflight, ui
@@ -210,6 +209,8 @@ def finish(shown: Result, json_path: str | None) -> None:
         click.echo(summary(shown))
         found = shown.to_json().get("why")
         if found:
+            from rich.console import Console  # noqa: PLC0415 # slow to import, and most runs show no table
+
             width = None if sys.stdout.isatty() else PLAIN_WIDTH
             Console(width=width).print(why.tables(found, shown.response_s))
 

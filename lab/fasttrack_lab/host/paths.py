@@ -20,6 +20,12 @@ PHONES = LAB / "phones"
 POLICIES = LAB / "policies"
 SCENARIOS = LAB / "scenarios"
 
+
+def version() -> str:
+    """The version of everything in the checkout."""
+    return (CHECKOUT / "VERSION").read_text().strip()
+
+
 RECORDINGS = "FASTTRACK_DATA"
 """Names the directory of recorded inputs. They are data of others, read where they lie: a checkout has none."""
 

@@ -3,21 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-console = Console(stderr=True, highlight=False)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PLAIN_STEPS = 10
 """Lines a bar prints where there is no terminal."""
 
 
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+_say: list[Callable[[str], None]] = [_print]
+"""How a line is printed: the last entry. Below a bar that is drawn it is the bar's own way."""
+
+
 def say(text: str) -> None:
     """One line of progress."""
-    console.print(text, markup=False, soft_wrap=True)
+    _say[-1](text)
 
 
 class Bar:
@@ -47,10 +55,25 @@ class Bar:
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Bar]:
     """A bar for the time of a with block."""
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         say(f"{title} ...")
         yield Bar(title, total, None)
         return
+    # Slow to import, and most runs have no bar.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Bar(title, total, progress)
+        _say.append(lambda text: console.print(text, markup=False, soft_wrap=True))
+        try:
+            yield Bar(title, total, progress)
+        finally:
+            _say.pop()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import LAB, PHONES, write_if_changed
+from fasttrack_lab.host.paths import PHONES, version, write_if_changed
 from fasttrack_lab.inputs import phone as phones_of_lab
 from fasttrack_lab.inputs import phone_digest
 from fasttrack_lab.inputs.device import Device
@@ -102,8 +101,7 @@ class Profile:
 
 def tool_version() -> str:
     """This program's name and version."""
-    project = tomllib.loads((LAB / "pyproject.toml").read_text())["project"]
-    return f"{project['name']} {project['version']}"
+    return f"fasttrack-lab {version()}"
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
 
 THINK = "think"
 MEMORY = "page cache: memory"
@@ -393,6 +394,8 @@ def _shares(rows: Iterable[Mapping[str, Any]], whole_s: float) -> Iterator[tuple
 
 
 def _table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    from rich.table import Table  # noqa: PLC0415 # slow to import, and most runs show none
+
     table = Table(title=title, title_justify="left")
     for name in texts:
         table.add_column(name, overflow="fold")
@@ -468,6 +471,8 @@ def _others_table(why: Mapping[str, Any]) -> Table:
 
 def tables(why: Mapping[str, Any], response_s: float | None) -> Group:
     """What `digest` gives, for a person."""
+    from rich.console import Group  # noqa: PLC0415 # slow to import, and most runs show none
+
     whole_s = response_s or sum(why["layers"].values())
     shown = [_layers_table(why, whole_s)]
     if why["journal"]:

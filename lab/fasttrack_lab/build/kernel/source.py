@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import tomllib
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +98,10 @@ def _from_debian(base: BaseFile) -> Archive | None:
 
 
 def _fetch(url: str) -> bytes:
+    # Slow to import, and wanted once at the most.
+    import urllib.error  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
+
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             data: bytes = answer.read()
