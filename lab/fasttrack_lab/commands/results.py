@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""./fasttrack results: docs/RESULTS.md, from records."""
+"""./fasttrack results: docs/RESULTS.md and README's picture, from records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from fasttrack_lab.commands import common, figures
 from fasttrack_lab.compare import archive, comparison, records
 from fasttrack_lab.compare.records import Again, Record
-from fasttrack_lab.figures import markdown
+from fasttrack_lab.figures import markdown, picture
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import LabError
@@ -66,6 +66,8 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
 def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
+    Beside it goes slowdown.svg, the picture of README.
+
     Its runs include the figures', which `figures` then finds: 5822 with five seeds, 4206 with three, and 366 more with
     the replayed recording of `compare`. The comparison of all policies and SmartIO's twenty apps have three seeds at
     most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
@@ -83,6 +85,9 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(markdown.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")
+    drawn = target.with_name(picture.NAME)
+    drawn.write_text(picture.draw(found), encoding="utf-8")
+    ui.say(f"written: {drawn}")
     if made or not no_runs:
         archive.write(kept, found)
         ui.say(f"written: {kept}")

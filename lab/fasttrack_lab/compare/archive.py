@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The records that docs/RESULTS.md is made of, kept beside it: JSON lines, compressed with xz.
 
-They are raw records without what is the machine's own: of a recording that was replayed only the file's name is kept,
-and of the host nothing.
+They are raw records without what no page shows, and without what is the machine's own: of a recording that was replayed
+only the file's name is kept, and of the host nothing.
 """
 
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fasttrack_lab.compare import records
+from fasttrack_lab.compare import records, report
 from fasttrack_lab.compare.comparison import RECORDING
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.host.errors import InputError
@@ -27,10 +28,27 @@ def beside(page: Path) -> Path:
     return page.with_suffix(SUFFIX)
 
 
+RESULT = ("fs", "kernel", "log_problems", "response_s", "total_s")
+APPS = ("foregrounds", "background")
+APP = ("bytes_read", "bytes_written", "longest_pause_s")
+COUNTERS = {"counters": report.HOLDS, "elevator": (report.WRITE_WAIT,)}
+"""What is kept of a result, of each of its apps, and of its counters."""
+
+
+def _part(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What reports show of a result."""
+    apps = {side: {name: _part(app, APP) for name, app in result.get(side, {}).items()} for side in APPS}
+    counters = {side: _part(result.get(side, {}), names) for side, names in COUNTERS.items()}
+    return {**_part(result, RESULT), **apps, **counters}
+
+
 def _portable(record: Record) -> Record:
     name = Path(record.cell.scenario).name
-    result = record.result and {key: value for key, value in record.result.items() if key != "host"}
-    return replace(record, cell=replace(record.cell, scenario=name), result=result)
+    return replace(record, cell=replace(record.cell, scenario=name), result=record.result and _shown(record.result))
 
 
 def _here(record: Record) -> Record:
