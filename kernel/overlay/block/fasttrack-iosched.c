@@ -24,10 +24,11 @@
  *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
  *    virtio devices are told; sd tells the class itself in the CDB.
  *
- * The order within a class is in fasttrack-queues.c. Write-back throttling is off
- * for this elevator, as it is for BFQ: its latency target would hold the
- * foreground's fsync back together with everybody's write-back. The few tags of
- * asynchronous writes take its place, with FastTrack off too.
+ * The order within a class is in fasttrack-queues.c, how background is held in
+ * fasttrack-hold.c. Write-back throttling is off for this elevator, as it is for
+ * BFQ: its latency target would hold the foreground's fsync back together with
+ * everybody's write-back. The few tags of asynchronous writes take its place, with
+ * FastTrack off too.
  *
  * Data of a flush sequence goes first and is not held: blk-flush keeps other
  * flushes waiting for it. Not here: what the device does with the class, and
@@ -103,97 +104,6 @@ static bool fti_is_background_async(const struct request *rq)
 static unsigned long fti_now_us(u64 now)
 {
 	return (unsigned long)div_u64(now, NSEC_PER_USEC) ?: 1;
-}
-
-/* A SCSI host has tags for more than a device of it may take. */
-static unsigned int fti_device_depth(struct request_queue *q)
-{
-	return min(q->tag_set->queue_depth, blk_queue_depth(q));
-}
-
-void fti_read_state(struct fti_data *fti, struct fti_state *state)
-{
-	const struct request *waited =
-		fti_oldest_waited(&fti->class[FASTTRACK_BACKGROUND]);
-
-	lockdep_assert_held(&fti->fti_lock);
-
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
-		state->oldest[i] = fti_oldest_time(&fti->class[i]);
-		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
-	}
-	state->oldest_waited = waited ? waited->fifo_time : 0;
-	state->foreground_seen = READ_ONCE(fti->foreground_seen);
-	state->others_in_a_row = fti->others_in_a_row;
-	state->foreground_last = atomic64_read(&fti->foreground_last);
-	state->foreground_depends = fasttrack_foreground_depends();
-	state->background_next = atomic64_read(&fti->background_next);
-	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
-	state->async_in_flight = atomic_read(&fti->async_in_flight);
-	state->device_depth = fti_device_depth(fti->q);
-}
-
-/* The knobs as they are now; a decision sees each of them once. */
-struct fti_bounds fti_read_bounds(const struct fti_data *fti)
-{
-	return (struct fti_bounds){
-		.idle_window = READ_ONCE(fti->bounds.idle_window),
-		.background_expire = READ_ONCE(fti->bounds.background_expire),
-		.background_depth = READ_ONCE(fti->bounds.background_depth),
-		.background_share = READ_ONCE(fti->bounds.background_share),
-		.foreground_reserve = READ_ONCE(fti->bounds.foreground_reserve),
-	};
-}
-
-/*
- * Hold background back until @wake (0: until a request leaves the device).
- * Return: false if one has left meanwhile, so that the decision is stale.
- */
-static bool fti_hold(struct fti_data *fti, const struct fti_state *state,
-		     u64 wake)
-{
-	bool stale;
-
-	lockdep_assert_held(&fti->fti_lock);
-
-	WRITE_ONCE(fti->held, true);
-	/* Pairs with the barrier in fti_release(). */
-	smp_mb();
-	stale = state->foreground_depends != fasttrack_foreground_depends();
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
-	stale |= atomic_read(&fti->async_in_flight) != state->async_in_flight;
-	if (stale) {
-		WRITE_ONCE(fti->held, false);
-		return false;
-	}
-	if (wake)
-		hrtimer_start(&fti->timer, ns_to_ktime(wake),
-			      HRTIMER_MODE_ABS);
-	fasttrack_count(FASTTRACK_DISPATCH_HELD);
-	trace_fasttrack_hold(fti->q, fti->class[FASTTRACK_BACKGROUND].queued,
-			     state->in_flight[FASTTRACK_BACKGROUND], wake);
-	return true;
-}
-
-static enum hrtimer_restart fti_timer(struct hrtimer *timer)
-{
-	struct fti_data *fti = container_of(timer, struct fti_data, timer);
-
-	WRITE_ONCE(fti->held, false);
-	blk_mq_run_hw_queues(fti->q, true);
-	return HRTIMER_NORESTART;
-}
-
-/* What a hold was decided on has changed: decide again. */
-void fti_release(struct fti_data *fti)
-{
-	/* Pairs with the barrier in fti_hold(). */
-	smp_mb();
-	if (READ_ONCE(fti->held)) {
-		WRITE_ONCE(fti->held, false);
-		blk_mq_run_hw_queues(fti->q, true);
-	}
 }
 
 /* Is another class' request older than the foreground one that goes now? */
@@ -301,17 +211,6 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 	       READ_ONCE(fti->class[FASTTRACK_NEUTRAL].queued) ||
 	       (READ_ONCE(fti->class[FASTTRACK_BACKGROUND].queued) &&
 		!READ_ONCE(fti->held));
-}
-
-/* Make the queued @rq one of @class, and one that is waited for if @sync. */
-void fti_move(struct fti_data *fti, struct request *rq,
-	      enum fasttrack_class class, bool sync)
-{
-	fti_unlink(fti, rq);
-	fti_set_class(rq, class);
-	if (sync)
-		rq->cmd_flags |= REQ_SYNC;
-	fti_link(fti, rq);
 }
 
 /* Somebody waits for a bio that was merged into @rq. */
@@ -598,8 +497,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 	INIT_LIST_HEAD(&fti->head);
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		fti_init_class(&fti->class[i]);
-	hrtimer_init(&fti->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	fti->timer.function = fti_timer;
+	fti_init_hold(fti);
 	fti->bounds = (struct fti_bounds){
 		.idle_window = fti_idle_window,
 		.background_expire = fti_background_expire,
@@ -626,7 +524,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 	struct fti_data *fti = e->elevator_data;
 
 	fasttrack_queue_del(&fti->promoter);
-	hrtimer_cancel(&fti->timer);
+	fti_exit_hold(fti);
 	WARN_ON_ONCE(!list_empty(&fti->head));
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		WARN_ON_ONCE(fti->class[i].queued);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The I/O dispatcher: what its files share. */
+/*
+ * The I/O dispatcher: what its files share. Calls go one way: iosched to promote
+ * and hold, promote to hold, all of them to queues; knobs to hold.
+ */
 #ifndef _BLOCK_FASTTRACK_IOSCHED_H
 #define _BLOCK_FASTTRACK_IOSCHED_H
 
@@ -128,6 +131,7 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 	return fti_treat_as(fasttrack_opf_class(opf), op_is_sync(opf));
 }
 
+/* fasttrack-queues.c */
 struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
 struct request *fti_oldest_waited(struct fti_class *class);
 u64 fti_oldest_time(struct fti_class *class);
@@ -136,22 +140,30 @@ bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 bool fti_is_async(const struct fti_class *class);
 void fti_link(struct fti_data *fti, struct request *rq);
 void fti_unlink(struct fti_data *fti, struct request *rq);
+void fti_move(struct fti_data *fti, struct request *rq,
+	      enum fasttrack_class class, bool sync);
 struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 			   u64 now);
 void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now);
 void fti_init_class(struct fti_class *class);
 
-void fti_move(struct fti_data *fti, struct request *rq,
-	      enum fasttrack_class class, bool sync);
+/* fasttrack-hold.c */
+unsigned int fti_device_depth(struct request_queue *q);
+void fti_read_state(struct fti_data *fti, struct fti_state *state);
+struct fti_bounds fti_read_bounds(const struct fti_data *fti);
+bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake);
 void fti_release(struct fti_data *fti);
+void fti_init_hold(struct fti_data *fti);
+void fti_exit_hold(struct fti_data *fti);
+
+/* fasttrack-promote.c */
 void fti_promote_new(struct request *rq);
 void fti_promote_queued(struct fti_data *fti, struct request *rq);
 void fti_promote_with(struct fti_data *fti, struct request *rq,
 		      struct bio *bio);
 void fti_init_promoter(struct fti_data *fti);
-void fti_read_state(struct fti_data *fti, struct fti_state *state);
-struct fti_bounds fti_read_bounds(const struct fti_data *fti);
 
+/* fasttrack-knobs.c */
 extern struct elv_fs_entry fti_attrs[];
 extern const struct blk_mq_debugfs_attr fti_queue_debugfs_attrs[];
 

@@ -132,6 +132,17 @@ void fti_unlink(struct fti_data *fti, struct request *rq)
 		q->last_merge = NULL;
 }
 
+/* Make the queued @rq one of @class, and one that is waited for if @sync. */
+void fti_move(struct fti_data *fti, struct request *rq,
+	      enum fasttrack_class class, bool sync)
+{
+	fti_unlink(fti, rq);
+	fti_set_class(rq, class);
+	if (sync)
+		rq->cmd_flags |= REQ_SYNC;
+	fti_link(fti, rq);
+}
+
 /* The next request of @class at or after where the last one ended. */
 static struct request *fti_from_position(const struct fti_class *class,
 					 enum fti_kind kind)

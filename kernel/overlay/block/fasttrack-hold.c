@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How the I/O dispatcher holds background back, and when it decides again.
+ *
+ * A decision (fti_choose()) is taken on numbers that completions and the core
+ * change without fti_lock. So a hold looks at them once more after it has
+ * announced itself: either it sees the change, or who made the change sees the
+ * hold and ends it.
+ */
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/fasttrack.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+
+#include <trace/events/fasttrack.h>
+
+#include "blk-mq.h"
+#include "fasttrack-iosched.h"
+
+/* A SCSI host has tags for more than a device of it may take. */
+unsigned int fti_device_depth(struct request_queue *q)
+{
+	return min(q->tag_set->queue_depth, blk_queue_depth(q));
+}
+
+/* The queues and the device as they are now. */
+void fti_read_state(struct fti_data *fti, struct fti_state *state)
+{
+	const struct request *waited =
+		fti_oldest_waited(&fti->class[FASTTRACK_BACKGROUND]);
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
+		state->oldest[i] = fti_oldest_time(&fti->class[i]);
+		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
+	}
+	state->oldest_waited = waited ? waited->fifo_time : 0;
+	state->foreground_seen = READ_ONCE(fti->foreground_seen);
+	state->others_in_a_row = fti->others_in_a_row;
+	state->foreground_last = atomic64_read(&fti->foreground_last);
+	state->foreground_depends = fasttrack_foreground_depends();
+	state->background_next = atomic64_read(&fti->background_next);
+	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
+	state->async_in_flight = atomic_read(&fti->async_in_flight);
+	state->device_depth = fti_device_depth(fti->q);
+}
+
+/* The knobs as they are now; a decision sees each of them once. */
+struct fti_bounds fti_read_bounds(const struct fti_data *fti)
+{
+	return (struct fti_bounds){
+		.idle_window = READ_ONCE(fti->bounds.idle_window),
+		.background_expire = READ_ONCE(fti->bounds.background_expire),
+		.background_depth = READ_ONCE(fti->bounds.background_depth),
+		.background_share = READ_ONCE(fti->bounds.background_share),
+		.foreground_reserve = READ_ONCE(fti->bounds.foreground_reserve),
+	};
+}
+
+/*
+ * Hold background back until @wake (0: until a request leaves the device).
+ * Return: false if one has left meanwhile, so that the decision is stale.
+ */
+bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
+{
+	bool stale;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	WRITE_ONCE(fti->held, true);
+	/* Pairs with the barrier in fti_release(). */
+	smp_mb();
+	stale = state->foreground_depends != fasttrack_foreground_depends();
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
+	stale |= atomic_read(&fti->async_in_flight) != state->async_in_flight;
+	if (stale) {
+		WRITE_ONCE(fti->held, false);
+		return false;
+	}
+	if (wake)
+		hrtimer_start(&fti->timer, ns_to_ktime(wake),
+			      HRTIMER_MODE_ABS);
+	fasttrack_count(FASTTRACK_DISPATCH_HELD);
+	trace_fasttrack_hold(fti->q, fti->class[FASTTRACK_BACKGROUND].queued,
+			     state->in_flight[FASTTRACK_BACKGROUND], wake);
+	return true;
+}
+
+static enum hrtimer_restart fti_timer(struct hrtimer *timer)
+{
+	struct fti_data *fti = container_of(timer, struct fti_data, timer);
+
+	WRITE_ONCE(fti->held, false);
+	blk_mq_run_hw_queues(fti->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* What a hold was decided on has changed: decide again. */
+void fti_release(struct fti_data *fti)
+{
+	/* Pairs with the barrier in fti_hold(). */
+	smp_mb();
+	if (READ_ONCE(fti->held)) {
+		WRITE_ONCE(fti->held, false);
+		blk_mq_run_hw_queues(fti->q, true);
+	}
+}
+
+void fti_init_hold(struct fti_data *fti)
+{
+	hrtimer_init(&fti->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	fti->timer.function = fti_timer;
+}
+
+void fti_exit_hold(struct fti_data *fti)
+{
+	hrtimer_cancel(&fti->timer);
+}
