@@ -159,7 +159,7 @@ void mflash_op_put(struct mflash_model *m, struct mflash_op *op)
 void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd)
 {
 	trace_mflash_complete(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages,
-			      m->now - cmd->submitted);
+			      m->in_flight, m->now - cmd->submitted);
 	m->active[cmd->tag] = NULL;
 	if (cmd->class == FASTTRACK_FOREGROUND) {
 		m->fg_in_flight--;
@@ -214,7 +214,8 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now)
 	m->next[MFLASH_EV_IDLE] = U64_MAX;
 	m->idle = false;
 	account(m, cmd);
-	trace_mflash_start(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages, m->in_flight);
+	trace_mflash_start(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages, m->in_flight,
+			   0);
 	if (m->cut_after && !--m->cut_after)
 		mflash_power_cut(m);
 	if (m->dead) {

@@ -12,9 +12,10 @@
 #define mflash_class_name(class) __print_symbolic(class,			\
 	{ 0, "neutral" }, { 1, "background" }, { 2, "foreground" })
 
-TRACE_EVENT(mflash_start,
-	TP_PROTO(u16 tag, u8 type, u8 class, u32 lpn, u32 pages, u32 queued),
-	TP_ARGS(tag, type, class, lpn, pages, queued),
+/* queued: commands in the device, with this one; took_ns: so far, 0 at the start */
+DECLARE_EVENT_CLASS(mflash_command,
+	TP_PROTO(u16 tag, u8 type, u8 class, u32 lpn, u32 pages, u32 queued, u64 took_ns),
+	TP_ARGS(tag, type, class, lpn, pages, queued, took_ns),
 	TP_STRUCT__entry(
 		__field(u16, tag)
 		__field(u8, type)
@@ -22,29 +23,6 @@ TRACE_EVENT(mflash_start,
 		__field(u32, lpn)
 		__field(u32, pages)
 		__field(u32, queued)
-	),
-	TP_fast_assign(
-		__entry->tag = tag;
-		__entry->type = type;
-		__entry->class = class;
-		__entry->lpn = lpn;
-		__entry->pages = pages;
-		__entry->queued = queued;
-	),
-	TP_printk("tag=%u type=%s class=%s lpn=%u pages=%u queued=%u", __entry->tag,
-		  mflash_type_name(__entry->type), mflash_class_name(__entry->class),
-		  __entry->lpn, __entry->pages, __entry->queued)
-);
-
-TRACE_EVENT(mflash_complete,
-	TP_PROTO(u16 tag, u8 type, u8 class, u32 lpn, u32 pages, u64 took_ns),
-	TP_ARGS(tag, type, class, lpn, pages, took_ns),
-	TP_STRUCT__entry(
-		__field(u16, tag)
-		__field(u8, type)
-		__field(u8, class)
-		__field(u32, lpn)
-		__field(u32, pages)
 		__field(u64, took_ns)
 	),
 	TP_fast_assign(
@@ -53,11 +31,22 @@ TRACE_EVENT(mflash_complete,
 		__entry->class = class;
 		__entry->lpn = lpn;
 		__entry->pages = pages;
+		__entry->queued = queued;
 		__entry->took_ns = took_ns;
 	),
-	TP_printk("tag=%u type=%s class=%s lpn=%u pages=%u took_ns=%llu", __entry->tag,
+	TP_printk("tag=%u type=%s class=%s lpn=%u pages=%u queued=%u took_ns=%llu", __entry->tag,
 		  mflash_type_name(__entry->type), mflash_class_name(__entry->class),
-		  __entry->lpn, __entry->pages, __entry->took_ns)
+		  __entry->lpn, __entry->pages, __entry->queued, __entry->took_ns)
+);
+
+DEFINE_EVENT(mflash_command, mflash_start,
+	TP_PROTO(u16 tag, u8 type, u8 class, u32 lpn, u32 pages, u32 queued, u64 took_ns),
+	TP_ARGS(tag, type, class, lpn, pages, queued, took_ns)
+);
+
+DEFINE_EVENT(mflash_command, mflash_complete,
+	TP_PROTO(u16 tag, u8 type, u8 class, u32 lpn, u32 pages, u32 queued, u64 took_ns),
+	TP_ARGS(tag, type, class, lpn, pages, queued, took_ns)
 );
 
 DECLARE_EVENT_CLASS(mflash_suspension,
