@@ -12,6 +12,7 @@
  * Those others then count as foreground writes on the dies. So that they are
  * few, background has a small part of the cache while the foreground works.
  */
+#include <linux/errno.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
 
@@ -27,32 +28,6 @@ u32 mflash_cache_pages(const struct mflash_model *m)
 {
 	return max(m->phone->cache_kib >> (MFLASH_PAGE_SHIFT - 10),
 		   2 * mflash_unit_slots(m, false));
-}
-
-/**
- * mflash_cache_init - an empty cache
- * @m: the model
- *
- * Return: 0 or -ENOMEM.
- */
-int mflash_cache_init(struct mflash_model *m)
-{
-	struct mflash_cache *c = &m->cache;
-	struct mflash_entry *e;
-	u32 i;
-
-	INIT_LIST_HEAD(&c->free);
-	INIT_LIST_HEAD(&c->arrival);
-	INIT_LIST_HEAD(&c->flushes);
-	for (i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		INIT_LIST_HEAD(&c->dirty[i]);
-	e = mflash_scratch(&m->store, c->nr * sizeof(*e));
-	if (!e)
-		return -ENOMEM;
-	for (i = 0; i < c->nr; i++)
-		list_add_tail(&e[i].order, &c->free);
-	c->nr_free = c->nr;
-	return 0;
 }
 
 /* its part of the cache while the foreground works: what a flush may have to write */
@@ -120,7 +95,7 @@ static void waiter_done(struct mflash_model *m, struct mflash_entry *e)
 	struct mflash_cmd *cmd = e->waiter;
 
 	e->waiter = NULL;
-	/* a command with a target is completed by mflash_cache_settle() */
+	/* a command with a target is completed by settle() */
 	if (cmd && !--cmd->pending && cmd->sent == cmd->pages && !cmd->target)
 		mflash_cmd_done(m, cmd);
 }
@@ -210,30 +185,8 @@ void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 page
 		mflash_cmd_done(m, cmd);
 }
 
-/**
- * mflash_cache_flush - a flush left the firmware
- * @m: the model
- * @cmd: the flush; it covers every write that was acknowledged
- */
-void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd)
-{
-	struct mflash_cache *c = &m->cache;
-
-	cmd->target = m->seq;
-	if (cmd->class == FASTTRACK_FOREGROUND) {
-		c->fg_flush_seq = m->seq;
-		mflash_nand_hurry(m);
-	}
-	flush_begin(m, cmd);
-	mflash_kick_all_dies(m);
-	mflash_cache_settle(m);
-}
-
-/**
- * mflash_cache_settle - complete the flushes that have nothing left to wait for
- * @m: the model
- */
-void mflash_cache_settle(struct mflash_model *m)
+/* complete the flushes that have nothing left to wait for */
+static void settle(struct mflash_model *m)
 {
 	struct mflash_cache *c = &m->cache;
 	struct mflash_entry *oldest = list_first_entry_or_null(&c->arrival, struct mflash_entry,
@@ -285,7 +238,7 @@ void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
 	list_for_each_entry_safe(e, tmp, &m->cache.arrival, order)
 		if (e->lpn - lpn < pages)
 			entry_trim(m, e);
-	mflash_cache_settle(m);
+	settle(m);
 }
 
 /* it was passed over for as long as anything may, and somebody waits for durability */
@@ -324,60 +277,65 @@ static bool foreground_waits(const struct mflash_model *m)
 }
 
 /**
- * mflash_cache_candidates - the page to be written out next
+ * mflash_cache_is_due - should pages be written out now
  * @m: the model
- * @c: filled in when there is one
  *
- * Return: 1 when a program should be begun, else 0.
+ * Return: true when a program should be begun.
  */
-int mflash_cache_candidates(struct mflash_model *m, struct mflash_candidate *c)
+bool mflash_cache_is_due(struct mflash_model *m)
 {
-	struct mflash_cache *cache = &m->cache;
+	const struct mflash_cache *c = &m->cache;
+
+	if (!c->nr_dirty || mflash_map_full(m))
+		return false;
+	return c->nr_dirty >= mflash_ftl_unit(m, mflash_ftl_host_stream(m)) ||
+	       c->flush_dirty || c->fua_dirty || !c->nr_free || m->idle;
+}
+
+static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *c)
+{
 	struct mflash_entry *e;
 
-	if (!cache->nr_dirty || mflash_map_full(m))
-		return 0;
-	if (cache->nr_dirty < mflash_ftl_unit(m, mflash_ftl_host_stream(m)) &&
-	    !cache->flush_dirty && !cache->fua_dirty && cache->nr_free && !m->idle)
-		return 0;
+	if (!mflash_ftl_room(m, mflash_ftl_host_stream(m), die) || !mflash_cache_is_due(m))
+		return false;
 	e = next_dirty(m);
 	*c = (struct mflash_candidate) {
 		.seq = e->seq, .since = e->since, .class = e->class, .write = true,
 	};
-	if (e->seq <= cache->fg_flush_seq || foreground_waits(m))
+	if (e->seq <= m->cache.fg_flush_seq || foreground_waits(m))
 		c->class = FASTTRACK_FOREGROUND;
-	return 1;
+	return true;
 }
 
-/**
- * mflash_cache_take - begin the program of the pages that are next
- * @m: the model
- * @e: filled with them
- * @max: most of them
- *
- * Return: how many.
- */
-u32 mflash_cache_take(struct mflash_model *m, struct mflash_entry **e, u32 max)
+/* begin the program of the page that is next */
+static struct mflash_entry *entry_take(struct mflash_model *m)
 {
-	struct mflash_cache *c = &m->cache;
-	u32 n;
+	struct mflash_entry *e = next_dirty(m);
 
-	for (n = 0; n < max && c->nr_dirty; n++) {
-		e[n] = next_dirty(m);
-		entry_clean(c, e[n]);
-		e[n]->programming = true;
-		e[n]->version = ++m->store.super->seq;
-		mflash_map_dirty(m, e[n]->lpn, e[n]->class);
-	}
-	return n;
+	entry_clean(&m->cache, e);
+	e->programming = true;
+	e->version = ++m->store.super->seq;
+	mflash_map_dirty(m, e->lpn, e->class);
+	return e;
 }
 
-/**
- * mflash_cache_end - a page is durable
- * @m: the model
- * @e: its entry; free afterwards
- */
-void mflash_cache_end(struct mflash_model *m, struct mflash_entry *e)
+static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
+{
+	enum mflash_stream stream = mflash_ftl_host_stream(m);
+
+	unit->slots = mflash_ftl_unit(m, stream);
+	unit->slc = stream == MFLASH_BUFFER;
+	for (unit->nr = 0; unit->nr < unit->slots && m->cache.nr_dirty; unit->nr++)
+		unit->entries[unit->nr] = entry_take(m);
+	unit->ppn = mflash_ftl_alloc(m, stream, die);
+	if (unit->slc)
+		mflash_count(m, slc_pages, unit->nr);
+	else
+		mflash_count(m, direct_pages, unit->nr);
+}
+
+/* a page is durable */
+static void entry_end(struct mflash_model *m, struct mflash_entry *e)
 {
 	struct mflash_entry *older = e;
 
@@ -388,6 +346,71 @@ void mflash_cache_end(struct mflash_model *m, struct mflash_entry *e)
 	waiter_done(m, e);
 	entry_free(&m->cache, e);
 	m->kick_links = ~0UL;
+}
+
+static void programmed(struct mflash_model *m, struct mflash_unit *unit)
+{
+	u32 i;
+
+	for (i = 0; i < unit->nr; i++) {
+		mflash_ftl_commit(m, unit->entries[i], unit->ppn + i);
+		entry_end(m, unit->entries[i]);
+	}
+	mflash_ftl_program_end(m, unit->ppn);
+	settle(m);
+	m->kick_gc = true;
+}
+
+static const struct mflash_source cache_source = {
+	.candidate	= candidate,
+	.take		= take,
+	.programmed	= programmed,
+};
+
+/**
+ * mflash_cache_flush - a flush left the firmware
+ * @m: the model
+ * @cmd: the flush; it covers every write that was acknowledged
+ */
+void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd)
+{
+	struct mflash_cache *c = &m->cache;
+
+	cmd->target = m->seq;
+	if (cmd->class == FASTTRACK_FOREGROUND) {
+		c->fg_flush_seq = m->seq;
+		mflash_nand_hurry(m, &cache_source);
+	}
+	flush_begin(m, cmd);
+	mflash_kick_all_dies(m);
+	settle(m);
+}
+
+/**
+ * mflash_cache_init - an empty cache
+ * @m: the model
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int mflash_cache_init(struct mflash_model *m)
+{
+	struct mflash_cache *c = &m->cache;
+	struct mflash_entry *e;
+	u32 i;
+
+	INIT_LIST_HEAD(&c->free);
+	INIT_LIST_HEAD(&c->arrival);
+	INIT_LIST_HEAD(&c->flushes);
+	for (i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		INIT_LIST_HEAD(&c->dirty[i]);
+	e = mflash_scratch(&m->store, c->nr * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	for (i = 0; i < c->nr; i++)
+		list_add_tail(&e[i].order, &c->free);
+	c->nr_free = c->nr;
+	mflash_nand_source(m, &cache_source);
+	return 0;
 }
 
 #ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST

@@ -13,11 +13,34 @@
  * they copy, so that they never win over newer data; what is out of line is
  * given back when the version that owns it is replaced.
  */
+#include <linux/bitmap.h>
+#include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/string.h>
 
 #include "mflash.h"
 
 #define FREE_RESERVE	2	/* blocks that only copies may open, so that they end */
+
+/**
+ * mflash_unit_slots - slots of one program unit
+ * @m: the model
+ * @slc: in SLC mode
+ */
+u32 mflash_unit_slots(const struct mflash_model *m, bool slc)
+{
+	return m->ftl.read_slots * (slc ? 1 : m->phone->bits);
+}
+
+/**
+ * mflash_block_slc - is a block a part of the SLC buffer
+ * @m: the model
+ * @block: which
+ */
+bool mflash_block_slc(const struct mflash_model *m, u32 block)
+{
+	return block < m->ftl.slc_blocks;
+}
 
 /**
  * mflash_block_slots - slots that a block has in its mode
@@ -323,29 +346,6 @@ void mflash_ftl_trim(struct mflash_model *m, u32 lpn, u32 pages)
 }
 
 /**
- * mflash_resolve - content of a logical page
- * @m: the model
- * @lpn: the page
- * @desc: filled in; zeroes where nothing was written
- *
- * Return: something was written.
- */
-bool mflash_resolve(struct mflash_model *m, u32 lpn, struct mflash_desc *desc)
-{
-	struct mflash_entry *e = mflash_cache_find(m, lpn);
-	u32 cur = m->ftl.map[lpn];
-
-	*desc = (struct mflash_desc) {};
-	if (e) {
-		*desc = e->desc;
-	} else if (cur) {
-		desc->word = m->store.oob[cur - 1].word;
-		desc->slot = m->store.oob[cur - 1].slot;
-	}
-	return e || cur;
-}
-
-/**
  * mflash_ftl_victim - block with the fewest valid pages
  * @m: the model
  * @slc: of the SLC buffer
@@ -470,6 +470,39 @@ static void adopt_block(struct mflash_model *m, u32 block)
 	block_list(m, block);
 }
 
+static void mark_block_slots(struct mflash_model *m, u32 block, unsigned long *used)
+{
+	struct mflash_store *st = &m->store;
+	u32 ppn = block * m->ftl.block_slots;
+	u32 end = ppn + mflash_block_slots(m, block);
+
+	for (; ppn < end; ppn++) {
+		u32 slot = st->oob[ppn].slot;
+
+		if (!slot || slot > st->slots || !mflash_ftl_is_valid(m, ppn))
+			continue;
+		__set_bit(slot, used);
+		st->slots_top = max(st->slots_top, slot);
+	}
+}
+
+/* find the free slots: those that no valid page has */
+static void slots_rebuild(struct mflash_model *m)
+{
+	struct mflash_store *st = &m->store;
+	unsigned long *used = mflash_scratch(st, BITS_TO_LONGS(st->slots + 1) * sizeof(long));
+	u32 i, slot;
+
+	if (WARN_ON(!used))
+		return;
+	for (i = 0; i < m->ftl.nr_blocks; i++)
+		if (m->ftl.blocks[i].valid)
+			mark_block_slots(m, i, used);
+	for (slot = st->slots_top; slot; slot--)
+		if (!test_bit(slot, used))
+			mflash_slot_put(st, slot);
+}
+
 /**
  * mflash_ftl_recover - make map and block lists from what is durable
  * @m: the model
@@ -494,7 +527,7 @@ void mflash_ftl_recover(struct mflash_model *m)
 	for (i = 0; i < m->ftl.nr_blocks; i++)
 		if (h[i].state == MFLASH_OPEN || h[i].state == MFLASH_CLOSED)
 			adopt_block(m, i);
-	mflash_slots_rebuild(m);
+	slots_rebuild(m);
 }
 
 #ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST

@@ -10,6 +10,7 @@
  * Victims are the blocks with the fewest valid pages. The SLC buffer is
  * emptied in idle time only: when it is full, host data go past it.
  */
+#include <linux/errno.h>
 #include <linux/kernel.h>
 
 #include "mflash.h"
@@ -17,31 +18,6 @@
 #include <trace/events/mflash.h>
 
 #define ERASES_MAX	2	/* victims being erased at a time */
-
-/**
- * mflash_gc_init - no job
- * @m: the model
- *
- * Return: 0 or -ENOMEM.
- */
-int mflash_gc_init(struct mflash_model *m)
-{
-	struct mflash_gc *gc = &m->gc;
-	struct mflash_entry *e;
-	u32 i;
-
-	gc->victim = MFLASH_NONE;
-	INIT_LIST_HEAD(&gc->free);
-	INIT_LIST_HEAD(&gc->dirty);
-	/* two units a die: one is programmed while the next is read */
-	gc->nr_free = 2 * m->phone->dies * mflash_unit_slots(m, false);
-	e = mflash_scratch(&m->store, gc->nr_free * sizeof(*e));
-	if (!e)
-		return -ENOMEM;
-	for (i = 0; i < gc->nr_free; i++)
-		list_add_tail(&e[i].order, &gc->free);
-	return 0;
-}
 
 static bool gc_active(const struct mflash_model *m)
 {
@@ -100,6 +76,27 @@ static bool unit_written(struct mflash_model *m, u32 block, u32 offset)
 	return unit / m->phone->dies < m->store.headers[block].rows[unit % m->phone->dies];
 }
 
+/* pages to copy have been read */
+static void read_end(struct mflash_model *m, struct mflash_op *op)
+{
+	struct mflash_gc *gc = &m->gc;
+	struct mflash_entry *e;
+
+	list_for_each_entry(e, &op->copies, order) {
+		struct mflash_oob *oob = &m->store.oob[e->src];
+
+		e->desc.word = oob->word;
+		e->desc.slot = oob->slot;
+		e->version = oob->seq;
+		gc->reading--;
+		gc->buffered++;
+	}
+	list_splice_tail_init(&op->copies, &gc->dirty);
+	m->kick_gc = true;
+	mflash_kick_all_dies(m);
+	mflash_op_put(m, op);
+}
+
 static void read_group(struct mflash_model *m, u32 ppn)
 {
 	struct mflash_gc *gc = &m->gc;
@@ -111,7 +108,7 @@ static void read_group(struct mflash_model *m, u32 ppn)
 		if (!mflash_ftl_is_valid(m, ppn + i))
 			continue;
 		if (!op) {
-			op = mflash_op_get(m, MFLASH_OP_GC_READ, gc_class(m));
+			op = mflash_op_get(m, MFLASH_OP_GC_READ, gc_class(m), read_end);
 			op->die = mflash_ftl_die(m, ppn);
 			op->pages = 0;
 			INIT_LIST_HEAD(&op->copies);
@@ -132,6 +129,17 @@ static void read_group(struct mflash_model *m, u32 ppn)
 		mflash_die_add(m, op);
 }
 
+/* a block is erased on one die */
+static void erase_end(struct mflash_model *m, struct mflash_op *op)
+{
+	if (!--m->ftl.blocks[op->block].unfinished) {
+		mflash_ftl_erased(m, op->block);
+		m->gc.erasing--;
+		m->kick_gc = true;
+	}
+	mflash_op_put(m, op);
+}
+
 static void job_end(struct mflash_model *m)
 {
 	struct mflash_gc *gc = &m->gc;
@@ -140,7 +148,7 @@ static void job_end(struct mflash_model *m)
 
 	mflash_ftl_erase_begin(m, gc->victim);
 	for (die = 0; die < m->phone->dies; die++) {
-		op = mflash_op_get(m, MFLASH_OP_ERASE, gc_class(m));
+		op = mflash_op_get(m, MFLASH_OP_ERASE, gc_class(m), erase_end);
 		op->die = die;
 		op->block = gc->victim;
 		mflash_die_add(m, op);
@@ -177,42 +185,13 @@ void mflash_gc_kick(struct mflash_model *m)
 	}
 }
 
-/**
- * mflash_gc_read_end - pages to copy have been read
- * @m: the model
- * @op: the read
- */
-void mflash_gc_read_end(struct mflash_model *m, struct mflash_op *op)
-{
-	struct mflash_gc *gc = &m->gc;
-	struct mflash_entry *e;
-
-	list_for_each_entry(e, &op->copies, order) {
-		struct mflash_oob *oob = &m->store.oob[e->src];
-
-		e->desc.word = oob->word;
-		e->desc.slot = oob->slot;
-		e->version = oob->seq;
-		gc->reading--;
-		gc->buffered++;
-	}
-	list_splice_tail_init(&op->copies, &gc->dirty);
-	m->kick_gc = true;
-	mflash_kick_all_dies(m);
-}
-
-/**
- * mflash_gc_candidate - the copy to be programmed next
- * @m: the model
- * @c: filled in when there is one
- */
-bool mflash_gc_candidate(struct mflash_model *m, struct mflash_candidate *c)
+static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *c)
 {
 	struct mflash_gc *gc = &m->gc;
 	struct mflash_entry *e;
 	bool last;
 
-	if (!gc->buffered || !gc_active(m))
+	if (!gc->buffered || !gc_active(m) || !mflash_ftl_room(m, MFLASH_COPY, die))
 		return false;
 	last = !gc->reading && gc->scan >= mflash_block_slots(m, gc->victim);
 	if (gc->buffered < mflash_unit_slots(m, false) && !last)
@@ -224,52 +203,67 @@ bool mflash_gc_candidate(struct mflash_model *m, struct mflash_candidate *c)
 	return true;
 }
 
-/**
- * mflash_gc_take - begin the program of copies
- * @m: the model
- * @e: filled with them
- * @max: most of them
- *
- * Return: how many.
- */
-u32 mflash_gc_take(struct mflash_model *m, struct mflash_entry **e, u32 max)
+static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 {
 	struct mflash_gc *gc = &m->gc;
-	u32 n;
+	struct mflash_entry *e;
 
-	for (n = 0; n < max && gc->buffered; n++) {
-		e[n] = list_first_entry(&gc->dirty, struct mflash_entry, order);
-		list_del_init(&e[n]->order);
+	unit->slots = mflash_ftl_unit(m, MFLASH_COPY);
+	unit->slc = false;
+	for (unit->nr = 0; unit->nr < unit->slots && gc->buffered; unit->nr++) {
+		e = list_first_entry(&gc->dirty, struct mflash_entry, order);
+		list_del_init(&e->order);
+		unit->entries[unit->nr] = e;
 		gc->buffered--;
 		gc->programming++;
 	}
-	mflash_count(m, gc_copies, n);
-	return n;
+	unit->ppn = mflash_ftl_alloc(m, MFLASH_COPY, die);
+	mflash_count(m, gc_copies, unit->nr);
 }
 
-/**
- * mflash_gc_program_end - a copy is programmed
- * @m: the model
- * @e: its entry; free afterwards
- */
-void mflash_gc_program_end(struct mflash_model *m, struct mflash_entry *e)
+static void programmed(struct mflash_model *m, struct mflash_unit *unit)
 {
-	list_add_tail(&e->order, &m->gc.free);
-	m->gc.nr_free++;
-	m->gc.programming--;
-}
+	struct mflash_gc *gc = &m->gc;
+	u32 i;
 
-/**
- * mflash_gc_erase_end - a block is erased on one die
- * @m: the model
- * @op: the erase
- */
-void mflash_gc_erase_end(struct mflash_model *m, struct mflash_op *op)
-{
-	if (!--m->ftl.blocks[op->block].unfinished) {
-		mflash_ftl_erased(m, op->block);
-		m->gc.erasing--;
-		m->kick_gc = true;
+	for (i = 0; i < unit->nr; i++) {
+		mflash_ftl_commit(m, unit->entries[i], unit->ppn + i);
+		list_add_tail(&unit->entries[i]->order, &gc->free);
+		gc->nr_free++;
+		gc->programming--;
 	}
-	mflash_op_put(m, op);
+	mflash_ftl_program_end(m, unit->ppn);
+	m->kick_gc = true;
+}
+
+static const struct mflash_source gc_source = {
+	.candidate	= candidate,
+	.take		= take,
+	.programmed	= programmed,
+};
+
+/**
+ * mflash_gc_init - no job
+ * @m: the model
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int mflash_gc_init(struct mflash_model *m)
+{
+	struct mflash_gc *gc = &m->gc;
+	struct mflash_entry *e;
+	u32 i;
+
+	gc->victim = MFLASH_NONE;
+	INIT_LIST_HEAD(&gc->free);
+	INIT_LIST_HEAD(&gc->dirty);
+	/* two units a die: one is programmed while the next is read */
+	gc->nr_free = 2 * m->phone->dies * mflash_unit_slots(m, false);
+	e = mflash_scratch(&m->store, gc->nr_free * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	for (i = 0; i < gc->nr_free; i++)
+		list_add_tail(&e[i].order, &gc->free);
+	mflash_nand_source(m, &gc_source);
+	return 0;
 }

@@ -10,6 +10,7 @@
  * Timing only: the content is mflash_ftl.map, and recovery needs the OOB
  * alone. Map pages take no slots, their own garbage collection is not modelled.
  */
+#include <linux/errno.h>
 #include <linux/kernel.h>
 
 #include "mflash.h"
@@ -33,6 +34,14 @@ int mflash_map_init(struct mflash_model *m)
 	return mc->pages ? 0 : -ENOMEM;
 }
 
+/* an operation for the write side has ended */
+static void written(struct mflash_model *m, struct mflash_op *op)
+{
+	m->map.writes--;
+	mflash_kick_all_dies(m);
+	mflash_op_put(m, op);
+}
+
 static void evict(struct mflash_model *m, u8 class)
 {
 	struct mflash_map_cache *mc = &m->map;
@@ -45,7 +54,7 @@ static void evict(struct mflash_model *m, u8 class)
 	if (!p->dirty)
 		return;
 	p->dirty = false;
-	op = mflash_op_get(m, MFLASH_OP_MAP_PROG, class);
+	op = mflash_op_get(m, MFLASH_OP_MAP_PROG, class, written);
 	op->die = mc->next_die++ % m->phone->dies;
 	op->pages = 1;
 	mc->writes++;
@@ -53,7 +62,8 @@ static void evict(struct mflash_model *m, u8 class)
 	mflash_die_add(m, op);
 }
 
-static bool use(struct mflash_model *m, u32 page, u8 class, struct mflash_cmd *cmd)
+static bool use(struct mflash_model *m, u32 page, u8 class, struct mflash_cmd *cmd,
+		mflash_op_end *end)
 {
 	struct mflash_map_cache *mc = &m->map;
 	struct mflash_map_page *p = &mc->pages[page];
@@ -69,7 +79,7 @@ static bool use(struct mflash_model *m, u32 page, u8 class, struct mflash_cmd *c
 	p->cached = true;
 	mc->nr++;
 	mflash_count(m, map_misses, 1);
-	op = mflash_op_get(m, MFLASH_OP_MAP_READ, class);
+	op = mflash_op_get(m, MFLASH_OP_MAP_READ, class, end);
 	op->die = page % m->phone->dies;
 	op->pages = 1;
 	op->cmd = cmd;
@@ -81,14 +91,15 @@ static bool use(struct mflash_model *m, u32 page, u8 class, struct mflash_cmd *c
  * mflash_map_read - load the map pages of a read
  * @m: the model
  * @cmd: the read; @cmd->map_wait says how many it has to wait for
+ * @end: called when one of them has come
  */
-void mflash_map_read(struct mflash_model *m, struct mflash_cmd *cmd)
+void mflash_map_read(struct mflash_model *m, struct mflash_cmd *cmd, mflash_op_end *end)
 {
 	u32 page = cmd->lpn >> MFLASH_MAP_SHIFT;
 	u32 last = (cmd->lpn + cmd->pages - 1) >> MFLASH_MAP_SHIFT;
 
 	for (; page <= last; page++)
-		if (!use(m, page, cmd->class, cmd))
+		if (!use(m, page, cmd->class, cmd, end))
 			cmd->map_wait++;
 }
 
@@ -102,19 +113,9 @@ void mflash_map_dirty(struct mflash_model *m, u32 lpn, u8 class)
 {
 	struct mflash_map_page *p = &m->map.pages[lpn >> MFLASH_MAP_SHIFT];
 
-	if (!use(m, lpn >> MFLASH_MAP_SHIFT, class, NULL))
+	if (!use(m, lpn >> MFLASH_MAP_SHIFT, class, NULL, written))
 		m->map.writes++;
 	p->dirty = true;
-}
-
-/**
- * mflash_map_written - an operation for the write side has ended
- * @m: the model
- */
-void mflash_map_written(struct mflash_model *m)
-{
-	m->map.writes--;
-	mflash_kick_all_dies(m);
 }
 
 /**

@@ -8,8 +8,12 @@
  * ahead of it, mflash_model.next[].
  *
  * All fields of the model are guarded by mflash_host.model_lock, taken by
- * scsi.c and debugfs.c; the KUnit tests own their models. It nests outside
- * the hrtimer base lock and inside everything else.
+ * scsi.c, data.c, knobs.c and debugfs.c; the KUnit tests own their models. It
+ * nests outside the hrtimer base lock and inside everything else.
+ *
+ * A part calls only what is to its right:
+ *
+ *   model | power, gc, cache | mapcache, ftl | op, nand | store, sched, phones
  */
 #ifndef _MFLASH_H
 #define _MFLASH_H
@@ -200,6 +204,7 @@ struct mflash_store {
 };
 
 struct mflash_model;
+struct mflash_op;
 
 /**
  * struct mflash_place - where the store's memory comes from
@@ -220,7 +225,6 @@ void mflash_store_close(struct mflash_store *st);
 void *mflash_scratch(struct mflash_store *st, size_t size);
 u32 mflash_slot_get(struct mflash_store *st);
 void mflash_slot_put(struct mflash_store *st, u32 slot);
-void mflash_slots_rebuild(struct mflash_model *m);
 
 static inline void *mflash_slot_data(struct mflash_store *st, u32 slot)
 {
@@ -347,11 +351,14 @@ enum mflash_op_type {
 	MFLASH_OP_ERASE,
 };
 
+typedef void mflash_op_end(struct mflash_model *m, struct mflash_op *op);
+
 /**
  * struct mflash_op - one operation
  * @q: in a die's, a channel's or the link's queue, or in the free list
  * @cmd: read command that it is for, or NULL
  * @type: what
+ * @end: called once, when it has left its die; whose it is gives it back then or later
  * @die: where
  * @block: of an erase
  * @pages: 4 KiB pages to transfer
@@ -361,9 +368,39 @@ struct mflash_op {
 	struct mflash_qnode q;
 	struct mflash_cmd *cmd;
 	struct list_head copies;
+	mflash_op_end *end;
 	enum mflash_op_type type;
 	u32 die, block, pages;
 };
+
+/**
+ * struct mflash_unit - the pages of one program
+ * @ppn: first slot
+ * @slots: slots
+ * @slc: programmed in SLC mode
+ * @nr: entries
+ * @entries: the entries, in the order of their slots
+ */
+struct mflash_unit {
+	u32 ppn, slots;
+	bool slc;
+	u32 nr;
+	struct mflash_entry *entries[MFLASH_UNIT_MAX];
+};
+
+/**
+ * struct mflash_source - who has pages to program: a die that is free asks all of them
+ * @candidate: what would be programmed on a die next, if anything; changes nothing
+ * @take: fill the unit, whose program begins
+ * @programmed: the unit's program has ended
+ */
+struct mflash_source {
+	bool (*candidate)(struct mflash_model *m, u32 die, struct mflash_candidate *c);
+	void (*take)(struct mflash_model *m, u32 die, struct mflash_unit *unit);
+	void (*programmed)(struct mflash_model *m, struct mflash_unit *unit);
+};
+
+#define MFLASH_SOURCES_MAX	2
 
 /**
  * enum mflash_die_state - what a die does
@@ -395,11 +432,8 @@ enum mflash_die_state {
  * @suspended: suspensions of @array so far
  * @held: when the first of them began
  * @prog: the operation of a program
- * @ppn: first slot of the unit that is programmed
- * @slots: slots of the unit
- * @copies: the unit holds copies
- * @nr: entries of the unit
- * @entries: its entries, in the order of their slots
+ * @unit: what is programmed
+ * @source: who asked for it
  * @forced: see struct mflash_queue
  */
 struct mflash_die {
@@ -409,10 +443,8 @@ struct mflash_die {
 	u64 array_left, held;
 	u32 suspended;
 	struct mflash_op prog;
-	u32 ppn, slots;
-	bool copies;
-	u32 nr;
-	struct mflash_entry *entries[MFLASH_UNIT_MAX];
+	struct mflash_unit unit;
+	const struct mflash_source *source;
 	u64 forced;
 };
 
@@ -573,6 +605,8 @@ struct mflash_link {
  * @link: [0] to the host, [1] from it; half duplex: [0] only
  * @channels: the NAND channels
  * @dies: the dies
+ * @sources: who has pages to program, in the order of their registration
+ * @nr_sources: entries in @sources
  * @kick_dies: dies that may have something to begin
  * @kick_channels: channels that may have
  * @kick_links: links that may have
@@ -610,6 +644,8 @@ struct mflash_model {
 	struct mflash_link link[2];
 	struct mflash_channel channels[MFLASH_CHANNELS_MAX];
 	struct mflash_die dies[MFLASH_DIES_MAX];
+	const struct mflash_source *sources[MFLASH_SOURCES_MAX];
+	u32 nr_sources;
 	unsigned long kick_dies, kick_channels, kick_links;
 	u32 next_die;
 	bool kick_gc;
@@ -656,32 +692,34 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now);
 void mflash_advance(struct mflash_model *m, u64 now);
 u64 mflash_next_event(const struct mflash_model *m);
 u64 mflash_next_completion(const struct mflash_model *m);
-void mflash_power_cut(struct mflash_model *m);
-void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd);
+bool mflash_resolve(struct mflash_model *m, u32 lpn, struct mflash_desc *desc);
+
+/* power.c */
 u64 mflash_random(struct mflash_model *m);
-void mflash_read_ready(struct mflash_model *m, struct mflash_op *op);
-void mflash_map_ready(struct mflash_model *m, struct mflash_cmd *cmd);
-struct mflash_op *mflash_op_get(struct mflash_model *m, enum mflash_op_type type, u8 class);
+void mflash_power_cut(struct mflash_model *m);
+
+/* op.c */
+int mflash_ops_init(struct mflash_model *m, u32 nr);
+struct mflash_op *mflash_op_get(struct mflash_model *m, enum mflash_op_type type, u8 class,
+				mflash_op_end *end);
 void mflash_op_put(struct mflash_model *m, struct mflash_op *op);
+void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd);
+
+/* nand.c */
+void mflash_nand_init(struct mflash_model *m);
+void mflash_nand_source(struct mflash_model *m, const struct mflash_source *source);
+void mflash_nand_hurry(struct mflash_model *m, const struct mflash_source *source);
+void mflash_die_add(struct mflash_model *m, struct mflash_op *op);
+void mflash_die_kick(struct mflash_model *m, u32 die);
+void mflash_kick_all_dies(struct mflash_model *m);
+void mflash_die_event(struct mflash_model *m, u32 die);
+void mflash_channel_kick(struct mflash_model *m, u32 channel);
+void mflash_channel_event(struct mflash_model *m, u32 channel);
 
 static inline u64 mflash_transfer_ns(u32 pages, u32 mbps)
 {
 	return div_u64((u64)pages * MFLASH_PAGE_SIZE * 1000, mbps);
 }
-
-static inline void mflash_kick_all_dies(struct mflash_model *m)
-{
-	m->kick_dies = GENMASK(m->phone->dies - 1, 0);
-}
-
-/* nand.c */
-void mflash_nand_init(struct mflash_model *m);
-void mflash_die_add(struct mflash_model *m, struct mflash_op *op);
-void mflash_die_kick(struct mflash_model *m, u32 die);
-void mflash_nand_hurry(struct mflash_model *m);
-void mflash_die_event(struct mflash_model *m, u32 die);
-void mflash_channel_kick(struct mflash_model *m, u32 channel);
-void mflash_channel_event(struct mflash_model *m, u32 channel);
 
 /* cache.c */
 u32 mflash_cache_pages(const struct mflash_model *m);
@@ -691,17 +729,17 @@ struct mflash_entry *mflash_cache_find(struct mflash_model *m, u32 lpn);
 void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages);
 void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd);
 void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages);
-int mflash_cache_candidates(struct mflash_model *m, struct mflash_candidate *c);
-u32 mflash_cache_take(struct mflash_model *m, struct mflash_entry **e, u32 max);
-void mflash_cache_end(struct mflash_model *m, struct mflash_entry *e);
-void mflash_cache_settle(struct mflash_model *m);
+bool mflash_cache_is_due(struct mflash_model *m);
 
 /* ftl.c */
 int mflash_ftl_layout(struct mflash_model *m, u32 size_mib);
 int mflash_ftl_init(struct mflash_model *m);
+void mflash_ftl_recover(struct mflash_model *m);
+u32 mflash_unit_slots(const struct mflash_model *m, bool slc);
+u32 mflash_block_slots(struct mflash_model *m, u32 block);
+bool mflash_block_slc(const struct mflash_model *m, u32 block);
 u32 mflash_ftl_die(struct mflash_model *m, u32 ppn);
 u32 mflash_ftl_unit(struct mflash_model *m, enum mflash_stream s);
-u32 mflash_block_slots(struct mflash_model *m, u32 block);
 enum mflash_stream mflash_ftl_host_stream(struct mflash_model *m);
 bool mflash_ftl_room(struct mflash_model *m, enum mflash_stream s, u32 die);
 u32 mflash_ftl_alloc(struct mflash_model *m, enum mflash_stream s, u32 die);
@@ -709,38 +747,20 @@ void mflash_ftl_commit(struct mflash_model *m, struct mflash_entry *e, u32 ppn);
 void mflash_ftl_program_end(struct mflash_model *m, u32 ppn);
 void mflash_ftl_trim_record(struct mflash_model *m, u32 lpn);
 void mflash_ftl_trim(struct mflash_model *m, u32 lpn, u32 pages);
-void mflash_ftl_erased(struct mflash_model *m, u32 block);
-void mflash_ftl_recover(struct mflash_model *m);
 u32 mflash_ftl_victim(struct mflash_model *m, bool slc);
 void mflash_ftl_take_victim(struct mflash_model *m, u32 block);
 void mflash_ftl_erase_begin(struct mflash_model *m, u32 block);
+void mflash_ftl_erased(struct mflash_model *m, u32 block);
 bool mflash_ftl_is_valid(struct mflash_model *m, u32 ppn);
-bool mflash_resolve(struct mflash_model *m, u32 lpn, struct mflash_desc *desc);
-
-static inline u32 mflash_unit_slots(const struct mflash_model *m, bool slc)
-{
-	return m->ftl.read_slots * (slc ? 1 : m->phone->bits);
-}
-
-static inline bool mflash_block_slc(const struct mflash_model *m, u32 block)
-{
-	return block < m->ftl.slc_blocks;
-}
 
 /* mapcache.c */
 int mflash_map_init(struct mflash_model *m);
-void mflash_map_read(struct mflash_model *m, struct mflash_cmd *cmd);
+void mflash_map_read(struct mflash_model *m, struct mflash_cmd *cmd, mflash_op_end *end);
 void mflash_map_dirty(struct mflash_model *m, u32 lpn, u8 class);
-void mflash_map_written(struct mflash_model *m);
 bool mflash_map_full(const struct mflash_model *m);
 
 /* gc.c */
 int mflash_gc_init(struct mflash_model *m);
 void mflash_gc_kick(struct mflash_model *m);
-void mflash_gc_read_end(struct mflash_model *m, struct mflash_op *op);
-void mflash_gc_program_end(struct mflash_model *m, struct mflash_entry *e);
-void mflash_gc_erase_end(struct mflash_model *m, struct mflash_op *op);
-bool mflash_gc_candidate(struct mflash_model *m, struct mflash_candidate *c);
-u32 mflash_gc_take(struct mflash_model *m, struct mflash_entry **e, u32 max);
 
 #endif /* _MFLASH_H */

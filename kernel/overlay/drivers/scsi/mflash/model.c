@@ -13,6 +13,8 @@
  * mflash_advance() handles events in the order of their times, equal times in
  * the order of the servers, so the same input gives the same times.
  */
+#include <linux/bitmap.h>
+#include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -50,17 +52,8 @@ static size_t scratch_size(struct mflash_model *m)
 
 static int tables_init(struct mflash_model *m)
 {
-	u32 nr = OPS_HOST + OPS_OTHER + m->gc.nr_free;
-	struct mflash_op *op;
-	u32 i;
-
 	m->desc = mflash_scratch(&m->store, OPS_HOST * sizeof(*m->desc));
-	op = mflash_scratch(&m->store, nr * sizeof(*op));
-	if (!m->desc || !op)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++)
-		list_add_tail(&op[i].q.link, &m->ops);
-	return 0;
+	return m->desc ? mflash_ops_init(m, OPS_HOST + OPS_OTHER + m->gc.nr_free) : -ENOMEM;
 }
 
 /**
@@ -81,7 +74,6 @@ int mflash_model_init(struct mflash_model *m, const struct mflash_config *config
 	m->sched.suspend_max = SUSPEND_MAX;
 	m->idle_ns = IDLE_NS;
 	m->ftl.use_buffer = config->write_buffer;
-	INIT_LIST_HEAD(&m->ops);
 	INIT_LIST_HEAD(&m->done);
 	mflash_queue_init(&m->fw_queue);
 	mflash_queue_init(&m->link[0].queue);
@@ -116,58 +108,6 @@ int mflash_model_init(struct mflash_model *m, const struct mflash_config *config
 void mflash_model_exit(struct mflash_model *m)
 {
 	mflash_store_close(&m->store);
-}
-
-/**
- * mflash_op_get - a free operation
- * @m: the model
- * @type: what it will do
- * @class: for whom
- */
-struct mflash_op *mflash_op_get(struct mflash_model *m, enum mflash_op_type type, u8 class)
-{
-	struct mflash_op *op = list_first_entry(&m->ops, struct mflash_op, q.link);
-
-	WARN_ONCE(list_empty(&m->ops), "mflash: out of operations\n");
-	list_del_init(&op->q.link);
-	op->type = type;
-	op->cmd = NULL;
-	op->q.cmd = false;
-	op->q.c = (struct mflash_candidate) {
-		.seq = ++m->seq, .since = m->now, .class = class,
-		.write = type != MFLASH_OP_READ && type != MFLASH_OP_RAM &&
-			 type != MFLASH_OP_MAP_READ,
-	};
-	return op;
-}
-
-/**
- * mflash_op_put - give an operation back
- * @m: the model
- * @op: the operation
- */
-void mflash_op_put(struct mflash_model *m, struct mflash_op *op)
-{
-	list_add(&op->q.link, &m->ops);
-}
-
-/**
- * mflash_cmd_done - a command is complete
- * @m: the model
- * @cmd: the command; on m->done afterwards
- */
-void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd)
-{
-	trace_mflash_complete(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages,
-			      m->in_flight, m->now - cmd->submitted);
-	m->active[cmd->tag] = NULL;
-	if (cmd->class == FASTTRACK_FOREGROUND) {
-		m->fg_in_flight--;
-		m->fg_last = m->now;
-	}
-	list_add_tail(&cmd->done, &m->done);
-	if (!--m->in_flight && !m->dead)
-		m->next[MFLASH_EV_IDLE] = m->now + m->idle_ns;
 }
 
 static void account(struct mflash_model *m, struct mflash_cmd *cmd)
@@ -264,10 +204,16 @@ static void link_add(struct mflash_model *m, u32 direction, struct mflash_qnode 
 	m->kick_links |= BIT(i);
 }
 
+/* pages for a read are in the controller */
+static void read_end(struct mflash_model *m, struct mflash_op *op)
+{
+	link_add(m, 0, &op->q);
+}
+
 static struct mflash_op *read_op(struct mflash_model *m, struct mflash_cmd *cmd,
 				 enum mflash_op_type type)
 {
-	struct mflash_op *op = mflash_op_get(m, type, cmd->class);
+	struct mflash_op *op = mflash_op_get(m, type, cmd->class, read_end);
 
 	op->q.c.since = cmd->submitted;
 	op->cmd = cmd;
@@ -309,25 +255,12 @@ static void read_expand(struct mflash_model *m, struct mflash_cmd *cmd)
 		link_add(m, 0, &ram->q);
 }
 
-/**
- * mflash_map_ready - a map page for a read has come
- * @m: the model
- * @cmd: the read
- */
-void mflash_map_ready(struct mflash_model *m, struct mflash_cmd *cmd)
+/* a map page for a read has come */
+static void map_read_end(struct mflash_model *m, struct mflash_op *op)
 {
-	if (!--cmd->map_wait)
-		read_expand(m, cmd);
-}
-
-/**
- * mflash_read_ready - pages for a read are in the controller
- * @m: the model
- * @op: the operation
- */
-void mflash_read_ready(struct mflash_model *m, struct mflash_op *op)
-{
-	link_add(m, 0, &op->q);
+	if (!--op->cmd->map_wait)
+		read_expand(m, op->cmd);
+	mflash_op_put(m, op);
 }
 
 static void firmware_event(struct mflash_model *m)
@@ -337,7 +270,7 @@ static void firmware_event(struct mflash_model *m)
 	m->fw_cmd = NULL;
 	switch (cmd->type) {
 	case MFLASH_READ:
-		mflash_map_read(m, cmd);
+		mflash_map_read(m, cmd, map_read_end);
 		if (!cmd->map_wait)
 			read_expand(m, cmd);
 		break;
@@ -359,7 +292,6 @@ static void link_kick(struct mflash_model *m, u32 i)
 {
 	struct mflash_link *link = &m->link[i];
 	const struct mflash_phone *p = m->phone;
-	struct mflash_candidate dummy;
 	unsigned long blocked = 0;
 	struct mflash_qnode *n;
 	u64 ns;
@@ -370,7 +302,7 @@ static void link_kick(struct mflash_model *m, u32 i)
 		if (!mflash_cache_room(m, class))
 			blocked |= BIT(MFLASH_HEAD(class, 1));
 	n = mflash_queue_pick(&link->queue, &m->sched, m->now, blocked);
-	if (!m->cache.nr_free && mflash_cache_candidates(m, &dummy))
+	if (!m->cache.nr_free && mflash_cache_is_due(m))
 		mflash_kick_all_dies(m);
 	if (!n) {
 		mflash_count(m, cache_full, 1);
@@ -399,7 +331,6 @@ static void link_event(struct mflash_model *m, u32 i)
 {
 	struct mflash_link *link = &m->link[i];
 	struct mflash_qnode *n = link->busy;
-	struct mflash_candidate dummy;
 
 	link->busy = NULL;
 	m->kick_links |= BIT(i);
@@ -410,7 +341,7 @@ static void link_event(struct mflash_model *m, u32 i)
 		mflash_cache_write(m, cmd, link->chunk);
 		if (more)
 			mflash_queue_return(&link->queue, n);
-		if (mflash_cache_candidates(m, &dummy))
+		if (mflash_cache_is_due(m))
 			mflash_kick_all_dies(m);
 	} else {
 		struct mflash_op *op = container_of(n, struct mflash_op, q);
@@ -591,4 +522,27 @@ void mflash_advance(struct mflash_model *m, u64 now)
 		handle(m, event);
 	}
 	m->now = max(m->now, now);
+}
+
+/**
+ * mflash_resolve - content of a logical page
+ * @m: the model
+ * @lpn: the page
+ * @desc: filled in; zeroes where nothing was written
+ *
+ * Return: something was written.
+ */
+bool mflash_resolve(struct mflash_model *m, u32 lpn, struct mflash_desc *desc)
+{
+	struct mflash_entry *e = mflash_cache_find(m, lpn);
+	u32 cur = m->ftl.map[lpn];
+
+	*desc = (struct mflash_desc) {};
+	if (e) {
+		*desc = e->desc;
+	} else if (cur) {
+		desc->word = m->store.oob[cur - 1].word;
+		desc->slot = m->store.oob[cur - 1].slot;
+	}
+	return e || cur;
 }

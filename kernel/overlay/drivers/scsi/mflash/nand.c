@@ -8,13 +8,17 @@
  *
  * Reads, erases and map programs are bound to a die and wait in its queue.
  * Programs of the cache and of copies are bound late: a die that is free asks
- * for the next unit, which keeps the policy's order up to the last moment and
- * spreads writes over whatever is free.
+ * the sources for the next unit, which keeps the policy's order up to the last
+ * moment and spreads writes over whatever is free.
  *
  * A program or erase of somebody else is suspended for a foreground read
  * (policy foreground only); the suspended die serves foreground reads, then
  * goes on.
+ *
+ * What an operation was for is its owner's: mflash_op.end and struct
+ * mflash_source tell the owner that it has ended.
  */
+#include <linux/bits.h>
 #include <linux/kernel.h>
 
 #include "mflash.h"
@@ -22,23 +26,6 @@
 #include <trace/events/mflash.h>
 
 #define FG_READS	(2 * FASTTRACK_FOREGROUND)	/* index into mflash_queue.heads */
-
-/**
- * mflash_nand_init - all dies and channels idle
- * @m: the model
- */
-void mflash_nand_init(struct mflash_model *m)
-{
-	u32 i;
-
-	for (i = 0; i < MFLASH_DIES_MAX; i++) {
-		mflash_queue_init(&m->dies[i].queue);
-		m->dies[i].prog.type = MFLASH_OP_PROG;
-		m->dies[i].prog.die = i;
-	}
-	for (i = 0; i < MFLASH_CHANNELS_MAX; i++)
-		mflash_queue_init(&m->channels[i].queue);
-}
 
 /**
  * mflash_die_add - queue an operation on its die
@@ -85,8 +72,7 @@ static u64 array_ns(struct mflash_model *m, struct mflash_op *op)
 	case MFLASH_OP_MAP_PROG:
 		return p->t_prog_slc_ns;
 	default:
-		return mflash_block_slc(m, m->dies[op->die].ppn / m->ftl.block_slots) ?
-		       p->t_prog_slc_ns : p->t_prog_ns;
+		return m->dies[op->die].unit.slc ? p->t_prog_slc_ns : p->t_prog_ns;
 	}
 }
 
@@ -100,27 +86,22 @@ static void array_begin(struct mflash_model *m, struct mflash_op *op)
 	die_wait(m, op->die, MFLASH_DIE_BUSY, array_ns(m, op));
 }
 
-static void program_begin(struct mflash_model *m, u32 d, enum mflash_stream stream, u8 class)
+static void program_begin(struct mflash_model *m, u32 d, const struct mflash_source *source,
+			  u8 class)
 {
 	struct mflash_die *die = &m->dies[d];
+	struct mflash_unit *unit = &die->unit;
 	struct mflash_op *op = &die->prog;
 
-	die->copies = stream == MFLASH_COPY;
-	die->slots = mflash_ftl_unit(m, stream);
-	die->nr = die->copies ? mflash_gc_take(m, die->entries, die->slots) :
-				mflash_cache_take(m, die->entries, die->slots);
-	die->ppn = mflash_ftl_alloc(m, stream, d);
-	mflash_count(m, programmed_pages, die->nr);
-	mflash_count(m, padded_pages, die->slots - die->nr);
-	if (mflash_block_slc(m, die->ppn / m->ftl.block_slots))
+	die->source = source;
+	source->take(m, d, unit);
+	mflash_count(m, programmed_pages, unit->nr);
+	mflash_count(m, padded_pages, unit->slots - unit->nr);
+	if (unit->slc)
 		mflash_count(m, nand_programs_slc, 1);
 	else
 		mflash_count(m, nand_programs, 1);
-	if (stream == MFLASH_BUFFER)
-		mflash_count(m, slc_pages, die->nr);
-	else if (stream == MFLASH_DIRECT)
-		mflash_count(m, direct_pages, die->nr);
-	op->pages = die->nr;
+	op->pages = unit->nr;
 	op->q.c = (struct mflash_candidate) {
 		.seq = ++m->seq, .since = m->now, .class = class, .write = true,
 	};
@@ -205,12 +186,13 @@ static void die_resume(struct mflash_model *m, u32 d)
 
 static void die_next(struct mflash_model *m, u32 d)
 {
-	struct mflash_candidate c[3];
+	const struct mflash_source *source[1 + MFLASH_SOURCES_MAX] = {};
+	struct mflash_candidate c[1 + MFLASH_SOURCES_MAX];
 	struct mflash_die *die = &m->dies[d];
-	enum mflash_stream stream = mflash_ftl_host_stream(m);
-	struct mflash_qnode *node;
-	int n = 0, host = -1, copy = -1, best;
 	u64 forced = die->queue.forced;
+	struct mflash_qnode *node;
+	int n = 0, best;
+	u32 i;
 
 	node = mflash_queue_pick(&die->queue, &m->sched, m->now, 0);
 	if (node && die->queue.forced != forced) { /* overdue */
@@ -219,17 +201,15 @@ static void die_next(struct mflash_model *m, u32 d)
 	}
 	if (node)
 		c[n++] = node->c;
-	if (mflash_ftl_room(m, stream, d) && mflash_cache_candidates(m, &c[n]))
-		host = n++;
-	if (mflash_gc_candidate(m, &c[n]) && mflash_ftl_room(m, MFLASH_COPY, d))
-		copy = n++;
+	for (i = 0; i < m->nr_sources; i++) {
+		source[n] = m->sources[i];
+		n += source[n]->candidate(m, d, &c[n]);
+	}
 	if (!n)
 		return;
 	best = mflash_pick(&m->sched, c, n, m->now, &die->forced);
-	if (best == host)
-		program_begin(m, d, stream, c[best].class);
-	else if (best == copy)
-		program_begin(m, d, MFLASH_COPY, c[best].class);
+	if (source[best])
+		program_begin(m, d, source[best], c[best].class);
 	else
 		op_begin(m, container_of(node, struct mflash_op, q));
 }
@@ -257,54 +237,42 @@ void mflash_die_kick(struct mflash_model *m, u32 die)
 }
 
 /**
- * mflash_nand_hurry - the foreground waits for the programs that are under way
+ * mflash_kick_all_dies - every die may have something to begin
  * @m: the model
  */
-void mflash_nand_hurry(struct mflash_model *m)
+void mflash_kick_all_dies(struct mflash_model *m)
+{
+	m->kick_dies = GENMASK(m->phone->dies - 1, 0);
+}
+
+/**
+ * mflash_nand_hurry - the foreground waits for programs that are under way
+ * @m: the model
+ * @source: whose
+ */
+void mflash_nand_hurry(struct mflash_model *m, const struct mflash_source *source)
 {
 	u32 i;
 
 	for (i = 0; i < m->phone->dies; i++)
-		if (m->dies[i].array == &m->dies[i].prog && !m->dies[i].copies)
+		if (m->dies[i].array == &m->dies[i].prog && m->dies[i].source == source)
 			m->dies[i].prog.q.c.class = FASTTRACK_FOREGROUND;
 }
 
-static void program_end(struct mflash_model *m, struct mflash_die *die)
+static void program_end(struct mflash_model *m, struct mflash_op *op)
 {
-	u32 i;
+	struct mflash_die *die = &m->dies[op->die];
 
-	for (i = 0; i < die->nr; i++) {
-		mflash_ftl_commit(m, die->entries[i], die->ppn + i);
-		if (die->copies)
-			mflash_gc_program_end(m, die->entries[i]);
-		else
-			mflash_cache_end(m, die->entries[i]);
-	}
-	die->nr = 0;
-	mflash_ftl_program_end(m, die->ppn);
-	if (!die->copies)
-		mflash_cache_settle(m);
-	m->kick_gc = true;
+	die->source->programmed(m, &die->unit);
+	die->unit.nr = 0;
 }
 
 static void array_end(struct mflash_model *m, u32 d)
 {
-	struct mflash_die *die = &m->dies[d];
-	struct mflash_op *op = die->array;
+	struct mflash_op *op = m->dies[d].array;
 
-	die->array = NULL;
-	switch (op->type) {
-	case MFLASH_OP_ERASE:
-		mflash_gc_erase_end(m, op);
-		break;
-	case MFLASH_OP_MAP_PROG:
-		mflash_map_written(m);
-		mflash_op_put(m, op);
-		break;
-	default:
-		program_end(m, die);
-		break;
-	}
+	m->dies[d].array = NULL;
+	op->end(m, op);
 	die_free(m, d);
 }
 
@@ -364,30 +332,45 @@ void mflash_channel_kick(struct mflash_model *m, u32 channel)
 void mflash_channel_event(struct mflash_model *m, u32 channel)
 {
 	struct mflash_op *op = m->channels[channel].op;
+	u32 die = op->die;
 
 	m->channels[channel].op = NULL;
 	m->kick_channels |= BIT(channel);
-	switch (op->type) {
-	case MFLASH_OP_PROG:
-	case MFLASH_OP_MAP_PROG:
+	if (op->type == MFLASH_OP_PROG || op->type == MFLASH_OP_MAP_PROG) {
 		array_begin(m, op);
 		return;
-	case MFLASH_OP_READ:
-		mflash_read_ready(m, op);
-		break;
-	case MFLASH_OP_GC_READ:
-		mflash_gc_read_end(m, op);
-		break;
-	default:
-		if (op->cmd)
-			mflash_map_ready(m, op->cmd);
-		else
-			mflash_map_written(m);
-		break;
 	}
-	die_free(m, op->die);
-	if (op->type == MFLASH_OP_MAP_READ || op->type == MFLASH_OP_GC_READ)
-		mflash_op_put(m, op);
+	op->end(m, op);
+	die_free(m, die);
+}
+
+/**
+ * mflash_nand_init - all dies and channels idle
+ * @m: the model
+ */
+void mflash_nand_init(struct mflash_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < MFLASH_DIES_MAX; i++) {
+		mflash_queue_init(&m->dies[i].queue);
+		m->dies[i].prog.type = MFLASH_OP_PROG;
+		m->dies[i].prog.die = i;
+		m->dies[i].prog.end = program_end;
+	}
+	for (i = 0; i < MFLASH_CHANNELS_MAX; i++)
+		mflash_queue_init(&m->channels[i].queue);
+}
+
+/**
+ * mflash_nand_source - let somebody offer pages to program
+ * @m: the model
+ * @source: asked after those that registered before
+ */
+void mflash_nand_source(struct mflash_model *m, const struct mflash_source *source)
+{
+	if (!WARN_ON(m->nr_sources == MFLASH_SOURCES_MAX))
+		m->sources[m->nr_sources++] = source;
 }
 
 #ifdef CONFIG_SCSI_MFLASH_KUNIT_TEST

@@ -20,6 +20,7 @@
  * phones have fewer rows than real ones, to have enough of them for GC.
  */
 #include <linux/kernel.h>
+#include <linux/string.h>
 
 #include "mflash.h"
 

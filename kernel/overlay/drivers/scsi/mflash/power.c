@@ -10,7 +10,9 @@
  * cut_persist also lets some cached pages be found programmed, each by
  * itself, which is the reordering that a device may do between two flushes.
  */
+#include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/math64.h>
 
 #include "mflash.h"
 
@@ -47,18 +49,18 @@ static void tear(struct mflash_model *m, u32 ppn)
 	WRITE_ONCE(oob->gen, m->store.headers[ppn / m->ftl.block_slots].erases + 1);
 }
 
-static void cut_program(struct mflash_model *m, struct mflash_die *die)
+static void cut_program(struct mflash_model *m, struct mflash_unit *unit)
 {
 	enum outcome outcome = LOST;
 	u32 i;
 
-	for (i = 0; i < die->nr; i++) {
+	for (i = 0; i < unit->nr; i++) {
 		if (i % m->phone->page_slots == 0)
 			outcome = random_below(m, NR_OUTCOMES);
 		if (outcome == COMPLETE)
-			mflash_ftl_commit(m, die->entries[i], die->ppn + i);
+			mflash_ftl_commit(m, unit->entries[i], unit->ppn + i);
 		else if (outcome == TORN)
-			tear(m, die->ppn + i);
+			tear(m, unit->ppn + i);
 	}
 }
 
@@ -96,7 +98,7 @@ void mflash_power_cut(struct mflash_model *m)
 	trace_mflash_power_cut(m->cache.nr - m->cache.nr_free, m->in_flight);
 	for (i = 0; i < m->phone->dies; i++)
 		if (m->dies[i].array && m->dies[i].array->type == MFLASH_OP_PROG)
-			cut_program(m, &m->dies[i]);
+			cut_program(m, &m->dies[i].unit);
 	if (m->cut_persist)
 		persist_some(m);
 	for (i = 0; i < MFLASH_NR_EVENTS; i++)

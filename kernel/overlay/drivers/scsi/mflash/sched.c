@@ -14,6 +14,7 @@
  * queue of overdue background work does not turn the order into arrival order.
  * A program may wait that long before it begins, and once more suspended.
  */
+#include <linux/bitmap.h>
 #include <linux/kernel.h>
 
 #include "mflash.h"

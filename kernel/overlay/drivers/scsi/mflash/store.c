@@ -12,7 +12,7 @@
  * of one repeated 64-bit word is that word in its OOB; any other has a 4 KiB
  * slot of the data area. Scratch memory holds what recovery makes again.
  */
-#include <linux/bitmap.h>
+#include <linux/errno.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -63,42 +63,6 @@ void mflash_slot_put(struct mflash_store *st, u32 slot)
 {
 	if (slot)
 		st->free_slots[st->nr_free_slots++] = slot;
-}
-
-static void mark_block_slots(struct mflash_model *m, u32 block, unsigned long *used)
-{
-	struct mflash_store *st = &m->store;
-	u32 ppn = block * m->ftl.block_slots;
-	u32 end = ppn + mflash_block_slots(m, block);
-
-	for (; ppn < end; ppn++) {
-		u32 slot = st->oob[ppn].slot;
-
-		if (!slot || slot > st->slots || !mflash_ftl_is_valid(m, ppn))
-			continue;
-		__set_bit(slot, used);
-		st->slots_top = max(st->slots_top, slot);
-	}
-}
-
-/**
- * mflash_slots_rebuild - find the free slots: those that no valid page has
- * @m: the model, with its map
- */
-void mflash_slots_rebuild(struct mflash_model *m)
-{
-	struct mflash_store *st = &m->store;
-	unsigned long *used = mflash_scratch(st, BITS_TO_LONGS(st->slots + 1) * sizeof(long));
-	u32 i, slot;
-
-	if (WARN_ON(!used))
-		return;
-	for (i = 0; i < m->ftl.nr_blocks; i++)
-		if (m->ftl.blocks[i].valid)
-			mark_block_slots(m, i, used);
-	for (slot = st->slots_top; slot; slot--)
-		if (!test_bit(slot, used))
-			mflash_slot_put(st, slot);
 }
 
 #ifdef MFLASH_IMAGE
