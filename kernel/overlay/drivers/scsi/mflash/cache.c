@@ -16,7 +16,14 @@
 #include <linux/hash.h>
 #include <linux/kernel.h>
 
-#include "mflash.h"
+#include "cache.h"
+#include "device.h"
+#include "ftl.h"
+#include "mapcache.h"
+#include "nand.h"
+#include "op.h"
+#include "sched.h"
+#include "store.h"
 
 /**
  * mflash_cache_pages - size of the cache

@@ -11,6 +11,8 @@
 #include <scsi/scsi_cmnd.h>
 
 #include "host.h"
+#include "model.h"
+#include "store.h"
 
 static bool is_one_word(const u64 *p)
 {

@@ -7,6 +7,8 @@
 #include <linux/seq_file.h>
 
 #include "host.h"
+#include "model.h"
+#include "sched.h"
 
 #define MFLASH_STAT(name)	#name
 

@@ -18,7 +18,10 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "ftl.h"
+#include "nand.h"
+#include "store.h"
 
 #define FREE_RESERVE	2	/* blocks that only copies may open, so that they end */
 

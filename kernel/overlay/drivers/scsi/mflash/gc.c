@@ -13,7 +13,12 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "ftl.h"
+#include "gc.h"
+#include "nand.h"
+#include "op.h"
+#include "store.h"
 
 #include <trace/events/mflash.h>
 

@@ -6,7 +6,7 @@
 #include <linux/hrtimer.h>
 #include <linux/spinlock.h>
 
-#include "mflash.h"
+#include "model.h"
 
 struct dentry;
 struct device;

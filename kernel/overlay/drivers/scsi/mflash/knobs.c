@@ -9,6 +9,9 @@
 #include <linux/string.h>
 
 #include "host.h"
+#include "model.h"
+#include "phones.h"
+#include "sched.h"
 
 #define DEFAULT_MIB	16384	/* sparse; wide enough for a full phone's map to miss */
 #define VMALLOC_MIB	64	/* the phone's RAM has to hold it */

@@ -13,7 +13,11 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "mapcache.h"
+#include "nand.h"
+#include "op.h"
+#include "store.h"
 
 #define BACKLOG_PER_DIE	2	/* map operations a die may be behind before write-out waits */
 

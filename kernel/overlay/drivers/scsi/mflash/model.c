@@ -19,7 +19,16 @@
 #include <linux/mm.h>
 #include <linux/string.h>
 
-#include "mflash.h"
+#include "cache.h"
+#include "ftl.h"
+#include "gc.h"
+#include "mapcache.h"
+#include "model.h"
+#include "nand.h"
+#include "op.h"
+#include "power.h"
+#include "sched.h"
+#include "store.h"
 
 #include <trace/events/mflash.h>
 

@@ -21,7 +21,9 @@
 #include <linux/bits.h>
 #include <linux/kernel.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "nand.h"
+#include "sched.h"
 
 #include <trace/events/mflash.h>
 

@@ -6,7 +6,9 @@
 #include <linux/kernel.h>
 #include <linux/list.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "op.h"
+#include "store.h"
 
 #include <trace/events/mflash.h>
 

@@ -22,7 +22,7 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "mflash.h"
+#include "phones.h"
 
 #define US	1000
 

@@ -14,7 +14,10 @@
 #include <linux/kernel.h>
 #include <linux/math64.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "ftl.h"
+#include "op.h"
+#include "power.h"
 
 #include <trace/events/mflash.h>
 

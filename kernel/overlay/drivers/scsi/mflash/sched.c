@@ -17,7 +17,7 @@
 #include <linux/bitmap.h>
 #include <linux/kernel.h>
 
-#include "mflash.h"
+#include "sched.h"
 
 #define MFLASH_FORCED_SHARE	8	/* overdue work is served this often in wait_max_ns */
 

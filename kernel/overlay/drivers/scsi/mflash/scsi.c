@@ -21,6 +21,8 @@
 #include <scsi/scsi_tcq.h>
 
 #include "host.h"
+#include "model.h"
+#include "store.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/mflash.h>

@@ -19,7 +19,8 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "mflash.h"
+#include "device.h"
+#include "store.h"
 #ifdef MFLASH_IMAGE
 #include "mflash_user.h"
 #endif

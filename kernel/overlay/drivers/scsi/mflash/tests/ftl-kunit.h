@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* mflash_ftl: mapping, garbage collection, SLC buffer, recovery. */
+#include "../power.h"
 #include "model-kunit.h"
 
 #define PAGES	(KUNIT_MIB << (20 - MFLASH_PAGE_SHIFT))

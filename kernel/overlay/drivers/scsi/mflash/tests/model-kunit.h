@@ -9,6 +9,8 @@
 #include <kunit/test.h>
 #include <linux/vmalloc.h>
 
+#include "../model.h"
+
 static const struct mflash_phone kunit_phone = {
 	.name = "kunit", .queue_depth = 4, .max_kib = 256,
 	.link_read_mbps = 500, .link_write_mbps = 500, .link_cmd_ns = 1000,

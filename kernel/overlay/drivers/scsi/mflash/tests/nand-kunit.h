@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* mflash_nand: times of dies and channels, suspension. */
+#include "../power.h"
 #include "model-kunit.h"
 
 static u64 read_ns(const struct mflash_phone *p, u32 pages)
