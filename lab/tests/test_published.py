@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The numbers that docs/RESULTS.md and README.md publish are those of the records beside the page."""
+"""The numbers that README.md and docs/ publish are those of the records in docs/RESULTS.jsonl.xz."""
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from statistics import fmean
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from fasttrack_lab.commands import results
-from fasttrack_lab.compare import archive
+from fasttrack_lab.compare import archive, demo, report
 from fasttrack_lab.compare.comparison import RECORDING
 from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record
 from fasttrack_lab.figures import markdown
@@ -60,20 +62,38 @@ def slowdown(row: dict[str, Any], digits: int) -> str:
     return f"{text}, {row['failed']} failed" if row["failed"] else text
 
 
-def one_app(measured: Measured) -> Iterator[str]:
-    """README's rows of one background app."""
+def cell_texts(measured: Measured, scenario: str, phone: str, background: str) -> list[str]:
+    """The response times of a cell: alone, and under each policy with its slowdown."""
     digits = {"stock": 1, "bfq": 1, "fasttrack": 2}
+    texts = [f"{measured.mean(scenario, phone, FOREGROUND_ONLY, background, RESPONSE_S):.2f}"]
+    for policy, places in digits.items():
+        row = measured.found(scenario, phone, policy, background)
+        texts.append(f"{row[MEAN_S]:.2f} ({slowdown(row, places)})")
+    return texts
+
+
+def in_readme(measured: Measured) -> Iterator[str]:
+    """README's rows, in its words."""
+    called = {"s6": "Galaxy S6", "n6": "Nexus 6"}
+    for front, scenario, behind, background, phone in (
+        ("open the gallery", "gallery-launch", "an app installs", "update", "s6"),
+        ("leave a recording camera", "camera-switch", "a backup", "backup", "n6"),
+        ("load a game", "game-load", "an app installs", "update", "s6"),
+        ("open the gallery", "gallery-launch", "six apps", SIX, "s6"),
+    ):
+        columns = cell_texts(measured, scenario, phone, background)
+        yield f"| {front} | {behind} | {called[phone]} | {' | '.join(columns)} |"
+
+
+def one_app(measured: Measured) -> Iterator[str]:
+    """The rows of one background app in docs/MEASUREMENTS.md."""
     for scenario, background, phone in product(SCENARIOS, ("update", "backup"), ("s6", "n6")):
-        alone = measured.mean(scenario, phone, FOREGROUND_ONLY, background, RESPONSE_S)
-        columns = [f"{alone:.2f}"]
-        for policy, places in digits.items():
-            row = measured.found(scenario, phone, policy, background)
-            columns.append(f"{row[MEAN_S]:.2f} ({slowdown(row, places)})")
+        columns = cell_texts(measured, scenario, phone, background)
         yield f"| {scenario} | {background} | {phone} | {' | '.join(columns)} |"
 
 
 def many_apps(measured: Measured) -> Iterator[str]:
-    """README's rows of six and twelve."""
+    """The rows of six and twelve apps in docs/MEASUREMENTS.md."""
     for scenario, phone in product(SCENARIOS, ("s6", "n6")):
         columns: list[str] = []
         for group in (SIX, TWELVE):
@@ -83,7 +103,7 @@ def many_apps(measured: Measured) -> Iterator[str]:
 
 
 def twenty_apps(measured: Measured) -> Iterator[str]:
-    """README's rows of SmartIO's apps, without the response times alone."""
+    """The rows of docs/SMARTIO.md, without the response times alone."""
 
     def mean(kind: str, phone: str, policy: str, measure: str) -> float:
         return fmean(
@@ -99,8 +119,60 @@ def twenty_apps(measured: Measured) -> Iterator[str]:
         yield f"| {CALLED[kind]} | {' | '.join(columns)} |"
 
 
-def test_readme_has_the_pages_numbers(measured: Measured) -> None:
-    lines = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
-    published = {re.sub(r" \(alone .*? s\)", "", line) for line in lines}
-    rows = [*one_app(measured), *many_apps(measured), *twenty_apps(measured)]
-    assert [row for row in rows if row not in published] == []
+def text_of(path: str) -> str:
+    return (CHECKOUT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("README.md", in_readme),
+        ("docs/MEASUREMENTS.md", one_app),
+        ("docs/MEASUREMENTS.md", many_apps),
+        ("docs/SMARTIO.md", twenty_apps),
+    ],
+)
+def test_tables_have_the_records_numbers(
+    measured: Measured, path: str, rows: Callable[[Measured], Iterator[str]]
+) -> None:
+    published = {re.sub(r" \(alone .*? s\)", "", line) for line in text_of(path).splitlines()}
+    assert [row for row in rows(measured) if row not in published] == []
+
+
+def test_readme_has_no_other_results() -> None:
+    """A row that no record stands for would never be checked."""
+    results = text_of("README.md").split("## Results", 1)[1].split("\n## ", 1)[0]
+    assert len(re.findall(r"^\|.*\dx\)", results, re.MULTILINE)) == 4
+
+
+def test_the_first_screen_says_what_one_cell_says(measured: Measured) -> None:
+    numbers = re.search(
+        r"(\d\.\d) s on stock Linux, (\d\.\d) s with FastTrack, (\d\.\d) s when nothing else", text_of("README.md")
+    )
+    assert numbers
+    alone = measured.mean("gallery-launch", "s6", FOREGROUND_ONLY, "update", RESPONSE_S)
+    found = [measured.found("gallery-launch", "s6", policy, "update")[MEAN_S] for policy in ("stock", "fasttrack")]
+    assert numbers.groups() == tuple(f"{value:.1f}" for value in (*found, alone))
+
+
+def demo_rows(text: str) -> list[list[str]]:
+    """The rows of the demo's table in a text, without stock's column."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line.startswith("│")]
+    return [[*row[:3], *row[4:]] for row in rows]
+
+
+def test_readme_says_what_is_left_without_the_device(measured: Measured) -> None:
+    row = measured.found("gallery-launch", "s6", "fasttrack-minus", "update")
+    assert f"without it the first row is {row[MEAN_S]:.2f} s ({slowdown(row, 2)})" in text_of("README.md")
+
+
+def test_readme_shows_what_the_demo_prints(kept: list[Record]) -> None:
+    """Save stock's times: where memory is scarce, another image of the kernel moves those by per cents."""
+    planned = set(demo.cells(report.DEMO_PHONE, seed=1))
+    made = [record for record in kept if record.cell in planned]
+    assert {record.cell for record in made} == planned
+    printed = io.StringIO()
+    Console(file=printed, width=120).print(report.demo_table(made))
+    shown = demo_rows(text_of("README.md"))
+    assert len(shown) == len(report.DEMO_PAIRS)
+    assert shown == demo_rows(printed.getvalue())
