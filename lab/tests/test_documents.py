@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The documents: lines and cells that can be read, and links, paths and commands that are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.commands import COMMANDS
+from fasttrack_lab.host.paths import CHECKOUT
+
+README_WORDS = 1000
+COLUMNS = 120
+CELL = 200
+
+GENERATED = "docs/RESULTS.md"
+"""Written by figures/markdown.py with one line a paragraph, and one command a line in its code."""
+
+PENDING = (
+    "contract/job.schema.json",
+    "contract/result.schema.json",
+    "docs/slowdown.svg",
+    "kernel/overlay/block/fasttrack-hold.c",
+    "kernel/overlay/include/linux/fasttrack_sched.h",
+    "kernel/overlay/mm/fasttrack/activity.c",
+    "kernel/overlay/mm/fasttrack/class.c",
+    "kernel/overlay/mm/fasttrack/depend.c",
+    "kernel/overlay/mm/fasttrack/front.c",
+    "kernel/overlay/mm/fasttrack/promote.c",
+)
+"""Files and folders that the documents name and that come with other commits of the same series. Empty afterwards."""
+
+ROOTS = (
+    "",
+    "kernel/overlay/",
+    "kernel/overlay/mm/fasttrack/",
+    "kernel/overlay/block/",
+    "kernel/overlay/drivers/scsi/mflash/",
+    "kernel/overlay/Documentation/ABI/testing/",
+    "kernel/",
+    "lab/",
+    "lab/fasttrack_lab/",
+    "lab/guest/src/",
+    "lab/scenarios/",
+    "lab/tests/",
+)
+"""Where a path in a document may begin, besides the document's own folder."""
+
+NOT_OURS = re.compile(
+    r"""
+    /.* | ~.* | \$.* | \.\./shared.* | \./?                         # of the machine
+    | results/.* | stats/ | iosched/\* | raw\.jsonl | (job|result)\.json     # made by a run
+    | device/ | Documentation/ABI/testing/                          # not there yet; a folder of the kernel's
+    """,
+    re.VERBOSE,
+)
+"""What looks like a path of the checkout and is none."""
+
+TOP = ("contract/", "docs/", "kernel/", "lab/", "scripts/")
+SUFFIXES = (".c", ".h", ".py", ".rs", ".md", ".toml", ".json", ".sh", ".txt", ".xz", ".svg", ".cff", ".lock", ".patch")
+
+
+def documents() -> list[str]:
+    """All documents, by their paths in the checkout."""
+    folders = [CHECKOUT, CHECKOUT / "docs", CHECKOUT / "contract", *sorted((CHECKOUT / "lab").iterdir())]
+    found = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.md"))]
+    return [str(path.relative_to(CHECKOUT)) for path in found]
+
+
+@cache
+def text_of(path: str) -> str:
+    return (CHECKOUT / path).read_text(encoding="utf-8")
+
+
+def numbered(path: str) -> Iterator[tuple[int, str, bool]]:
+    """Lines with their numbers, and whether they are code."""
+    code = False
+    for number, line in enumerate(text_of(path).splitlines(), 1):
+        if line.startswith("```"):
+            code = not code
+        yield number, line, code
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+
+
+def prose(path: str) -> str:
+    """A document without its code."""
+    return "\n".join(line for _, line, code in numbered(path) if not code and not line.startswith("```"))
+
+
+def links(path: str) -> list[str]:
+    """The targets of relative links and pictures."""
+    found = re.findall(r"\]\(([^)\s]+)\)", prose(path))
+    return [target for target in found if "://" not in target]
+
+
+def anchors(path: str) -> set[str]:
+    """The names by which the headings of a document can be linked."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_pending(path: str) -> bool:
+    return path.startswith(PENDING)
+
+
+def is_there(path: str, base: Path = CHECKOUT) -> bool:
+    """Whether a path, or a pattern, names at least one file below BASE, or will."""
+    where = base / path
+    inside = where.resolve()
+    if not inside.is_relative_to(CHECKOUT):
+        return False
+    name = str(inside.relative_to(CHECKOUT)) + ("/" if path.endswith("/") else "")
+    return is_pending(name) or where.exists() or any(base.glob(path))
+
+
+def spans(path: str) -> list[str]:
+    """What is in back quotes."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(path))]
+
+
+def paths(path: str) -> list[str]:
+    """What is in back quotes and looks like a path of the checkout."""
+    found = []
+    for span in spans(path):
+        if re.search(r"[\s(){}<>$=:…]", span) or NOT_OURS.fullmatch(span):
+            continue
+        if span.endswith((*SUFFIXES, "/")) or span.startswith(TOP):
+            found.append(span)
+    return found
+
+
+def commands(text: str) -> list[str]:
+    """The names of commands after ./fasttrack."""
+    return re.findall(r"\./fasttrack ([a-z][a-z-]*)", text)
+
+
+@pytest.mark.parametrize("path", documents())
+def test_lines_and_cells_can_be_read(path: str) -> None:
+    long, wide = [], []
+    for number, line, code in numbered(path):
+        if line.startswith("|") and not code:
+            wide += [f"{path}:{number}" for cell in cells(line) if len(cell) > CELL]
+        elif len(line) > COLUMNS and path != GENERATED:
+            long.append(f"{path}:{number}")
+    assert (long, wide) == ([], [])
+
+
+def test_readme_is_short() -> None:
+    assert len(text_of("README.md").split()) <= README_WORDS
+
+
+@pytest.mark.parametrize("path", documents())
+def test_links_lead_somewhere(path: str) -> None:
+    broken = []
+    for target in links(path):
+        file, _, anchor = target.partition("#")
+        base = (CHECKOUT / path).parent
+        if file and not is_there(file, base):
+            broken.append(target)
+        elif anchor:
+            there = str((base / file).resolve().relative_to(CHECKOUT)) if file else path
+            broken += [target] if anchor not in anchors(there) else []
+    assert broken == []
+
+
+@pytest.mark.parametrize("path", documents())
+def test_paths_are_there(path: str) -> None:
+    bases = [(CHECKOUT / path).parent, *(CHECKOUT / root for root in ROOTS)]
+    lost = [name for name in paths(path) if not any(is_there(name, base) for base in bases)]
+    assert lost == []
+
+
+def test_what_is_pending_is_not_there_yet() -> None:
+    """The list shrinks to nothing: what is there leaves it."""
+    assert [name for name in PENDING if (CHECKOUT / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", [*documents(), "docs/man/fasttrack.1"])
+def test_commands_are_there(path: str) -> None:
+    assert [name for name in commands(text_of(path)) if name not in COMMANDS] == []
+
+
+def test_every_command_has_its_place() -> None:
+    """In the page of commands and in the manual page."""
+    page = commands(text_of("docs/COMMANDS.md"))
+    manual = text_of("docs/man/fasttrack.1").replace("\\-", "-")
+    assert [name for name in COMMANDS if name not in page] == []
+    entries = "\n".join(re.findall(r"^\.(?:B|BI|BR) .*$", manual, re.MULTILINE))
+    assert [name for name in COMMANDS if not re.search(rf"(?<![\w-]){name}(?![\w-])", entries)] == []
+
+
+def test_versions_agree() -> None:
+    version = text_of("VERSION").strip()
+    assert re.search(rf"^version: {re.escape(version)}$", text_of("CITATION.cff"), re.MULTILINE)
+    assert f"\n## {version}" in text_of("CHANGELOG.md")
+    for page in ("docs/man/fasttrack.1", "docs/man/fasttrack.5"):
+        assert f'"FastTrack {version}"' in text_of(page)
+
+
+def test_the_map_has_every_patch_and_tracepoint() -> None:
+    """ARCHITECTURE's table of mechanisms is complete."""
+    text = text_of("ARCHITECTURE.md")
+    table = text.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]
+    for first, last in re.findall(r"\b(\d{4}) to (\d{4})\b", table):
+        table += " ".join(f"{number:04}" for number in range(int(first), int(last) + 1))
+    hooks = {path.name[:4] for path in (CHECKOUT / "kernel" / "patches").glob("0[123]*.patch")}
+    # The options of the core: its map is the table itself.
+    assert sorted(name for name in hooks - {"0127"} if name not in table) == []
+    assert sorted(hooks) == sorted(hooks | set(re.findall(r"\b0[123]\d\d\b", table)))
+    traced = re.findall(r"^\[\w+\.(\w+)\]$", text_of("contract/tracepoints.toml"), re.MULTILINE)
+    assert [name for name in traced if f"`{name}`" not in table] == []
