@@ -3,12 +3,15 @@
 #ifndef _MM_FASTTRACK_INTERNAL_H
 #define _MM_FASTTRACK_INTERNAL_H
 
+#include <linux/bits.h>
 #include <linux/fasttrack.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/wait.h>
 
 struct cgroup;
+struct ft_activity;
 
 /* Split screen, picture in picture and a helper or two: far below this. */
 #define FT_MAX_ENTRIES	32
@@ -64,6 +67,14 @@ struct ft_config {
 /* Android gives each user of the phone this many UIDs (AID_USER_OFFSET). */
 #define FT_UIDS_PER_USER	100000
 
+static inline bool ft_u32_in(const u32 *list, unsigned int nr, u32 value)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (list[i] == value)
+			return true;
+	return false;
+}
+
 /* An app's task, or a worker that acts with its rights (io_uring, vhost). */
 static inline bool ft_is_user_task(const struct task_struct *task)
 {
@@ -96,40 +107,92 @@ struct ft_knobs {
 	unsigned int foreground_cache_percent;
 };
 
+/*
+ * What follows is in the order of the files' layers: a file calls those above it
+ * in this list, and none below.
+ */
+
+/* knobs.c */
 extern struct ft_knobs ft_knobs;
+
+/* stats.c */
+unsigned long ft_stat_read(enum fasttrack_stat stat);
+
+/* class.c */
 extern struct mutex ft_config_mutex;
+extern struct ft_config ft_config_boot;
 extern struct ft_config __rcu *ft_config;
 
-struct ft_config *ft_config_copy(void);
-void ft_config_publish(struct ft_config *config);
-void ft_config_drop(struct ft_config *config);
-int ft_group_tag(pid_t tgid, u32 *tag);
-pid_t ft_group_tgid(u32 tag);
-
-unsigned long ft_stat_read(enum fasttrack_stat stat);
-void ft_set_enabled(bool on);
 bool ft_foreground_set(void);
-
-int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path);
-void ft_cgroups_put(struct ft_cgroups *cgroups);
-void ft_cgroups_get(struct ft_cgroups *cgroups);
+struct ft_config *ft_config_replace(struct ft_config *config);
 enum fasttrack_class ft_scope_class(const struct task_struct *task);
 void ft_owner_of(struct task_struct *task, const struct ft_config *config,
 		 struct fasttrack_owner *owner);
 void ft_owner_note(struct fasttrack_owner *kept);
 struct fasttrack_owner ft_owner_read(const struct fasttrack_owner *kept);
 
-void ft_relabel(u32 uid, enum fasttrack_class class);
+/* activity.c */
+struct ft_activity ft_activity_read(void);
 void ft_activity_note(void);
 void ft_activity_sleep(void);
 void ft_activity_wake(void);
-void ft_pause_end_all(void);
+bool ft_foreground_works(void);
+
+/* depend.c */
+extern struct wait_queue_head ft_writeback_paused;
+
+/* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
+#define FT_WAIT_SHOWN		BIT(0)
+#define FT_WAIT_FOREGROUND	BIT(1)
+#define FT_WAIT_OTHERS		BIT(2)
+#define FT_WAIT_SERVED		BIT(3)
+#define FT_WAIT_OP		BIT(4)
+#define FT_WAIT_SLEEPER_SHIFT	5
+
 void ft_writeback_go(void);
+bool ft_foreground_waits(void);
+void ft_depend_begin(void);
+void ft_depend_end(void);
+bool ft_others_begin(void);
+void ft_others_end(void);
+void ft_worker_wait_begin(struct task_struct *worker);
+void ft_worker_wait_end(struct task_struct *worker);
+void ft_reclaim_wait_begin(void);
+void ft_reclaim_wait_end(void);
+void ft_inherits_set(struct task_struct *task);
+const struct folio *ft_op_sleeper(unsigned int index);
+unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper);
+unsigned int ft_op_sleep_begin(const struct folio *folio);
+void ft_sleep_end(unsigned int done);
+
+/* promote.c */
+bool ft_promote(const struct folio *folio, bool file);
+void ft_promote_file(const struct address_space *mapping);
+void ft_promote_task(struct task_struct *task);
+void ft_wake_senders(void);
+void ft_relabel(u32 uid, enum fasttrack_class class);
+void ft_kick(bool foreground);
+
+/* pause.c */
+void ft_pause_end_all(void);
+
+/* memory.c */
 void ft_dirty_account(struct address_space *mapping, long nr);
 void ft_dirty_forget(void);
 unsigned long ft_dirty_own(void);
-void ft_reclaim_wait_begin(void);
-void ft_reclaim_wait_end(void);
+
+/* reclaim.c */
 void ft_reclaim_forget(void);
+
+/* front.c */
+int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path);
+void ft_cgroups_put(struct ft_cgroups *cgroups);
+void ft_cgroups_get(struct ft_cgroups *cgroups);
+int ft_group_tag(pid_t tgid, u32 *tag);
+pid_t ft_group_tgid(u32 tag);
+struct ft_config *ft_config_copy(void);
+void ft_config_publish(struct ft_config *config);
+void ft_config_drop(struct ft_config *config);
+void ft_set_enabled(bool on);
 
 #endif /* _MM_FASTTRACK_INTERNAL_H */

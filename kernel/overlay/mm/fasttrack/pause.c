@@ -24,7 +24,6 @@
  * not block, or with a signal pending: killing, freezing and stopping a paused
  * task work at once.
  */
-#include <linux/atomic.h>
 #include <linux/backing-dev.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -44,46 +43,8 @@
 /* A lock of others is held no longer than this after somebody asks for it. */
 #define FT_SLICE	(4 * NSEC_PER_MSEC)
 
-/* Foreground tasks asleep, and the last thing any of them did. */
-static atomic_t ft_asleep;
-static atomic64_t ft_last;
-
 /* Background tasks that pause. Woken when the foreground set changes. */
 static DECLARE_WAIT_QUEUE_HEAD(ft_paused);
-
-/* Who writes back. Also woken when the foreground begins to wait for others. */
-static DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);
-
-static struct ft_activity ft_activity_read(void)
-{
-	u64 last = atomic64_read(&ft_last);
-
-	return (struct ft_activity){
-		.asleep = atomic_read(&ft_asleep),
-		.seen = last,
-		.last = last,
-	};
-}
-
-/* The foreground does something now. */
-void ft_activity_note(void)
-{
-	atomic64_set(&ft_last, ktime_get_ns());
-}
-
-/* A foreground task is about to sleep in the kernel. */
-void ft_activity_sleep(void)
-{
-	ft_activity_note();
-	atomic_inc(&ft_asleep);
-}
-
-/* It has slept. */
-void ft_activity_wake(void)
-{
-	ft_activity_note();
-	atomic_dec(&ft_asleep);
-}
 
 /* Nobody is paused for a reason that is gone. */
 void ft_pause_end_all(void)
@@ -92,27 +53,11 @@ void ft_pause_end_all(void)
 	ft_writeback_go();
 }
 
-/* The foreground may wait for what paused write-back has begun. */
-void ft_writeback_go(void)
-{
-	wake_up_all(&ft_writeback_paused);
-}
-
 /* Does @inode's lock or file system keep somebody waiting? */
 static bool ft_in_the_way(struct inode *inode)
 {
 	return inode && (rwsem_is_contended(&inode->i_rwsem) ||
 			 inode->i_sb->s_writers.frozen != SB_UNFROZEN);
-}
-
-/* Does the foreground work now? */
-static bool ft_foreground_works(void)
-{
-	struct ft_activity activity = ft_activity_read();
-
-	return READ_ONCE(ft_knobs.page_allocator) &&
-	       ft_works(&activity, READ_ONCE(ft_knobs.idle_window),
-			ktime_get_ns());
 }
 
 /*
@@ -350,14 +295,3 @@ void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 	__fasttrack_writeback_begin();
 	ft_pause(NULL, wb);
 }
-
-/**
- * fasttrack_foreground_io - a request of the foreground's was sent or has ended
- *
- * Context: any.
- */
-void fasttrack_foreground_io(void)
-{
-	ft_activity_note();
-}
-EXPORT_SYMBOL_GPL(fasttrack_foreground_io);

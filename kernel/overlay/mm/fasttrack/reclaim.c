@@ -181,6 +181,7 @@ bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
 	}
 	fasttrack_count(FASTTRACK_RECLAIM_WAITED);
 	ft_reclaim_wait_begin();
+	ft_kick(false);
 	wakeup_flusher_threads(WB_REASON_VMSCAN);
 	reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
 	ft_reclaim_wait_end();

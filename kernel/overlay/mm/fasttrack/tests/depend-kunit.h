@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* KUnit tests of what the foreground sleeps on, included by wait.c. */
+/* KUnit tests of what the foreground sleeps on, included by depend.c. */
 #include <kunit/test.h>
 
 static struct fasttrack_sleeper ft_test_sleeper(const struct address_space *file)
@@ -77,16 +77,16 @@ static void ft_test_op_sleep(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, sleepers);
 }
 
-static struct kunit_case ft_wait_test_cases[] = {
+static struct kunit_case ft_depend_test_cases[] = {
 	KUNIT_CASE(ft_test_sleep),
 	KUNIT_CASE(ft_test_sleep_many),
 	KUNIT_CASE(ft_test_op_sleep),
 	{}
 };
 
-static struct kunit_suite ft_wait_test_suite = {
-	.name = "fasttrack_wait",
-	.test_cases = ft_wait_test_cases,
+static struct kunit_suite ft_depend_test_suite = {
+	.name = "fasttrack_depend",
+	.test_cases = ft_depend_test_cases,
 };
 
-kunit_test_suite(ft_wait_test_suite);
+kunit_test_suite(ft_depend_test_suite);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* KUnit tests of the classes, included by core.c. */
+/* KUnit tests of the classes, included by class.c. */
 #include <kunit/test.h>
 
 static struct ft_config *ft_test_config(struct kunit *test)
@@ -76,27 +76,6 @@ static void ft_test_foreground_groups(struct kunit *test)
 			FASTTRACK_BACKGROUND);
 }
 
-static void ft_test_group_tags(struct kunit *test)
-{
-	struct ft_config *config;
-	u32 tag = 0, again = 0;
-
-	mutex_lock(&ft_config_mutex);
-	KUNIT_EXPECT_EQ(test, ft_group_tag(PID_MAX_LIMIT, &tag), -ESRCH);
-	KUNIT_EXPECT_EQ(test, ft_group_tag(1, &tag), 0);
-	KUNIT_EXPECT_EQ(test, ft_group_tag(1, &again), 0);
-	KUNIT_EXPECT_EQ(test, tag, again);
-	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 1);
-
-	/* A change that fails leaves nothing behind. */
-	config = ft_config_copy();
-	KUNIT_EXPECT_NOT_NULL(test, config);
-	if (config)
-		ft_config_drop(config);
-	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 0);
-	mutex_unlock(&ft_config_mutex);
-}
-
 static void ft_test_scope(struct kunit *test)
 {
 	struct fasttrack_scope outer, inner;
@@ -120,18 +99,17 @@ static void ft_test_scope(struct kunit *test)
 			FASTTRACK_NEUTRAL);
 }
 
-static struct kunit_case ft_test_cases[] = {
+static struct kunit_case ft_class_test_cases[] = {
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
 	KUNIT_CASE(ft_test_foreground_groups),
-	KUNIT_CASE(ft_test_group_tags),
 	KUNIT_CASE(ft_test_scope),
 	{}
 };
 
-static struct kunit_suite ft_test_suite = {
-	.name = "fasttrack_core",
-	.test_cases = ft_test_cases,
+static struct kunit_suite ft_class_test_suite = {
+	.name = "fasttrack_class",
+	.test_cases = ft_class_test_cases,
 };
 
-kunit_test_suite(ft_test_suite);
+kunit_test_suite(ft_class_test_suite);

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * On whom does the foreground depend, and on what does it sleep?
+ *
+ * The books that promotion on wait keeps (wait.c), for whoever must not be held
+ * back then, or waits for less: the I/O schedulers, paused write-back, reclaim.
+ *
+ *  - The foreground depends on others while one of its tasks, or a worker for
+ *    it, waits for somebody that cannot be named.
+ *  - As long as it does, tasks that are likely to be among them inherit its
+ *    class (fasttrack_inherits()).
+ *  - Sleepers are the folios that foreground tasks sleep on: what comes for them
+ *    later is promoted, too.
+ *
+ * Lock order: ft_depend_lock is taken inside no I/O scheduler's lock.
+ */
+#include <linux/atomic.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "internal.h"
+#include "policy.h"
+
+/*
+ * Guards changes of ft_depending, of ft_sleepers, and of every worker how many
+ * foreground tasks wait for it and whether it waits for others.
+ */
+static DEFINE_SPINLOCK(ft_depend_lock);
+
+/*
+ * Tasks of the foreground, and workers for it, that wait for others, and when
+ * the last one began: in jiffies, it is looked at for each page and request.
+ */
+static unsigned int ft_depending;
+static unsigned long ft_depends_since;
+
+/* Reclaim waits until background's dirty pages are written. */
+static atomic_t ft_reclaim_waits;
+
+/* Which time it is that some do; what is inherited ends with it. */
+static unsigned int ft_dependence = 1;
+
+/*
+ * What foreground tasks sleep on. A reader without the lock may see a mixture of
+ * two entries: it promotes a request too many then, or misses one that the new
+ * sleeper finds itself.
+ */
+static struct fasttrack_sleeper ft_sleepers[FASTTRACK_SLEEPERS];
+static unsigned int ft_nr_sleepers;
+
+/*
+ * What tasks with an operation of a file system open sleep on; compared only.
+ * Guarded as ft_sleepers.
+ */
+static const struct folio *ft_op_folios[FASTTRACK_SLEEPERS];
+
+/* Who writes back. Also woken when the foreground begins to wait for others. */
+DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);
+
+/* The foreground may wait for what paused write-back has begun. */
+void ft_writeback_go(void)
+{
+	wake_up_all(&ft_writeback_paused);
+}
+
+/* One more, or one less, waits for others. */
+static void ft_depend(int change)
+{
+	lockdep_assert_held(&ft_depend_lock);
+
+	if (change > 0) {
+		WRITE_ONCE(ft_depends_since, jiffies);
+		fasttrack_count(FASTTRACK_DEPENDED);
+	}
+	WRITE_ONCE(ft_depending, ft_depending + change);
+	if (!ft_depending)
+		WRITE_ONCE(ft_dependence, ft_dependence + 1);
+}
+
+/*
+ * Does a foreground task wait for others? A wait for longer than FT_ASLEEP_LIMIT
+ * is not for the storage.
+ */
+static bool ft_depends(void)
+{
+	return READ_ONCE(ft_depending) &&
+	       time_before(jiffies, READ_ONCE(ft_depends_since) +
+				    FT_ASLEEP_LIMIT_JIFFIES);
+}
+
+/* Likewise, if anything is promoted. */
+bool ft_foreground_waits(void)
+{
+	return READ_ONCE(ft_knobs.promotion) && ft_depends();
+}
+
+/**
+ * fasttrack_foreground_depends - shall nobody be held back?
+ *
+ * Context: any.
+ * Return: if so: the foreground waits for others, or reclaim waits until dirty
+ * pages have been written, so that the foreground keeps its own.
+ */
+bool fasttrack_foreground_depends(void)
+{
+	return READ_ONCE(ft_knobs.promotion) &&
+	       (ft_depends() || atomic_read(&ft_reclaim_waits));
+}
+EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
+
+/* A foreground task waits for others from now on. */
+void ft_depend_begin(void)
+{
+	spin_lock(&ft_depend_lock);
+	ft_depend(1);
+	spin_unlock(&ft_depend_lock);
+}
+
+/* It does not any longer. */
+void ft_depend_end(void)
+{
+	spin_lock(&ft_depend_lock);
+	ft_depend(-1);
+	spin_unlock(&ft_depend_lock);
+}
+
+/*
+ * Current begins to wait for others: a foreground task, or a worker in a scope.
+ * Return: whether the foreground depends on them.
+ */
+bool ft_others_begin(void)
+{
+	bool depends;
+
+	spin_lock(&ft_depend_lock);
+	/* A worker in a foreground scope is as good as a foreground task. */
+	current->fasttrack_others =
+		current->fasttrack_scope.override &&
+		current->fasttrack_scope.class != FASTTRACK_FOREGROUND;
+	depends = !current->fasttrack_others || current->fasttrack_waiters;
+	if (depends)
+		ft_depend(1);
+	spin_unlock(&ft_depend_lock);
+	return depends;
+}
+
+/* Current has what it waited for. */
+void ft_others_end(void)
+{
+	spin_lock(&ft_depend_lock);
+	if (!current->fasttrack_others || current->fasttrack_waiters)
+		ft_depend(-1);
+	current->fasttrack_others = false;
+	spin_unlock(&ft_depend_lock);
+}
+
+/* A foreground task is about to wait for what @worker does. */
+void ft_worker_wait_begin(struct task_struct *worker)
+{
+	spin_lock(&ft_depend_lock);
+	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters + 1);
+	if (worker->fasttrack_waiters == 1 && worker->fasttrack_others)
+		ft_depend(1);
+	spin_unlock(&ft_depend_lock);
+}
+
+/* It has waited. */
+void ft_worker_wait_end(struct task_struct *worker)
+{
+	spin_lock(&ft_depend_lock);
+	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters - 1);
+	if (!worker->fasttrack_waiters && worker->fasttrack_others)
+		ft_depend(-1);
+	spin_unlock(&ft_depend_lock);
+}
+
+/* Reclaim is about to wait, so that the foreground keeps its pages. */
+void ft_reclaim_wait_begin(void)
+{
+	atomic_inc(&ft_reclaim_waits);
+}
+
+/* It has waited. */
+void ft_reclaim_wait_end(void)
+{
+	atomic_dec(&ft_reclaim_waits);
+}
+
+/**
+ * fasttrack_sleeper - what does a foreground task sleep on?
+ * @index: below FASTTRACK_SLEEPERS
+ * @sleeper: what it is
+ *
+ * Context: any.
+ * Return: false if there is no such task.
+ */
+bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper)
+{
+	const struct fasttrack_sleeper *kept = &ft_sleepers[index];
+
+	if (!READ_ONCE(ft_nr_sleepers) || !READ_ONCE(ft_knobs.promotion))
+		return false;
+	sleeper->pages = READ_ONCE(kept->pages);
+	sleeper->pfn = READ_ONCE(kept->pfn);
+	sleeper->file = READ_ONCE(kept->file);
+	sleeper->writeback = READ_ONCE(kept->writeback);
+	return sleeper->pages;
+}
+EXPORT_SYMBOL_GPL(fasttrack_sleeper);
+
+/* Does the foreground sleep on a folio of @file, compared only, or NULL? */
+static bool ft_file_is_waited_for(const struct address_space *file)
+{
+	struct fasttrack_sleeper sleeper;
+
+	if (!file)
+		return false;
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
+		if (fasttrack_sleeper(i, &sleeper) && sleeper.file == file)
+			return true;
+	return false;
+}
+
+/**
+ * fasttrack_inherits - does @task hold what the foreground may wait for?
+ * @task: current, or a task that cannot go away meanwhile
+ *
+ * Who sends the I/O of a file that the foreground waits for does, too.
+ *
+ * Context: any.
+ * Return: if so.
+ */
+bool fasttrack_inherits(const struct task_struct *task)
+{
+	if (ft_file_is_waited_for(READ_ONCE(task->fasttrack_sends)))
+		return true;
+	return ft_foreground_waits() &&
+	       (task->journal_info || READ_ONCE(task->fasttrack_inherits) ==
+					      READ_ONCE(ft_dependence));
+}
+EXPORT_SYMBOL_GPL(fasttrack_inherits);
+
+/* @task inherits until the foreground depends on nobody. */
+void ft_inherits_set(struct task_struct *task)
+{
+	WRITE_ONCE(task->fasttrack_inherits, READ_ONCE(ft_dependence));
+}
+
+/**
+ * ft_op_sleeper - what does a task with an operation of a file system sleep on?
+ * @index: below FASTTRACK_SLEEPERS
+ *
+ * Return: a folio, to be compared only, or NULL.
+ */
+const struct folio *ft_op_sleeper(unsigned int index)
+{
+	return READ_ONCE(ft_op_folios[index]);
+}
+
+/*
+ * The foreground is about to sleep. Without room for one more, what comes later
+ * is not promoted for it.
+ * Return: to be or'ed to what __fasttrack_folio_wait_begin() returns.
+ */
+unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper)
+{
+	unsigned int done = 0;
+
+	spin_lock(&ft_depend_lock);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS && !done; i++) {
+		struct fasttrack_sleeper *kept = &ft_sleepers[i];
+
+		if (kept->pages)
+			continue;
+		WRITE_ONCE(kept->file, sleeper.file);
+		WRITE_ONCE(kept->pfn, sleeper.pfn);
+		WRITE_ONCE(kept->writeback, sleeper.writeback);
+		WRITE_ONCE(kept->pages, sleeper.pages);
+		WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers + 1);
+		done = (i + 1) << FT_WAIT_SLEEPER_SHIFT;
+	}
+	spin_unlock(&ft_depend_lock);
+	return done;
+}
+
+/* Likewise, who has an operation of a file system open. */
+unsigned int ft_op_sleep_begin(const struct folio *folio)
+{
+	unsigned int done = 0;
+
+	spin_lock(&ft_depend_lock);
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS && !done; i++) {
+		if (ft_op_folios[i])
+			continue;
+		WRITE_ONCE(ft_op_folios[i], folio);
+		done = FT_WAIT_OP | (i + 1) << FT_WAIT_SLEEPER_SHIFT;
+	}
+	spin_unlock(&ft_depend_lock);
+	return done;
+}
+
+/* @done: what one of the two has returned. */
+void ft_sleep_end(unsigned int done)
+{
+	unsigned int sleeper = done >> FT_WAIT_SLEEPER_SHIFT;
+
+	if (!sleeper)
+		return;
+	spin_lock(&ft_depend_lock);
+	if (done & FT_WAIT_OP) {
+		WRITE_ONCE(ft_op_folios[sleeper - 1], NULL);
+	} else {
+		WRITE_ONCE(ft_sleepers[sleeper - 1].pages, 0);
+		WRITE_ONCE(ft_nr_sleepers, ft_nr_sleepers - 1);
+	}
+	spin_unlock(&ft_depend_lock);
+}
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/depend-kunit.h"
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The I/O schedulers that promote: what the core tells them about requests in
+ * their queues (struct fasttrack_queue).
+ *
+ * Lock order: the schedulers' locks are taken under the RCU read lock.
+ */
+#include <linux/mm.h>
+#include <linux/rculist.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+
+#include "internal.h"
+
+/* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
+static LIST_HEAD(ft_queues);
+static DEFINE_SPINLOCK(ft_queues_lock);
+
+/**
+ * fasttrack_queue_add - an I/O scheduler takes promotions from now on
+ * @queue: its functions are set
+ */
+void fasttrack_queue_add(struct fasttrack_queue *queue)
+{
+	spin_lock(&ft_queues_lock);
+	list_add_tail_rcu(&queue->node, &ft_queues);
+	spin_unlock(&ft_queues_lock);
+}
+EXPORT_SYMBOL_GPL(fasttrack_queue_add);
+
+/**
+ * fasttrack_queue_del - it takes no more
+ * @queue: not used any longer when this returns
+ *
+ * Context: may sleep.
+ */
+void fasttrack_queue_del(struct fasttrack_queue *queue)
+{
+	spin_lock(&ft_queues_lock);
+	list_del_rcu(&queue->node);
+	spin_unlock(&ft_queues_lock);
+	synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(fasttrack_queue_del);
+
+/*
+ * Make the queued request that covers @folio foreground, and others of its file
+ * if @file. @folio is compared, not looked into: it may be gone.
+ */
+bool ft_promote(const struct folio *folio, bool file)
+{
+	struct fasttrack_queue *queue;
+	bool found = false;
+
+	if (!READ_ONCE(ft_knobs.promotion))
+		return false;
+
+	rcu_read_lock();
+	/* A bio's parts may be for several disks. */
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		found |= queue->promote(queue,
+					folio_pfn((struct folio *)folio), file);
+	rcu_read_unlock();
+	return found;
+}
+
+/* All queued writes of a file. */
+void ft_promote_file(const struct address_space *mapping)
+{
+	struct fasttrack_queue *queue;
+
+	if (!mapping || !READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_file(queue, mapping);
+	rcu_read_unlock();
+}
+
+/* Queued requests that @task has sent. */
+void ft_promote_task(struct task_struct *task)
+{
+	struct fasttrack_queue *queue;
+
+	if (!READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_task(queue, task_pid_nr(task));
+	rcu_read_unlock();
+}
+
+/* Those of a file that the foreground waits for get tags. */
+void ft_wake_senders(void)
+{
+	struct fasttrack_queue *queue;
+
+	if (!READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->wake_senders(queue);
+	rcu_read_unlock();
+}
+
+/* Queued requests of the app @uid are of @class from now on. */
+void ft_relabel(u32 uid, enum fasttrack_class class)
+{
+	struct fasttrack_queue *queue;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->relabel(queue, uid, class);
+	rcu_read_unlock();
+}
+
+/* A checkpoint waits for operations, and these for what their tasks sleep on. */
+static void ft_promote_ops(void)
+{
+	const struct folio *folio;
+
+	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
+	smp_mb();
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
+		folio = ft_op_sleeper(i);
+		if (folio)
+			ft_promote(folio, false);
+	}
+}
+
+/* Whom the schedulers held back may be who is waited for, by the @foreground. */
+void ft_kick(bool foreground)
+{
+	struct fasttrack_queue *queue;
+
+	if (!fasttrack_foreground_depends())
+		return;
+	ft_writeback_go();
+	if (foreground)
+		ft_promote_ops();
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->kick(queue, foreground);
+	rcu_read_unlock();
+}
