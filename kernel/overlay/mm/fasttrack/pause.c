@@ -20,6 +20,22 @@
  *    waits for the work. A file system ends the flusher's turn, which pauses
  *    where it holds nothing.
  *
+ * Five hooks are write-back's, fasttrack_writeback_...():
+ *
+ *  hook     who calls it                     what is held there       sleeps
+ *  begin    wb_writeback(), before a work    nothing                  no
+ *           of the flusher's
+ *  over     writeback_iter(), ext4, f2fs:    the file system's locks  no
+ *           before each folio                that are below, ext4's
+ *                                            handle, locked folios
+ *  pause    wb_writeback(), after a turn     nothing                  yes
+ *           that "over" has ended
+ *  due      ext4, f2fs: before a folio, of   as at "segment"          no
+ *           fsync's and the like alone
+ *  segment  the same when "due" is true,     the inode's lock, ext4's yes
+ *           after they have sent what they   s_writepages_rwsem,
+ *           had collected                    f2fs's writepages
+ *
  * It never pauses inside a journal handle, in reclaim, for a caller that must
  * not block, or with a signal pending: killing, freezing and stopping a paused
  * task work at once.
