@@ -7,7 +7,7 @@
 #define _BLOCK_FASTTRACK_IOSCHED_H
 
 #include <linux/atomic.h>
-#include <linux/fasttrack.h>
+#include <linux/fasttrack_sched.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/rbtree.h>

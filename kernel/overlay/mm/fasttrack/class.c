@@ -228,7 +228,7 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);
 
 /**
- * fasttrack_scope_enter - current works for somebody else for a while
+ * __fasttrack_scope_enter - current works for somebody else for a while
  * @class: for whom
  * @cause: why
  *
@@ -236,8 +236,8 @@ EXPORT_SYMBOL_GPL(__fasttrack_task_class);
  *
  * Return: what to give to fasttrack_scope_leave().
  */
-struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
-					     enum fasttrack_cause cause)
+struct fasttrack_scope __fasttrack_scope_enter(enum fasttrack_class class,
+					       enum fasttrack_cause cause)
 {
 	struct fasttrack_scope outer = current->fasttrack_scope;
 
@@ -248,10 +248,10 @@ struct fasttrack_scope fasttrack_scope_enter(enum fasttrack_class class,
 	};
 	return outer;
 }
-EXPORT_SYMBOL_GPL(fasttrack_scope_enter);
+EXPORT_SYMBOL_GPL(__fasttrack_scope_enter);
 
 /**
- * fasttrack_owner_enter - current works for the app that has dirtied a file
+ * __fasttrack_owner_enter - current works for the app that has dirtied a file
  * @mapping: the file's
  * @cause: why
  *
@@ -260,8 +260,8 @@ EXPORT_SYMBOL_GPL(fasttrack_scope_enter);
  *
  * Return: what to give to fasttrack_scope_leave().
  */
-struct fasttrack_scope fasttrack_owner_enter(const struct address_space *mapping,
-					     enum fasttrack_cause cause)
+struct fasttrack_scope __fasttrack_owner_enter(const struct address_space *mapping,
+					       enum fasttrack_cause cause)
 {
 	enum fasttrack_class class = FASTTRACK_NEUTRAL;
 	struct fasttrack_owner owner;
@@ -272,17 +272,17 @@ struct fasttrack_scope fasttrack_owner_enter(const struct address_space *mapping
 	}
 	if (class == FASTTRACK_BACKGROUND)
 		class = FASTTRACK_NEUTRAL;
-	return fasttrack_scope_enter(class, cause);
+	return __fasttrack_scope_enter(class, cause);
 }
-EXPORT_SYMBOL_GPL(fasttrack_owner_enter);
+EXPORT_SYMBOL_GPL(__fasttrack_owner_enter);
 
 /**
- * fasttrack_cause_enter - what current sends from here on, it sends for @cause
+ * __fasttrack_cause_enter - what current sends from here on, it sends for @cause
  * @cause: an outer scope's cause stays: O_SYNC calls the fsync code
  *
  * Return: what to give to fasttrack_scope_leave().
  */
-struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause)
+struct fasttrack_scope __fasttrack_cause_enter(enum fasttrack_cause cause)
 {
 	struct fasttrack_scope outer = current->fasttrack_scope;
 
@@ -290,17 +290,17 @@ struct fasttrack_scope fasttrack_cause_enter(enum fasttrack_cause cause)
 		current->fasttrack_scope.cause = cause;
 	return outer;
 }
-EXPORT_SYMBOL_GPL(fasttrack_cause_enter);
+EXPORT_SYMBOL_GPL(__fasttrack_cause_enter);
 
 /**
- * fasttrack_scope_leave - end what an enter function began
+ * __fasttrack_scope_leave - end what an enter function began
  * @outer: its result
  */
-void fasttrack_scope_leave(struct fasttrack_scope outer)
+void __fasttrack_scope_leave(struct fasttrack_scope outer)
 {
 	current->fasttrack_scope = outer;
 }
-EXPORT_SYMBOL_GPL(fasttrack_scope_leave);
+EXPORT_SYMBOL_GPL(__fasttrack_scope_leave);
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST
 #include "tests/class-kunit.h"

@@ -4,7 +4,7 @@
 #define _MM_FASTTRACK_INTERNAL_H
 
 #include <linux/bits.h>
-#include <linux/fasttrack.h>
+#include <linux/fasttrack_sched.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -125,6 +125,7 @@ extern struct ft_config __rcu *ft_config;
 
 bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
+enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner);
 enum fasttrack_class ft_scope_class(const struct task_struct *task);
 void ft_owner_of(struct task_struct *task, const struct ft_config *config,
 		 struct fasttrack_owner *owner);

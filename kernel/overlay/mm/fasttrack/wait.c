@@ -268,22 +268,22 @@ void __fasttrack_folio_wait_end(unsigned int done)
 }
 
 /**
- * fasttrack_wait_begin - current is about to wait for what @worker does
+ * __fasttrack_wait_begin - current is about to wait for what @worker does
  * @worker: a kernel thread that works in scopes, NULL or an error pointer;
  *	cannot go away before this returns
  *
  * While a foreground task waits, the scopes of @worker are foreground.
  *
  * Context: process context; does not sleep.
- * Return: what to give to fasttrack_wait_end(): @worker with a reference, or
+ * Return: what to give to __fasttrack_wait_end(): @worker with a reference, or
  * NULL if current is not foreground.
  */
-struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
+struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 {
 	const struct folio *folio;
 
 	if (IS_ERR_OR_NULL(worker) ||
-	    fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return NULL;
 	get_task_struct(worker);
 	ft_activity_sleep();
@@ -298,18 +298,16 @@ struct task_struct *fasttrack_wait_begin(struct task_struct *worker)
 		ft_promote(folio, true);
 	return worker;
 }
-EXPORT_SYMBOL_GPL(fasttrack_wait_begin);
+EXPORT_SYMBOL_GPL(__fasttrack_wait_begin);
 
 /**
- * fasttrack_wait_end - the wait is over
- * @worker: result of fasttrack_wait_begin(), or NULL
+ * __fasttrack_wait_end - the wait is over
+ * @worker: result of __fasttrack_wait_begin()
  */
-void fasttrack_wait_end(struct task_struct *worker)
+void __fasttrack_wait_end(struct task_struct *worker)
 {
-	if (!worker)
-		return;
 	ft_worker_wait_end(worker);
 	ft_activity_wake();
 	put_task_struct(worker);
 }
-EXPORT_SYMBOL_GPL(fasttrack_wait_end);
+EXPORT_SYMBOL_GPL(__fasttrack_wait_end);

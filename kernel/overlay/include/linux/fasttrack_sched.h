@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * FastTrack for I/O schedulers: the classes of requests, what the core tells a
+ * scheduler that promotes them, and what it answers. Included by block/ and by
+ * the core itself; the hooks for everybody else are in <linux/fasttrack.h>.
+ *
+ * Nothing here is without CONFIG_FASTTRACK: schedulers depend on it.
+ */
+#ifndef _LINUX_FASTTRACK_SCHED_H
+#define _LINUX_FASTTRACK_SCHED_H
+
+#include <linux/fasttrack.h>
+#include <linux/types.h>
+
+struct bio;
+
+static inline blk_opf_t fasttrack_class_opf(enum fasttrack_class class)
+{
+	if (class == FASTTRACK_FOREGROUND)
+		return REQ_FASTTRACK_FOREGROUND;
+	if (class == FASTTRACK_BACKGROUND)
+		return REQ_FASTTRACK_BACKGROUND;
+	return 0;
+}
+
+static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
+						 enum fasttrack_class class)
+{
+	return (opf & ~REQ_FASTTRACK_MASK) | fasttrack_class_opf(class);
+}
+
+/**
+ * enum fasttrack_stat - one file each in /sys/kernel/fasttrack/stats/
+ * @FASTTRACK_BIO_NEUTRAL: bios of neutral tasks
+ * @FASTTRACK_BIO_BACKGROUND: bios of background apps
+ * @FASTTRACK_BIO_FOREGROUND: bios of foreground apps
+ * @FASTTRACK_DISPATCH_BOOSTED: foreground requests that the dispatcher sent
+ *	ahead of others that had waited longer
+ * @FASTTRACK_DISPATCH_HELD: times the dispatcher began to hold background back
+ * @FASTTRACK_DISPATCH_EXPIRED: background and neutral requests sent because
+ *	they had waited for the bound
+ * @FASTTRACK_PAUSE: pauses of background tasks in the page cache, and of
+ *	write-back of their files
+ * @FASTTRACK_RESERVE_SPENT: background allocations that took from the reserve
+ *	after they had reclaimed
+ * @FASTTRACK_FOREGROUND_RECLAIM: foreground allocations that had to reclaim
+ * @FASTTRACK_DIRTY_EXEMPT: times that the foreground was not throttled for
+ *	dirty pages of others
+ * @FASTTRACK_RECLAIM_PROTECTED: folios of the foreground's that reclaim passed
+ *	over
+ * @FASTTRACK_RECLAIM_WAITED: times that reclaim waited for background's dirty
+ *	pages
+ * @FASTTRACK_PROMOTED: queued requests that became foreground because a
+ *	foreground task waited for them
+ * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
+ * @FASTTRACK_PAUSE_MAX: longest pause
+ * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
+ *	the dispatcher
+ * @FASTTRACK_DISPATCH_SYNC_MAX: likewise, of its writes that a task waits for
+ * @FASTTRACK_NR_STATS: number of statistics
+ */
+enum fasttrack_stat {
+	/* The first three are indexed by enum fasttrack_class. */
+	FASTTRACK_BIO_NEUTRAL,
+	FASTTRACK_BIO_BACKGROUND,
+	FASTTRACK_BIO_FOREGROUND,
+	FASTTRACK_DISPATCH_BOOSTED,
+	FASTTRACK_DISPATCH_HELD,
+	FASTTRACK_DISPATCH_EXPIRED,
+	FASTTRACK_PAUSE,
+	FASTTRACK_RESERVE_SPENT,
+	FASTTRACK_FOREGROUND_RECLAIM,
+	FASTTRACK_DIRTY_EXEMPT,
+	FASTTRACK_RECLAIM_PROTECTED,
+	FASTTRACK_RECLAIM_WAITED,
+	FASTTRACK_PROMOTED,
+	FASTTRACK_DEPENDED,
+	/* From here on maxima of times. */
+	FASTTRACK_FIRST_MAX,
+	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,
+	FASTTRACK_DISPATCH_WAIT_MAX,
+	FASTTRACK_DISPATCH_SYNC_MAX,
+	FASTTRACK_NR_STATS,
+};
+
+void fasttrack_count(enum fasttrack_stat stat);
+void fasttrack_max(enum fasttrack_stat stat, u64 ns);
+
+/**
+ * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
+ * @node: in the list of all
+ * @promote: make the queued requests foreground that move the page with this
+ *	frame number, and with a write the others of the page's file if @file;
+ *	false if there is none. Under the RCU read lock, from process context.
+ * @promote_file: make all queued writes of the file with this mapping foreground;
+ *	likewise
+ * @promote_task: make the queued requests foreground that the task with this
+ *	PID has sent and may wait for; likewise
+ * @relabel: queued requests of the app with this UID are of a new class, because
+ *	it came to the front or left it; likewise
+ * @kick: the foreground has begun to depend on others, or reclaim, for it, on
+ *	write-back; likewise
+ * @wake_senders: senders that wait for a request tag see whether they may take
+ *	one now; likewise
+ */
+struct fasttrack_queue {
+	struct list_head node;
+	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn,
+			bool file);
+	void (*promote_file)(struct fasttrack_queue *queue,
+			     const struct address_space *mapping);
+	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
+	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
+			enum fasttrack_class class);
+	void (*kick)(struct fasttrack_queue *queue, bool foreground);
+	void (*wake_senders)(struct fasttrack_queue *queue);
+};
+
+/* Foreground tasks that are known to sleep on a folio: more than apps have. */
+#define FASTTRACK_SLEEPERS	16
+
+/**
+ * struct fasttrack_sleeper - what a foreground task sleeps on
+ * @file: the folio's mapping, compared only; NULL for a block device's, and if
+ *	it belongs to no file
+ * @pfn: the folio's first frame number
+ * @pages: how many pages it has; 0: nobody sleeps
+ * @writeback: until it has been written; else until its lock is free
+ */
+struct fasttrack_sleeper {
+	const struct address_space *file;
+	unsigned long pfn;
+	unsigned long pages;
+	bool writeback;
+};
+
+void fasttrack_queue_add(struct fasttrack_queue *queue);
+void fasttrack_queue_del(struct fasttrack_queue *queue);
+
+enum fasttrack_class __fasttrack_task_class(struct task_struct *task);
+bool fasttrack_inherits(const struct task_struct *task);
+bool fasttrack_came_to_front(const struct bio *bio);
+const struct address_space *fasttrack_bio_file(const struct bio *bio);
+bool fasttrack_foreground_depends(void);
+bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
+void fasttrack_foreground_io(void);
+
+/**
+ * fasttrack_task_class - the class that @task works for
+ * @task: current, or a task that cannot go away meanwhile
+ *
+ * Context: any; takes the RCU read lock.
+ * Return: FASTTRACK_NEUTRAL while FastTrack is off.
+ */
+static inline enum fasttrack_class fasttrack_task_class(struct task_struct *task)
+{
+	return fasttrack_enabled() ? __fasttrack_task_class(task) :
+				     FASTTRACK_NEUTRAL;
+}
+
+#endif /* _LINUX_FASTTRACK_SCHED_H */
