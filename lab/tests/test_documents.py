@@ -23,14 +23,6 @@ GENERATED = "docs/RESULTS.md"
 PENDING = (
     "contract/job.schema.json",
     "contract/result.schema.json",
-    "docs/slowdown.svg",
-    "kernel/overlay/block/fasttrack-hold.c",
-    "kernel/overlay/include/linux/fasttrack_sched.h",
-    "kernel/overlay/mm/fasttrack/activity.c",
-    "kernel/overlay/mm/fasttrack/class.c",
-    "kernel/overlay/mm/fasttrack/depend.c",
-    "kernel/overlay/mm/fasttrack/front.c",
-    "kernel/overlay/mm/fasttrack/promote.c",
 )
 """Files and folders that the documents name and that come with other commits of the same series. Empty afterwards."""
 
