@@ -148,7 +148,7 @@ def make_environment() -> dict[str, str]:
     """The environment of make: nothing of the caller's that changes what is built."""
     keep = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")
     env = {name: os.environ[name] for name in keep if name in os.environ}
-    env.update(LC_ALL="C", CCACHE_BASEDIR=str(cache_root()), CCACHE_NOHASHDIR="1")
+    env.update(LC_ALL="C")
     return env
 
 
