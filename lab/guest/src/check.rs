@@ -2,10 +2,12 @@
 //! What a job must satisfy beyond its grammar. Every problem names the element, what is wrong with
 //! it and what would be right.
 
-use crate::job::{App, FileKind, FileSpec, Flag, Job, Mode, Role, Sqlite, Step, Thread, Transfer};
+use crate::job::{
+    App, FileKind, FileSpec, Flag, Job, Mode, Role, Sqlite, Step, Thread, Transfer, SHORTEST_WHY_NS,
+};
 use crate::place::Place;
-use crate::why::SHORTEST_NS;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A block is read or written by one call from one buffer: bounds its memory, bytes.
 const MAX_BLOCK: u64 = 64 << 20;
@@ -14,6 +16,23 @@ const DIRECT_ALIGN: u64 = 4096;
 
 struct Checker {
     problems: Vec<String>,
+}
+
+/// Reads and checks a job file.
+pub fn load(path: &Path) -> Result<Job, String> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let job = Job::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
+    let problems = problems(&job);
+    if problems.is_empty() {
+        return Ok(job);
+    }
+    Err(problems
+        .iter()
+        .map(|problem| format!("{shown}: {problem}"))
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 /// All problems of a job; none means that it can be run.
@@ -151,11 +170,11 @@ impl Checker {
     fn why(&mut self, job: &Job) {
         let seen = |app: &App| app.role == Role::Foreground && app.argv.is_empty();
         let short = format!(
-            "{} ns is too short; give 0, or {SHORTEST_NS} or more",
+            "{} ns is too short; give 0, or {SHORTEST_WHY_NS} or more",
             job.why_interval_ns
         );
         self.need(
-            job.why_interval_ns >= SHORTEST_NS,
+            job.why_interval_ns >= SHORTEST_WHY_NS,
             "why_interval_ns",
             &short,
         );

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The guest's init: a root of its own, the job, the result, the end.
 
+use crate::check;
+use crate::console::say;
 use crate::exec::{PATH, RUN};
 use crate::job::{App, Job, Mode};
 use crate::outcome::Outcome;
@@ -12,7 +14,7 @@ use crate::sys;
 use crate::watchdog;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -32,22 +34,6 @@ const STICKY: &str = "mode=1777";
 const UMOUNT_TRIES: u32 = 50;
 const UMOUNT_STEP_NS: u64 = 100_000_000;
 
-/// Prints a line on the console.
-pub fn say(text: &str) {
-    let mut out = io::stdout().lock();
-    // A console that is gone leaves nobody to tell.
-    let _ = writeln!(out, "fasttrack-guest: {text}").and_then(|()| out.flush());
-}
-
-/// Powers the machine off without a sync.
-pub fn power_off_now() -> ! {
-    // SAFETY: reboot(2) with a valid command; it does not return for PID 1 or another root task.
-    unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF) };
-    loop {
-        sys::sleep_ns(1_000_000_000);
-    }
-}
-
 /// PID 1.
 pub fn main() -> ! {
     std::panic::set_hook(Box::new(|info| panicked(&info.to_string())));
@@ -55,7 +41,7 @@ pub fn main() -> ! {
         Ok(run) => serve(&run),
         Err(error) => {
             say(&error);
-            power_off_now()
+            sys::power_off_now()
         }
     }
 }
@@ -69,12 +55,12 @@ fn panicked(what: &str) {
     if let Err(error) = Outcome::failed(text).write() {
         say(&format!("cannot write result.json: {error}"));
     }
-    power_off_now()
+    sys::power_off_now()
 }
 
 /// Runs the job of the mounted run directory, and powers off.
 fn serve(run: &str) -> ! {
-    let job = Job::load(&Path::new(RUN).join("job.json"));
+    let job = check::load(&Path::new(RUN).join("job.json"));
     let outcome = match &job {
         Ok(job) => perform(job),
         Err(error) => Outcome::failed(error.replace(RUN, run)),
@@ -96,7 +82,7 @@ fn serve(run: &str) -> ! {
             say(&error);
         }
     }
-    power_off_now()
+    sys::power_off_now()
 }
 
 fn perform(job: &Job) -> Outcome {

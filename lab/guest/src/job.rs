@@ -4,7 +4,6 @@
 use crate::ioprio::IoPrio;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// What the guest does with the job.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -382,6 +381,9 @@ pub enum Step {
     Touch(Nothing),
 }
 
+/// Shortest time between two samples of where the foreground waits, ns: a tick's own clock reads, 256 ns each, must stay small beside it.
+pub const SHORTEST_WHY_NS: u64 = 10_000;
+
 /// The whole job.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -451,23 +453,6 @@ impl Job {
             .map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
         reader.end().map_err(|error| error.to_string())?;
         Ok(job)
-    }
-
-    /// Reads and checks a job file.
-    pub fn load(path: &Path) -> Result<Job, String> {
-        let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {shown}: {error}"))?;
-        let job = Job::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
-        let problems = crate::check::problems(&job);
-        if problems.is_empty() {
-            return Ok(job);
-        }
-        Err(problems
-            .iter()
-            .map(|problem| format!("{shown}: {problem}"))
-            .collect::<Vec<_>>()
-            .join("\n"))
     }
 
     /// The app of that name.

@@ -3,7 +3,9 @@
 #![deny(missing_docs)]
 #![warn(unsafe_op_in_unsafe_fn)]
 
+mod cast;
 mod check;
+mod console;
 mod exec;
 mod init;
 mod ioprio;
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words[..] {
-        ["--check", file] => job::Job::load(Path::new(file)).map(|_| format!("{file}: ok\n")),
+        ["--check", file] => check::load(Path::new(file)).map(|_| format!("{file}: ok\n")),
         ["--trace-files", file] => trace_files(Path::new(file)),
         ["--help"] => Ok(HELP.to_string()),
         ["--version"] => Ok(format!("fasttrack-guest {}\n", env!("CARGO_PKG_VERSION"))),

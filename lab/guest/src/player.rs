@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! An app's process: becomes its user, then plays its threads, its trace or its command.
 
+use crate::cast::Cast;
 use crate::exec;
-use crate::job::{App, Job, Role};
+use crate::job::Role;
 use crate::place::{app_dir, DATA};
 use crate::replay::{self, Fds, Replayer};
 use crate::rng;
@@ -10,8 +11,6 @@ use crate::stats::{wait_for, Meter, Shared};
 use crate::steps::{Origins, Player};
 use crate::sys;
 use crate::trace::Trace;
-use std::ops::Range;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,51 +19,6 @@ pub const FAILED: i32 = 1;
 
 /// Files that an app may have open: a scan keeps thousands.
 pub const OPEN_FILES: u64 = 65536;
-
-/// What the process of an app needs to know.
-#[derive(Clone, Copy)]
-pub struct Cast<'a> {
-    /// The job.
-    pub job: &'a Job,
-    /// The app.
-    pub app: &'a App,
-    /// Its trace, if it replays one.
-    pub trace: Option<&'a Trace>,
-    /// Memory shared with PID 1.
-    pub shared: &'a Shared,
-    /// Its main thread's slot; its threads' follow.
-    pub slot: usize,
-    /// The eventfd that tells PID 1 to look.
-    pub bell: RawFd,
-}
-
-impl<'a> Cast<'a> {
-    /// Threads that play.
-    pub fn threads(&self) -> usize {
-        match self.trace {
-            Some(trace) => trace.threads.len(),
-            None => self.app.threads.len(),
-        }
-    }
-
-    /// Name of a thread that plays.
-    pub fn thread_name(&self, index: usize) -> &'a str {
-        match self.trace {
-            Some(trace) => &trace.threads[index].name,
-            None => &self.app.threads[index].name,
-        }
-    }
-
-    /// Slot of a thread that plays.
-    pub fn thread_slot(&self, index: usize) -> usize {
-        self.slot + 1 + index
-    }
-
-    /// All slots of the app.
-    pub fn slots(&self) -> Range<usize> {
-        self.slot..self.slot + 1 + self.threads()
-    }
-}
 
 /// The app's whole life in its forked process.
 pub fn live(cast: Cast<'_>) -> ! {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! PID 1 while the apps run: starts them, touches, waits for the foreground, ends the rest.
 
+use crate::cast::Cast;
+use crate::console::say;
 use crate::exec;
-use crate::init::say;
 use crate::job::{ns, Job, Mode, Role, Setting};
 use crate::outcome::{KernelState, Outcome};
-use crate::player::{self, Cast};
+use crate::player;
 use crate::prepare;
 use crate::stats::{self, Shared};
 use crate::sys;

@@ -308,6 +308,15 @@ pub fn kill_all() {
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
+/// Powers the machine off without a sync.
+pub fn power_off_now() -> ! {
+    // SAFETY: reboot(2) with a valid command; it does not return for PID 1 or another root task.
+    unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF) };
+    loop {
+        sleep_ns(1_000_000_000);
+    }
+}
+
 /// Zeroed memory by mmap(2): page-aligned, and shared with later forks where asked.
 pub struct Area {
     start: *mut u8,

@@ -4,7 +4,7 @@
 //! A thread of PID 1 that only sleeps. While the apps run, PID 1 minds `limit_s` itself; the
 //! watchdog is for what it cannot mind: a mkfs, a sync or an unmount that never returns.
 
-use crate::init::{power_off_now, say};
+use crate::console::say;
 use crate::outcome::Outcome;
 use crate::sys;
 use std::fs;
@@ -48,7 +48,7 @@ fn bite() -> ! {
     if let Err(error) = Outcome::failed(error.to_string()).write() {
         say(&format!("cannot write result.json: {error}"));
     }
-    power_off_now()
+    sys::power_off_now()
 }
 
 /// Prints where each thread of a process is.

@@ -12,8 +12,8 @@
 //! time. Nothing is written down before the end, and the processor is infinitely fast: what a
 //! sample costs is a few clock reads. Commands have no slot in the shared memory and are not seen.
 
+use crate::cast::Cast;
 use crate::job::Role;
-use crate::player::Cast;
 use crate::stats::{Shared, Slot};
 use crate::sys;
 use serde_json::{json, Value};
@@ -23,8 +23,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Shortest interval, ns: a tick's own clock reads, 256 ns each, must stay small beside it.
-pub const SHORTEST_NS: u64 = 10_000;
 /// Longest stack that is read, bytes: the kernel gives 64 entries at most.
 const STACK_BYTES: usize = 8192;
 /// Ticks between two looks for new kernel threads. Workers live for minutes.

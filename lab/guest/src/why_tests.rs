@@ -2,7 +2,7 @@
 //! Tests of the sampler, against a procfs of plain files.
 
 use super::*;
-use crate::job::Job;
+use crate::job::{self, Job};
 use crate::stats::Meter;
 use crate::tempdir::Dir;
 
@@ -175,7 +175,7 @@ fn the_watch_ends_with_the_foreground() {
     let (job, shared, proc) = (job(), Shared::new(4).expect("memory"), Proc::new());
     let mut sampler = Sampler::new(proc.path(), &casts(&job, &shared)).expect("a sampler");
     Meter::new(&shared, 1).finish();
-    sampler.watch(&shared, 0, SHORTEST_NS, &AtomicBool::new(false));
+    sampler.watch(&shared, 0, job::SHORTEST_WHY_NS, &AtomicBool::new(false));
     assert_eq!(sampler.samples, 0);
 }
 
