@@ -10,7 +10,7 @@ use crate::place::DATA;
 use crate::player;
 use crate::prepare;
 use crate::run;
-use crate::sys;
+use crate::sys::{self, ChildSignal};
 use crate::watchdog;
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,8 +37,10 @@ const UMOUNT_STEP_NS: u64 = 100_000_000;
 /// PID 1.
 pub fn main() -> ! {
     std::panic::set_hook(Box::new(|info| panicked(&info.to_string())));
-    match enter() {
-        Ok(run) => serve(&run),
+    // Before there is a thread.
+    let signal = ChildSignal::block().map_err(|error| format!("SIGCHLD: {error}"));
+    match signal.and_then(|signal| Ok((enter()?, signal))) {
+        Ok((run, signal)) => serve(&run, &signal),
         Err(error) => {
             say(&error);
             sys::power_off_now()
@@ -59,10 +61,10 @@ fn panicked(what: &str) {
 }
 
 /// Runs the job of the mounted run directory, and powers off.
-fn serve(run: &str) -> ! {
+fn serve(run: &str, signal: &ChildSignal) -> ! {
     let job = check::load(&Path::new(RUN).join("job.json"));
     let outcome = match &job {
-        Ok(job) => perform(job),
+        Ok(job) => perform(job, signal),
         Err(error) => Outcome::failed(error.replace(RUN, run)),
     };
     for error in &outcome.errors {
@@ -85,11 +87,11 @@ fn serve(run: &str) -> ! {
     sys::power_off_now()
 }
 
-fn perform(job: &Job) -> Outcome {
+fn perform(job: &Job, signal: &ChildSignal) -> Outcome {
     let result = || -> Result<Outcome, String> {
         if job.mode != Mode::Shell {
             let deadline = sys::monotonic_ns() + crate::job::ns(job.limit_s) + watchdog::MARGIN_NS;
-            watchdog::start(deadline).map_err(|error| format!("watchdog: {error}"))?;
+            watchdog::start(signal, deadline).map_err(|error| format!("watchdog: {error}"))?;
         }
         show_named(job)?;
         match job.mode {
@@ -99,7 +101,7 @@ fn perform(job: &Job) -> Outcome {
                 prepare::sync()?;
                 Ok(Outcome::default())
             }
-            Mode::Play | Mode::Exec => Ok(run::play(job)),
+            Mode::Play | Mode::Exec => Ok(run::play(job, signal)),
             Mode::Shell => {
                 run::set_up(job)?;
                 shell()?;

@@ -9,7 +9,7 @@ use crate::outcome::{KernelState, Outcome};
 use crate::player;
 use crate::prepare;
 use crate::stats::{self, Shared};
-use crate::sys;
+use crate::sys::{self, ChildSignal};
 use crate::trace::Trace;
 use crate::watchdog;
 use crate::why::Sampler;
@@ -38,7 +38,7 @@ struct Director<'a> {
     shared: &'a Shared,
     casts: Vec<Cast<'a>>,
     children: Vec<Child>,
-    signal: OwnedFd,
+    signal: &'a ChildSignal,
     bell: OwnedFd,
     timer: OwnedFd,
     outcome: Outcome,
@@ -80,7 +80,7 @@ pub fn set_up(job: &Job) -> Result<(), String> {
 }
 
 /// Plays the apps of a job (modes play and exec).
-pub fn play(job: &Job) -> Outcome {
+pub fn play(job: &Job, signal: &ChildSignal) -> Outcome {
     let outcome = || -> Result<Outcome, String> {
         set_up(job)?;
         let traces = load_traces(job)?;
@@ -90,7 +90,7 @@ pub fn play(job: &Job) -> Outcome {
                 .map_or(app.threads.len(), |t| t.threads.len())
         });
         let shared = Shared::new(slots.sum()).map_err(|error| format!("shared memory: {error}"))?;
-        let mut director = Director::new(job, &shared, &traces)?;
+        let mut director = Director::new(job, &shared, &traces, signal)?;
         director.start()?;
         director.watched()?;
         Ok(director.outcome)
@@ -116,12 +116,10 @@ impl<'a> Director<'a> {
         job: &'a Job,
         shared: &'a Shared,
         traces: &'a [Option<Trace>],
+        signal: &'a ChildSignal,
     ) -> Result<Director<'a>, String> {
         let say = |error| format!("event descriptors: {error}");
-        let (signal, bell) = (
-            sys::child_signalfd().map_err(say)?,
-            sys::eventfd().map_err(say)?,
-        );
+        let bell = sys::eventfd().map_err(say)?;
         sys::set_timer_slack(sys::EXACT_NS).map_err(say)?;
         let mut casts: Vec<Cast> = Vec::new();
         for (app, trace) in job.apps.iter().zip(traces) {
@@ -220,16 +218,20 @@ impl<'a> Director<'a> {
                 self.touch(now)?;
                 continue;
             }
-            if let Some(end) = self.ended(limit_at, now) {
+            if let Some(end) = self.ended().filter(|&end| end < limit_at) {
                 self.outcome.end_ns = Some(end);
                 return Ok(());
             }
             if now >= limit_at {
                 self.dump();
+                let who = match self.in_front().next() {
+                    Some(_) => "the foreground has",
+                    None => "the apps have",
+                };
                 return Err(format!(
-                    "the foreground has not ended after {} s of virtual time (limit_s): {}",
+                    "{who} not ended after {} s of virtual time (limit_s): {}",
                     self.job.limit_s,
-                    self.where_foreground_is(now)
+                    self.where_they_are(limit_at, now)
                 ));
             }
             let next = match self.shared.touch_ns() {
@@ -243,7 +245,11 @@ impl<'a> Director<'a> {
     /// Sleeps until something happens or the run's clock shows `until`.
     fn wait(&self, until: u64) {
         sys::timerfd_set(self.timer.as_raw_fd(), self.shared.start() + until);
-        let fds = [&self.signal, &self.bell, &self.timer].map(OwnedFd::as_raw_fd);
+        let fds = [
+            self.signal.as_raw_fd(),
+            self.bell.as_raw_fd(),
+            self.timer.as_raw_fd(),
+        ];
         sys::wait_readable(&fds);
         fds.iter().for_each(|&fd| sys::drain(fd));
     }
@@ -274,16 +280,17 @@ impl<'a> Director<'a> {
         pairs.filter(|(cast, _)| cast.app.role == Role::Foreground)
     }
 
-    /// When the run ended, if it has: every foreground app has; without one, all apps have or the
-    /// limit has come.
-    fn ended(&self, limit_at: u64, now: u64) -> Option<u64> {
-        self.shared.touch_ns()?;
-        if self.in_front().next().is_none() {
-            let all = self.children.iter().all(|child| child.status.is_some());
-            return (all || now >= limit_at).then_some(now);
-        }
-        let mut last = 0;
-        for (cast, child) in self.in_front() {
+    /// Whose end is the run's: the foreground apps, or all where none is in front.
+    fn awaited(&self) -> impl Iterator<Item = (&Cast<'a>, &Child)> {
+        let all = self.in_front().next().is_none();
+        let pairs = self.casts.iter().zip(&self.children);
+        pairs.filter(move |(cast, _)| all || cast.app.role == Role::Foreground)
+    }
+
+    /// When the run ended, if it has.
+    fn ended(&self) -> Option<u64> {
+        let mut last = self.shared.touch_ns()?;
+        for (cast, child) in self.awaited() {
             last = last.max(self.finished(cast, child)?);
         }
         Some(last)
@@ -293,17 +300,24 @@ impl<'a> Director<'a> {
         stats::finished_ns(self.shared, cast.slots()).or(child.status.map(|_| child.ended_ns))
     }
 
-    fn where_foreground_is(&self, now: u64) -> String {
-        let waits: Vec<String> = self
-            .in_front()
-            .filter(|(cast, child)| self.finished(cast, child).is_none())
-            .map(|(cast, _)| {
-                let stats = stats::collect(self.shared, cast.slots(), now, false);
-                let call = stats.in_call.unwrap_or_else(|| "no call".to_string());
-                format!("{} is in {call}", cast.app.name)
-            })
-            .collect();
-        waits.join(", ")
+    /// Where those are that had not ended at the limit.
+    fn where_they_are(&self, limit_at: u64, now: u64) -> String {
+        let place = |cast: &Cast, child: &Child| {
+            let name = &cast.app.name;
+            match self.finished(cast, child) {
+                Some(end) if end < limit_at => None,
+                Some(_) => Some(format!("{name} ended too late")),
+                None => {
+                    let stats = stats::collect(self.shared, cast.slots(), now, false);
+                    let call = stats.in_call.unwrap_or_else(|| "no call".to_string());
+                    Some(format!("{name} is in {call}"))
+                }
+            }
+        };
+        let places = self
+            .awaited()
+            .filter_map(|(cast, child)| place(cast, child));
+        places.collect::<Vec<String>>().join(", ")
     }
 
     /// Notes who has ended.

@@ -215,26 +215,37 @@ fn child_signal_set() -> libc::sigset_t {
     }
 }
 
-/// Blocks SIGCHLD and gives a descriptor that becomes readable when a child changes state.
-pub fn child_signalfd() -> io::Result<OwnedFd> {
-    let set = child_signal_set();
-    // SAFETY: the set is initialised; the new descriptor is owned by nobody else.
-    unsafe {
-        check(libc::sigprocmask(
-            libc::SIG_BLOCK,
-            &set,
-            std::ptr::null_mut(),
-        ))?;
-        let fd = check(libc::signalfd(
-            -1,
-            &set,
-            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(fd))
+/// SIGCHLD, blocked, with a descriptor that becomes readable when a child changes state.
+///
+/// A thread in which the signal is not blocked takes it, and the descriptor tells nobody. Who
+/// starts a thread has one of these first: threads inherit the mask.
+pub struct ChildSignal(OwnedFd);
+
+impl ChildSignal {
+    /// Blocks the signal in the calling thread.
+    pub fn block() -> io::Result<ChildSignal> {
+        let set = child_signal_set();
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialised; the new descriptor is owned by nobody else.
+        unsafe {
+            check(libc::sigprocmask(
+                libc::SIG_BLOCK,
+                &set,
+                std::ptr::null_mut(),
+            ))?;
+            let fd = check(libc::signalfd(-1, &set, flags))?;
+            Ok(ChildSignal(OwnedFd::from_raw_fd(fd)))
+        }
     }
 }
 
-/// Undoes [`child_signalfd`] in a child.
+impl AsRawFd for ChildSignal {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Undoes [`ChildSignal::block`] in a child.
 pub fn unblock_child_signal() {
     let set = child_signal_set();
     // SAFETY: the set is initialised.

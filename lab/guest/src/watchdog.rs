@@ -6,7 +6,7 @@
 
 use crate::console::say;
 use crate::outcome::Outcome;
-use crate::sys;
+use crate::sys::{self, ChildSignal};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,8 +21,8 @@ pub fn set_deadline(ns: u64) {
     DEADLINE.store(ns, Relaxed);
 }
 
-/// Starts the watchdog with a deadline.
-pub fn start(deadline: u64) -> std::io::Result<()> {
+/// Starts the watchdog with a deadline. The blocked signal is its caller's, not the thread's.
+pub fn start(_: &ChildSignal, deadline: u64) -> std::io::Result<()> {
     set_deadline(deadline);
     std::thread::Builder::new()
         .name("watchdog".to_string())
@@ -106,5 +106,40 @@ pub fn dump_all() {
     dump_disk();
     if let Err(error) = fs::write("/proc/sysrq-trigger", "w") {
         say(&format!("sysrq w: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The blocked signals of a thread of this process, by its name.
+    fn blocked(name: &str) -> Option<u64> {
+        let tasks = fs::read_dir("/proc/self/task").expect("procfs").flatten();
+        let read = |path: &Path, file: &str| fs::read_to_string(path.join(file));
+        let task = tasks
+            .map(|task| task.path())
+            .find(|path| read(path, "comm").is_ok_and(|comm| comm.trim() == name))?;
+        let status = read(&task, "status").ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(mask?.trim(), 16).ok()
+    }
+
+    #[test]
+    fn the_watchdog_takes_no_signal_of_a_childs_end() {
+        // Not in the test's own thread, whose mask others may inherit.
+        let started = std::thread::spawn(|| {
+            let signal = ChildSignal::block().expect("a descriptor");
+            start(&signal, u64::MAX).expect("a thread");
+        });
+        started.join().expect("started");
+        // It names itself when it runs first.
+        let mask = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            blocked("watchdog")
+        });
+        let bit = 1 << (libc::SIGCHLD - 1);
+        assert_eq!(mask.map(|mask| mask & bit), Some(bit));
     }
 }
