@@ -514,12 +514,17 @@ mod tests {
         let shared = Shared::new(1).expect("memory");
         let meter = Meter::new(&shared, 0);
         meter.wrote(1000);
+        meter.think(1000);
+        meter.call("fsync", "f", || ());
         shared.set_touch(1);
         shared.release_touch();
         meter.wait_touch_and_forget();
         meter.wrote(5);
+        meter.think(7);
         let stats = collect(&shared, 0..1, 10, false);
         assert_eq!(stats.values["bytes_written"], 5);
+        assert_eq!(stats.values["think_ns"], 7);
+        assert_eq!(stats.values["ops"], 0);
     }
 
     #[test]

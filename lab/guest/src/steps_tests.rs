@@ -23,13 +23,14 @@ impl Scene {
         }
     }
 
-    fn play(&self, steps: Value) -> Done {
-        let steps: Vec<Step> = serde_json::from_value(steps).expect("steps");
+    fn player(&self) -> Player<'_> {
         let meter = Meter::new(&self.shared, 0);
         let data = self.dir.path();
-        let mut player =
-            Player::new(meter, data, "a", "t", 1, true, &self.origins).expect("a player");
-        player.run(&steps, None)
+        Player::new(meter, data, "a", "t", 1, true, &self.origins).expect("a player")
+    }
+
+    fn play(&self, steps: Value) -> Done {
+        self.player().play(steps)
     }
 
     fn stats(&self) -> Value {
@@ -39,6 +40,20 @@ impl Scene {
 
     fn content(&self, file: &str) -> Vec<u8> {
         fs::read(self.dir.path().join("app/a").join(file)).expect("a file")
+    }
+}
+
+impl Player<'_> {
+    fn play(&mut self, steps: Value) -> Done {
+        let steps: Vec<Step> = serde_json::from_value(steps).expect("steps");
+        self.run(&steps, None)
+    }
+
+    /// With which of these flags the file `f` is open.
+    fn flags_of_f(&self, among: i32) -> i32 {
+        let file = &self.open["/data/app/a/f"].file;
+        // SAFETY: a plain system call on an open file.
+        unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_GETFL) & among }
     }
 }
 
@@ -222,5 +237,67 @@ fn direct_writes_reach_the_file() {
         // tmpfs before Linux 6.6 has no O_DIRECT.
         Err(error) => assert!(error.contains("errno 22"), "{error}"),
         Ok(()) => assert_eq!(scene.stats()["verify_errors"], 0),
+    }
+}
+
+#[test]
+fn a_file_is_opened_again_for_other_flags() {
+    let scene = Scene::new();
+    let mut player = scene.player();
+    let sync = libc::O_SYNC | libc::O_DSYNC;
+    for (flags, open) in [
+        (json!(["create"]), 0),
+        (json!(["dsync"]), libc::O_DSYNC),
+        (json!(["sync"]), libc::O_SYNC),
+        (json!([]), 0),
+    ] {
+        let step = json!([{"op": "write", "file": "f", "bytes": 4096, "flags": flags}]);
+        player.play(step).expect("a write");
+        assert_eq!(player.flags_of_f(sync), open, "{flags}");
+    }
+    let read = json!([{"op": "read", "file": "f"}]);
+    player.play(read.clone()).expect("a read");
+    // 4 times open and write, 3 times close; the last file serves the read.
+    assert_eq!(scene.stats()["ops"], 4 + 4 + 3 + 1);
+    let direct =
+        json!([{"op": "write", "file": "f", "bytes": 4096, "block": 4096, "flags": ["direct"]}]);
+    // tmpfs before Linux 6.6 has no O_DIRECT.
+    if player.play(direct).is_ok() {
+        assert_eq!(player.flags_of_f(libc::O_DIRECT), libc::O_DIRECT);
+        player.play(read).expect("a read");
+        assert_eq!(player.flags_of_f(libc::O_DIRECT), 0);
+    }
+}
+
+#[test]
+fn an_unlinked_file_is_gone() {
+    let scene = Scene::new();
+    let error = scene
+        .play(json!([
+            {"op": "write", "file": "f", "bytes": 10, "flags": ["create"]},
+            {"op": "unlink", "file": "f"},
+            {"op": "write", "file": "f", "bytes": 10},
+        ]))
+        .expect_err("no such file");
+    assert!(error.contains("open /data/app/a/f"), "{error}");
+}
+
+#[test]
+fn a_file_renamed_twice_still_verifies() {
+    let scene = Scene::new();
+    scene
+        .play(json!([
+            {"op": "write", "file": "f", "bytes": 9000, "flags": ["create"]},
+            {"op": "rename", "file": "f", "to": "g"},
+            {"op": "rename", "file": "g", "to": "h"},
+            {"op": "read", "file": "h"},
+            {"op": "write", "file": "g", "bytes": 9000, "flags": ["create"]},
+            {"op": "read", "file": "g"},
+        ]))
+        .expect("renaming");
+    assert_eq!(scene.stats()["verify_errors"], 0);
+    for (file, origin) in [("h", "/data/app/a/f"), ("g", "/data/app/a/g")] {
+        let pattern = Pattern::of(origin);
+        assert_eq!(pattern.mismatches(&scene.content(file), 0), 0, "{file}");
     }
 }
