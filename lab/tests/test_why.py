@@ -12,6 +12,7 @@ from jobs import MIB, spec, step, two_apps
 from rich.console import Console
 
 from fasttrack_lab.commands import common
+from fasttrack_lab.commands.exec_ import exec_job
 from fasttrack_lab.host.paths import cache_root
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run import why
@@ -196,6 +197,47 @@ def behind_a_writer() -> dict[str, Any]:
         step("think", s=0.001),
     ]
     return {"mode": "play", "apps": two_apps(front, behind), "files": [], "touch_s": 0.5, "limit_s": 60.0}
+
+
+def test_a_commands_shares_are_its_response() -> None:
+    raw = samples()
+    for thread, shares in zip(raw["threads"], ((3_000_000, 2_000_000, 1_000_000), (2_000_000,)), strict=True):
+        thread["finished_ns"] = None
+        for one, share_ns in zip(thread["waits"], shares, strict=True):
+            one["share_ns"] = share_ns
+    raw["commands"] = [{"app": "a", "idle": 2}]
+    shown = why.digest(raw)
+    assert shown["layers"] == {why.READ: 0.005, why.JOURNAL: 0.003, why.THINK: 0.002}
+    assert [(row["stage"], row["seconds"]) for row in shown["journal"]] == [
+        ("waits for open handles", 0.002),
+        ("idle", 0.001),
+    ]
+    journal = [row for row in shown["beside"] if row["layer"] == why.JOURNAL]
+    assert [(row["name"], row["samples"], row["seconds"]) for row in journal] == [("update/install-0", 2, 0.002)]
+    assert shown["threads"]["a/loader"] == {why.READ: 0.004}
+
+
+def two_children() -> dict[str, Any]:
+    """A command of two processes: one reads a cold file, the other writes a file and syncs it."""
+    line = "cat cold > /dev/null & dd if=/dev/zero of=new bs=64k count=64 conv=fsync & wait"
+    job = exec_job(line, ("while :; do dd if=/dev/zero of=big bs=1M count=8 conv=fsync; done",), 0.5, 60.0)
+    return job | {"files": [{"app": "foreground", "path": "cold", "bytes": 16 * MIB, "kind": "data"}]}
+
+
+@pytest.mark.guest
+def test_a_command_of_two_processes(tools: Tools) -> None:
+    alone = run(spec(two_children()), tools).to_json()
+    shown = run(spec(two_children() | {"why_interval_ns": 100_000}), tools).to_json()
+    assert shown["ok"], shown["error"]
+    found = shown["why"]
+    cat, dd, shell = (found["threads"][f"foreground/{name}"] for name in ("cat", "dd", "sh"))
+    assert max(cat, key=lambda layer: cat[layer]) == why.READ
+    assert dd[why.JOURNAL] + dd.get(why.WRITE, 0) + dd.get(why.FLUSH, 0) > 0.5 * sum(dd.values())
+    assert shell[why.THINK] > 0.9 * shown["response_s"]
+    assert abs(sum(found["layers"].values()) - shown["response_s"]) <= 2 * found["interval_s"]
+    assert found["layers"][why.READ] == pytest.approx(cat[why.READ], rel=0.6)
+    assert any(row["name"] == "background-1/dd" for row in found["beside"])
+    assert shown["response_s"] == pytest.approx(alone["response_s"], rel=0.02)
 
 
 @pytest.mark.guest

@@ -64,6 +64,7 @@ def exec_job(foreground: str, backgrounds: tuple[str, ...], warmup_s: float, lim
     show_default=True,
     help="Virtual seconds that the foreground command may take.",
 )
+@common.why_options
 @common.seed_option
 @common.json_option
 @common.limit_option
@@ -76,6 +77,8 @@ def command(
     foreground: str,
     backgrounds: tuple[str, ...],
     limit: float,
+    why: bool,
+    why_interval: float | None,
     seed: int,
     json_path: str | None,
     time_limit: float,
@@ -92,6 +95,8 @@ def command(
     names = tuple(f"background-{index + 1}" for index in range(len(backgrounds)))
     cell = Cell("exec", phone.name, policy.name, names, seed)
     job = exec_job(foreground, backgrounds, warmup, limit)
+    if why_ns := common.why_ns(why, why_interval):
+        job["why_interval_ns"] = why_ns
     spec = RunSpec(cell, phone, policy, job, files_from=files, limit_s=time_limit)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout(), show_output), json_path)

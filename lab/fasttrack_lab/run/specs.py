@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.inputs import scenario
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.instances import instances
@@ -14,12 +13,6 @@ from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.inputs.policy import Policy
 from fasttrack_lab.inputs.scenario import Scenario
 from fasttrack_lab.run.runner import LIMIT_S, RunSpec
-
-
-def _check_why(front: Scenario) -> None:
-    """Refuse a scenario whose foreground is commands alone: they are not sampled."""
-    if all(app.command for app in front.apps if app.role == "foreground"):
-        raise InputError("--why sees apps with threads or a trace; the foreground here is a command", front.path)
 
 
 def spec_of(
@@ -45,7 +38,6 @@ def spec_of(
     behind = instances(front, behind)
     job = scenario.build_job(front, behind, seed, phone) | {"verify": verify}
     if why_interval_ns:
-        _check_why(front)
         job["why_interval_ns"] = why_interval_ns
     names = tuple(one.name for one in behind)
     cell = Cell(front.name, phone.name, policy.name, names, seed, lru=lru_name, idle=idle)

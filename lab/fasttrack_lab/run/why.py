@@ -11,6 +11,8 @@ sampling interval. `layer_of` finds its layer:
 
 Of a scenario, the response is the life of the thread that ended last, and its samples add up to it. Of a recording it
 is the time inside I/O calls of all threads: all samples but the layer think, to which waiting for each other belongs.
+Of a command, whose threads come and go, the guest shares each tick among those that do not rest: the shares add up to
+the response, and the ticks that no thread took are the layer think.
 """
 
 from __future__ import annotations
@@ -301,21 +303,45 @@ class Samples:
         found: Mapping[str, Any] = max(threads, key=lambda thread: thread["finished_ns"])
         return found
 
-    def seconds(self, count: int) -> float:
-        """Virtual time of so many samples."""
-        return round(count * self.interval_s, 9)
+    def whole_ns(self, count: int) -> int:
+        """Virtual time of so many samples, in ns."""
+        return int(count * self.raw["interval_ns"])
 
-    def layers(self, threads: Iterable[Mapping[str, Any]], think: bool) -> dict[str, float]:
-        """Seconds of threads by layer, most first; THINK: with that one."""
+    def share_ns(self, wait: Mapping[str, Any], count: int) -> int:
+        """The response's part of COUNT samples of a wait, in ns: of a command by its share, else all."""
+        share = wait.get("share_ns")
+        return self.whole_ns(count) if share is None else int(share * count // wait["count"])
+
+    def idle_ns(self) -> int:
+        """Virtual time at which all threads of a command rested, in ns."""
+        return self.whole_ns(sum(command["idle"] for command in self.raw.get("commands", ())))
+
+    def layers(self, threads: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+        """Seconds of the life of threads by layer, most first."""
         found: Counter[str] = Counter()
         for thread in threads:
             if thread["thinking"]:
-                found[THINK] += thread["thinking"]
+                found[THINK] += self.whole_ns(thread["thinking"])
             for wait in thread["waits"]:
-                found[layer_of(self.stack(wait["stack"]))] += wait["count"]
+                found[layer_of(self.stack(wait["stack"]))] += self.whole_ns(wait["count"])
+        return {layer: _seconds(ns) for layer, ns in _by_count(found)}
+
+    def response(self, threads: Iterable[Mapping[str, Any]], think: bool) -> dict[str, float]:
+        """Seconds of the response by layer, most first; THINK: with that one."""
+        idle_ns = self.idle_ns()
+        found: Counter[str] = Counter({THINK: idle_ns} if idle_ns else {})
+        for thread in threads:
+            if thread["thinking"] and not self.raw.get("commands"):
+                found[THINK] += self.whole_ns(thread["thinking"])
+            for wait in thread["waits"]:
+                found[layer_of(self.stack(wait["stack"]))] += self.share_ns(wait, wait["count"])
         if not think:
             found.pop(THINK, None)
-        return {layer: self.seconds(count) for layer, count in _by_count(found)}
+        return {layer: _seconds(ns) for layer, ns in _by_count(found)}
+
+
+def _seconds(ns: int) -> float:
+    return round(ns / NS_PER_S, 9)
 
 
 def _name(thread: Mapping[str, Any]) -> str:
@@ -328,7 +354,7 @@ def _by_count(counted: Counter[Any]) -> list[tuple[Any, int]]:
 
 @dataclass
 class _Counts:
-    """Samples by what the result shows."""
+    """Virtual time by what the result shows, in ns."""
 
     samples: Samples
     sites: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -337,27 +363,30 @@ class _Counts:
 
     def add(self, wait: Mapping[str, Any]) -> None:
         """One place of a thread. An idle journal is nobody who holds anything up but the journal's own waits."""
-        stack, count = self.samples.stack(wait["stack"]), wait["count"]
+        stack, ns = self.samples.stack(wait["stack"]), self.samples.share_ns(wait, wait["count"])
         layer, stage = layer_of(stack), ""
-        self.sites[layer, site_of(stack)] += count
+        self.sites[layer, site_of(stack)] += ns
         if wait["journal"] is not None:
             its = self.samples.stack(wait["journal"])
             doing = stage_of(its)
             if layer == JOURNAL:
                 stage = doing
-                self.journal[doing, site_of(its)] += count
+                self.journal[doing, site_of(its)] += ns
             elif doing != IDLE:
-                self.beside[layer, stage, "journal", doing, site_of(its)] += count
+                self.beside[layer, stage, "journal", doing, site_of(its)] += ns
         for other in wait["beside"]:
             its = self.samples.stack(other["stack"])
             place = site_of(its) + (HOLDER if holds_handle(its) else "")
-            self.beside[layer, stage, other["role"], other["name"], place] += other["count"]
+            self.beside[layer, stage, other["role"], other["name"], place] += self.samples.share_ns(
+                wait, other["count"]
+            )
 
     def rows(self, counted: Counter[tuple[str, ...]], *keys: str) -> list[dict[str, Any]]:
         """Counters as rows with these keys, most first."""
+        interval_ns = self.samples.whole_ns(1)
         return [
-            dict(zip(keys, key, strict=True)) | {"samples": count, "seconds": self.samples.seconds(count)}
-            for key, count in _by_count(counted)
+            dict(zip(keys, key, strict=True)) | {"samples": round(ns / interval_ns), "seconds": _seconds(ns)}
+            for key, ns in _by_count(counted)
         ]
 
 
@@ -378,11 +407,11 @@ def digest(raw: Mapping[str, Any], recording: bool = False) -> dict[str, Any]:
         "samples": raw["samples"],
         "missed": raw["missed"],
         "thread": _name(last) if last else None,
-        "layers": samples.layers(chosen, think=not recording),
+        "layers": samples.response(chosen, think=not recording),
         "sites": counts.rows(counts.sites, "layer", "site"),
         "journal": counts.rows(counts.journal, "stage", "site"),
         "beside": counts.rows(counts.beside, "layer", "stage", "role", "name", "site"),
-        "threads": {_name(thread): samples.layers([thread], think=True) for thread in raw["threads"]},
+        "threads": {_name(thread): samples.layers([thread]) for thread in raw["threads"]},
     }
 
 
@@ -461,7 +490,7 @@ def _waits(why: Mapping[str, Any]) -> Counter[tuple[str, str]]:
 
 
 def _others_table(why: Mapping[str, Any]) -> Table:
-    """The foreground's other threads: they end before the response does."""
+    """The foreground's other threads, each with its own time: those of a command with one name together."""
     table = _table("The foreground's other threads", ("thread", "layers, seconds"), ())
     for name, layers in why["threads"].items():
         if name != why["thread"]:

@@ -168,7 +168,7 @@ impl Checker {
     }
 
     fn why(&mut self, job: &Job) {
-        let seen = |app: &App| app.role == Role::Foreground && app.argv.is_empty();
+        let seen = |app: &App| app.role == Role::Foreground;
         let short = format!(
             "{} ns is too short; give 0, or {SHORTEST_WHY_NS} or more",
             job.why_interval_ns
@@ -179,9 +179,9 @@ impl Checker {
             &short,
         );
         self.need(
-            job.mode == Mode::Play && job.apps.iter().any(seen),
+            matches!(job.mode, Mode::Play | Mode::Exec) && job.apps.iter().any(seen),
             "why_interval_ns",
-            "needs mode play and a foreground app with threads or a trace",
+            "needs mode play or exec, and a foreground app",
         );
     }
 

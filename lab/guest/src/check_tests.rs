@@ -160,9 +160,13 @@ fn samples_need_a_foreground_to_look_at() {
     complains(&value, "too short");
     value["why_interval_ns"] = json!(1_000_000);
     value["apps"] = json!([{"name": "a", "uid": 1, "role": "foreground", "argv": ["x"]}]);
-    complains(&value, "threads or a trace");
     value["mode"] = json!("exec");
-    complains(&value, "mode play");
+    assert_eq!(found(&value), Vec::<String>::new());
+    value["mode"] = json!("prepare");
+    complains(&value, "mode play or exec");
+    value["mode"] = json!("play");
+    value["apps"] = json!([{"name": "a", "uid": 1, "role": "background", "argv": ["x"]}]);
+    complains(&value, "a foreground app");
 }
 
 #[test]

@@ -23,9 +23,9 @@ const CAP_DAC_READ_SEARCH: u32 = 2;
 /// Of the 64-bit capability sets, from linux/capability.h.
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
-/// The control group of an app.
-pub fn group(app: &str) -> PathBuf {
-    Path::new(CGROUPS).join(format!("app-{app}"))
+/// The control group of an app, with control groups at `groups`.
+pub fn group(groups: &Path, app: &str) -> PathBuf {
+    groups.join(format!("app-{app}"))
 }
 
 /// Makes the control group of an app, where control groups are.
@@ -33,7 +33,7 @@ pub fn make_group(app: &str) -> io::Result<()> {
     if !Path::new(CGROUPS).join("cgroup.procs").exists() {
         return Ok(());
     }
-    match fs::create_dir(group(app)) {
+    match fs::create_dir(group(Path::new(CGROUPS), app)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
@@ -52,7 +52,7 @@ pub fn controllers(root: &Path, path: &Path) -> String {
 
 /// Moves the calling process into its app's control group, if there is one.
 pub fn join_group(app: &str) -> io::Result<()> {
-    let group = group(app);
+    let group = group(Path::new(CGROUPS), app);
     if group.exists() {
         fs::write(group.join("cgroup.procs"), "0")?;
     }

@@ -184,10 +184,11 @@ impl<'a> Director<'a> {
         }
         sys::raise_file_limit(player::OPEN_FILES)
             .map_err(|error| format!("why: file limit: {error}"))?;
-        let mut sampler = Sampler::new(Path::new("/proc"), &self.casts)?;
+        let (proc, groups) = (Path::new("/proc"), Path::new(exec::CGROUPS));
+        let mut sampler = Sampler::new(proc, groups, &self.casts, interval)?;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let watch = || sampler.watch(shared, ns(job.touch_s), interval, &stop);
+            let watch = || sampler.watch(shared, ns(job.touch_s), &stop);
             let thread = std::thread::Builder::new().name("sampler".to_string());
             thread
                 .spawn_scoped(scope, watch)
@@ -195,7 +196,7 @@ impl<'a> Director<'a> {
             self.run(|| stop.store(true, Relaxed));
             Ok::<(), String>(())
         })?;
-        self.outcome.why = Some(sampler.json(interval));
+        self.outcome.why = Some(sampler.json());
         Ok(())
     }
 

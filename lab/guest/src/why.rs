@@ -10,21 +10,24 @@
 //!
 //! A tick stands for the interval around it, so that a thread's ticks times the interval are its
 //! time. Nothing is written down before the end, and the processor is infinitely fast: what a
-//! sample costs is a few clock reads. Commands have no slot in the shared memory and are not seen.
+//! sample costs is a few clock reads.
+//!
+//! A command has any number of threads without a slot in the shared memory. Those of one name are
+//! counted together. A tick is shared among the threads that do not rest, or is the command's idle
+//! time, so that the parts of a command add up to its time, too.
 
 use crate::cast::Cast;
 use crate::job::Role;
+use crate::members::Members;
+use crate::stack::{idle, rests, Probe, StackId, Stacks, STACK_BYTES};
 use crate::stats::{Shared, Slot};
 use crate::sys;
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Longest stack that is read, bytes: the kernel gives 64 entries at most.
-const STACK_BYTES: usize = 8192;
 /// Ticks between two looks for new kernel threads. Workers live for minutes.
 const SCAN_TICKS: u64 = 10;
 
@@ -32,83 +35,7 @@ const SCAN_TICKS: u64 = 10;
 const JOURNALS: [&str; 2] = ["jbd2/", "f2fs_ckpt"];
 /// How the names of other kernel threads begin that an app may wait for.
 const WORKERS: [&str; 3] = ["kswapd", "kworker/", "f2fs_"];
-/// Where those sleep when they have nothing to do.
-const IDLE: [&str; 7] = [
-    "worker_thread",
-    "rescuer_thread",
-    "kswapd",
-    "kswapd_try_to_sleep",
-    "gc_thread_func",
-    "issue_discard_thread",
-    "issue_flush_thread",
-];
-/// The scheduler's own functions, the innermost of every sleeping stack.
-const SCHEDULER: [&str; 4] = ["__switch_to", "__schedule", "schedule", "schedule_timeout"];
-
-type StackId = usize;
 type WhoId = usize;
-
-/// Stacks seen, each once, by the text of /proc/PID/stack.
-#[derive(Default)]
-struct Stacks(BTreeMap<Vec<u8>, StackId>);
-
-impl Stacks {
-    fn id(&mut self, text: &[u8]) -> StackId {
-        let new = self.0.len();
-        if let Some(&id) = self.0.get(text) {
-            return id;
-        }
-        self.0.insert(text.to_vec(), new);
-        new
-    }
-
-    /// All stacks, by their numbers.
-    fn list(&self) -> Vec<Vec<String>> {
-        let mut all: Vec<_> = self.0.iter().collect();
-        all.sort_by_key(|(_, &id)| id);
-        all.into_iter().map(|(text, _)| places(text)).collect()
-    }
-}
-
-/// The places of a stack, innermost first: `[<0>] name+0x1e/0x50` is `name+0x1e`.
-fn places(text: &[u8]) -> Vec<String> {
-    let place = |line: &str| {
-        let symbol = line.split_whitespace().nth(1)?;
-        symbol.split('/').next().map(str::to_string)
-    };
-    let text = String::from_utf8_lossy(text);
-    text.lines().filter_map(place).collect()
-}
-
-/// The function of a place: `name.isra.0+0x1e` is in `name`.
-fn function(place: &str) -> &str {
-    place.split(['+', '.']).next().unwrap_or(place)
-}
-
-fn idle(text: &[u8]) -> bool {
-    let places = places(text);
-    let mut functions = places.iter().map(|place| function(place));
-    functions
-        .find(|name| !SCHEDULER.contains(name))
-        .map_or(true, |name| IDLE.contains(&name))
-}
-
-/// The open stack file of a thread.
-struct Probe(File);
-
-impl Probe {
-    fn open(proc: &Path, tid: libc::pid_t) -> Option<Probe> {
-        File::open(proc.join(format!("{tid}/stack")))
-            .ok()
-            .map(Probe)
-    }
-
-    /// The stack's text, into `buffer`; none of a thread that is gone.
-    fn read<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let length = self.0.read_at(buffer, 0).ok()?;
-        Some(&buffer[..length])
-    }
-}
 
 /// A thread of an app.
 struct Seat<'a> {
@@ -117,14 +44,18 @@ struct Seat<'a> {
 }
 
 impl Seat<'_> {
+    fn ended(&self) -> bool {
+        self.slot.finished_ns().is_some()
+    }
+
     /// Its stack, unless it thinks. One that runs has none: the empty text.
     fn stack<'b>(&mut self, proc: &Path, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let tid = self.slot.tid()?;
-        if self.slot.thinks() || self.slot.finished_ns().is_some() {
+        if self.slot.thinks() || self.ended() {
             return None;
         }
         if self.probe.is_none() {
-            self.probe = Probe::open(proc, tid);
+            self.probe = Probe::stack(proc, tid);
         }
         let text = self.probe.as_ref().and_then(|probe| probe.read(buffer));
         Some(text.unwrap_or_default())
@@ -135,6 +66,8 @@ impl Seat<'_> {
 #[derive(Default)]
 struct Wait {
     count: u64,
+    /// Of a command: its part of these ticks, ns.
+    share_ns: Option<u64>,
     beside: BTreeMap<(WhoId, StackId), u64>,
 }
 
@@ -146,14 +79,31 @@ struct Others {
     rest: Vec<(WhoId, StackId)>,
 }
 
-/// A foreground thread.
+/// A foreground thread, or those of a command that have one name.
 struct Front<'a> {
     app: &'a str,
-    thread: &'a str,
-    seat: Seat<'a>,
+    thread: String,
+    /// None of a command.
+    seat: Option<Seat<'a>>,
     thinking: u64,
     /// By its stack and the journal's.
     waits: BTreeMap<(StackId, Option<StackId>), Wait>,
+}
+
+/// A foreground thread at a tick: where it is, and which part of the tick is a command's.
+struct Sample {
+    front: usize,
+    stack: StackId,
+    share_ns: Option<u64>,
+}
+
+/// An app that is a command.
+struct Command<'a> {
+    app: &'a str,
+    role: Role,
+    members: Members,
+    /// Ticks at which all its threads rested.
+    idle: u64,
 }
 
 /// A kernel thread.
@@ -167,8 +117,10 @@ struct Worker {
 /// Takes the samples and counts them.
 pub struct Sampler<'a> {
     proc: PathBuf,
+    interval: u64,
     front: Vec<Front<'a>>,
     behind: Vec<(WhoId, Seat<'a>)>,
+    commands: Vec<Command<'a>>,
     workers: Vec<Worker>,
     known: BTreeSet<libc::pid_t>,
     people: Vec<(&'static str, String)>,
@@ -179,8 +131,14 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// A sampler of the apps of a run, with procfs at `proc`.
-    pub fn new(proc: &Path, casts: &[Cast<'a>]) -> Result<Sampler<'a>, String> {
+    /// A sampler of the apps of a run every `interval` ns, with procfs at `proc` and control groups
+    /// at `groups`.
+    pub fn new(
+        proc: &Path,
+        groups: &Path,
+        casts: &[Cast<'a>],
+        interval: u64,
+    ) -> Result<Sampler<'a>, String> {
         let own = proc.join("self/stack");
         fs::read(&own).map_err(|error| {
             let own = own.display();
@@ -188,8 +146,10 @@ impl<'a> Sampler<'a> {
         })?;
         let mut sampler = Sampler {
             proc: proc.to_path_buf(),
+            interval,
             front: Vec::new(),
             behind: Vec::new(),
+            commands: Vec::new(),
             workers: Vec::new(),
             known: BTreeSet::new(),
             people: Vec::new(),
@@ -199,6 +159,14 @@ impl<'a> Sampler<'a> {
             missed: 0,
         };
         for cast in casts {
+            if !cast.app.argv.is_empty() {
+                sampler.commands.push(Command {
+                    app: &cast.app.name,
+                    role: cast.app.role,
+                    members: Members::of(groups, &cast.app.name)?,
+                    idle: 0,
+                });
+            }
             for index in 0..cast.threads() {
                 sampler.seat(*cast, index);
             }
@@ -217,13 +185,18 @@ impl<'a> Sampler<'a> {
             self.behind.push((who, seat));
             return;
         }
-        self.front.push(Front {
-            app,
-            thread,
-            seat,
-            thinking: 0,
-            waits: BTreeMap::new(),
-        });
+        self.front.push(Front::new(app, thread, Some(seat)));
+    }
+
+    /// The place of a command's threads of one name.
+    fn named(front: &mut Vec<Front<'a>>, app: &'a str, thread: &str) -> usize {
+        let known = front
+            .iter()
+            .position(|one| one.app == app && one.thread == thread);
+        known.unwrap_or_else(|| {
+            front.push(Front::new(app, thread, None));
+            front.len() - 1
+        })
     }
 
     fn who(&mut self, role: &'static str, name: String) -> WhoId {
@@ -235,14 +208,15 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Samples every `interval` ns from half an interval after the touch, until every foreground
-    /// thread has ended or `stop` is set.
-    pub fn watch(&mut self, shared: &Shared, touch_at: u64, interval: u64, stop: &AtomicBool) {
+    /// Samples from half an interval after the touch, until every foreground thread has ended or
+    /// `stop` is set.
+    pub fn watch(&mut self, shared: &Shared, touch_at: u64, stop: &AtomicBool) {
+        let interval = self.interval;
         self.scan();
         let mut next = shared.start() + touch_at + interval / 2;
         loop {
             sys::sleep_until_ns(next);
-            if stop.load(Relaxed) || self.front.iter().all(|front| front.ended()) {
+            if stop.load(Relaxed) || self.ended() {
                 return;
             }
             if shared.touch_ns().is_some() {
@@ -256,18 +230,16 @@ impl<'a> Sampler<'a> {
         }
     }
 
+    /// Whether every foreground thread has ended. A command's end is told by who waits for it.
+    fn ended(&self) -> bool {
+        let command = self.commands.iter().any(|one| one.role == Role::Foreground);
+        !command && self.front.iter().all(Front::ended)
+    }
+
     /// One tick.
     fn sample(&mut self) {
-        let mut waits: Vec<(usize, StackId)> = Vec::new();
-        for (index, front) in self.front.iter_mut().enumerate() {
-            if front.ended() {
-                continue;
-            }
-            match front.seat.stack(&self.proc, &mut self.buffer) {
-                Some(text) => waits.push((index, self.stacks.id(text))),
-                None => front.thinking += 1,
-            }
-        }
+        let mut waits = self.players();
+        waits.extend(self.commanded());
         self.samples += 1;
         if waits.is_empty() {
             return;
@@ -276,14 +248,62 @@ impl<'a> Sampler<'a> {
             self.scan();
         }
         let others = self.others();
-        for (index, stack) in waits {
-            let key = (stack, others.journal);
-            let wait = self.front[index].waits.entry(key).or_default();
+        for sample in waits {
+            let key = (sample.stack, others.journal);
+            let wait = self.front[sample.front].waits.entry(key).or_default();
             wait.count += 1;
+            if let Some(share_ns) = sample.share_ns {
+                *wait.share_ns.get_or_insert(0) += share_ns;
+            }
             for &other in &others.rest {
                 *wait.beside.entry(other).or_default() += 1;
             }
         }
+    }
+
+    /// Where foreground threads are that do not think.
+    fn players(&mut self) -> Vec<Sample> {
+        let mut waits = Vec::new();
+        for (index, front) in self.front.iter_mut().enumerate() {
+            let Some(seat) = front.seat.as_mut().filter(|seat| !seat.ended()) else {
+                continue;
+            };
+            match seat.stack(&self.proc, &mut self.buffer) {
+                Some(text) => waits.push(Sample {
+                    front: index,
+                    stack: self.stacks.id(text),
+                    share_ns: None,
+                }),
+                None => front.thinking += 1,
+            }
+        }
+        waits
+    }
+
+    /// Where threads of foreground commands are that do not rest. They share the tick.
+    fn commanded(&mut self) -> Vec<Sample> {
+        let (front, stacks, buffer) = (&mut self.front, &mut self.stacks, &mut self.buffer);
+        let mut waits = Vec::new();
+        let commands = self.commands.iter_mut();
+        for command in commands.filter(|command| command.role == Role::Foreground) {
+            let mut busy: Vec<(usize, StackId)> = Vec::new();
+            command.members.each(&self.proc, buffer, |name, text| {
+                let index = Sampler::named(front, command.app, name);
+                match rests(text) {
+                    true => front[index].thinking += 1,
+                    false => busy.push((index, stacks.id(text))),
+                }
+            });
+            command.idle += u64::from(busy.is_empty());
+            let shares = shares(self.interval, busy.len() as u64);
+            let samples = busy.into_iter().zip(shares);
+            waits.extend(samples.map(|((front, stack), share_ns)| Sample {
+                front,
+                stack,
+                share_ns: Some(share_ns),
+            }));
+        }
+        waits
     }
 
     fn others(&mut self) -> Others {
@@ -306,7 +326,25 @@ impl<'a> Sampler<'a> {
                 found.rest.push((*who, stacks.id(text)));
             }
         }
+        self.commands_behind(&mut found);
         found
+    }
+
+    fn commands_behind(&mut self, found: &mut Others) {
+        let mut busy: Vec<(&'static str, String, StackId)> = Vec::new();
+        let (stacks, buffer) = (&mut self.stacks, &mut self.buffer);
+        let commands = self.commands.iter_mut();
+        for command in commands.filter(|command| command.role != Role::Foreground) {
+            command.members.each(&self.proc, buffer, |name, text| {
+                if !rests(text) {
+                    let name = format!("{}/{name}", command.app);
+                    busy.push((command.role.name(), name, stacks.id(text)));
+                }
+            });
+        }
+        for (role, name, stack) in busy {
+            found.rest.push((self.who(role, name), stack));
+        }
     }
 
     /// Finds new kernel threads.
@@ -330,7 +368,7 @@ impl<'a> Sampler<'a> {
         if !journal && !begins(&WORKERS) {
             return;
         }
-        let Some(probe) = Probe::open(&self.proc, pid) else {
+        let Some(probe) = Probe::stack(&self.proc, pid) else {
             return;
         };
         // A worker's number and queue change; its stack says what it does.
@@ -343,14 +381,20 @@ impl<'a> Sampler<'a> {
     }
 
     /// The part `why` of the result.
-    pub fn json(&self, interval: u64) -> Value {
+    pub fn json(&self) -> Value {
         let threads: Vec<Value> = self.front.iter().map(|front| self.thread(front)).collect();
+        let front = |one: &&Command| one.role == Role::Foreground;
+        let commands = self.commands.iter().filter(front);
+        let commands: Vec<Value> = commands
+            .map(|one| json!({"app": one.app, "idle": one.idle}))
+            .collect();
         json!({
-            "interval_ns": interval,
+            "interval_ns": self.interval,
             "samples": self.samples,
             "missed": self.missed,
             "stacks": self.stacks.list(),
             "threads": threads,
+            "commands": commands,
         })
     }
 
@@ -370,6 +414,7 @@ impl<'a> Sampler<'a> {
                     "stack": stack,
                     "journal": journal,
                     "count": wait.count,
+                    "share_ns": wait.share_ns,
                     "beside": beside(wait),
                 })
             })
@@ -377,16 +422,32 @@ impl<'a> Sampler<'a> {
         json!({
             "app": front.app,
             "thread": front.thread,
-            "finished_ns": front.seat.slot.finished_ns(),
+            "finished_ns": front.seat.as_ref().and_then(|seat| seat.slot.finished_ns()),
             "thinking": front.thinking,
             "waits": waits,
         })
     }
 }
 
-impl Front<'_> {
+/// Equal parts of a tick; the first has what is left.
+fn shares(interval: u64, parts: u64) -> impl Iterator<Item = u64> {
+    let rest = interval.checked_rem(parts).unwrap_or(0);
+    (0..parts).map(move |index| interval / parts + if index == 0 { rest } else { 0 })
+}
+
+impl<'a> Front<'a> {
+    fn new(app: &'a str, thread: &str, seat: Option<Seat<'a>>) -> Front<'a> {
+        Front {
+            app,
+            thread: thread.to_string(),
+            seat,
+            thinking: 0,
+            waits: BTreeMap::new(),
+        }
+    }
+
     fn ended(&self) -> bool {
-        self.seat.slot.finished_ns().is_some()
+        self.seat.as_ref().is_some_and(Seat::ended)
     }
 }
 

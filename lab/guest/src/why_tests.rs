@@ -2,7 +2,7 @@
 //! Tests of the sampler, against a procfs of plain files.
 
 use super::*;
-use crate::job::{self, Job};
+use crate::job::Job;
 use crate::stats::Meter;
 use crate::tempdir::Dir;
 
@@ -50,6 +50,19 @@ impl Proc {
         fs::write(dir.join("comm"), format!("{comm}\n")).expect("write");
         fs::write(dir.join("stack"), stack).expect("write");
     }
+
+    /// The threads of an app's control group, which lies in the same directory.
+    fn group(&self, app: &str, threads: &[libc::pid_t]) {
+        let dir = self.path().join(format!("app-{app}"));
+        fs::create_dir_all(&dir).expect("mkdir");
+        let text: String = threads.iter().map(|tid| format!("{tid}\n")).collect();
+        fs::write(dir.join("cgroup.threads"), text).expect("write");
+    }
+}
+
+fn sampler<'a>(proc: &Proc, job: &'a Job, shared: &'a Shared) -> Sampler<'a> {
+    let casts = casts(job, shared);
+    Sampler::new(proc.path(), proc.path(), &casts, job.why_interval_ns).expect("a sampler")
 }
 
 fn casts<'a>(job: &'a Job, shared: &'a Shared) -> Vec<Cast<'a>> {
@@ -65,34 +78,9 @@ fn casts<'a>(job: &'a Job, shared: &'a Shared) -> Vec<Cast<'a>> {
 }
 
 #[test]
-fn a_stack_is_its_places() {
-    let expected = [
-        "__switch_to+0x3e",
-        "io_schedule+0x1e",
-        "filemap_read.part.0+0x2",
-    ];
-    assert_eq!(places(READS.as_bytes()), expected);
-    assert_eq!(function("filemap_read.part.0+0x2"), "filemap_read");
-    assert!(places(b"").is_empty());
-    let mut stacks = Stacks::default();
-    let ids = [READS, "", READS].map(|text| stacks.id(text.as_bytes()));
-    assert_eq!(ids, [0, 1, 0]);
-    assert_eq!(stacks.list()[1], Vec::<String>::new());
-}
-
-#[test]
-fn idle_workers_are_known_by_their_innermost_function() {
-    assert!(idle(IDLES.as_bytes()) && idle(b""));
-    assert!(!idle(WRITES.as_bytes()));
-    assert!(idle(
-        b"[<0>] schedule_timeout+0x2/0x9\n[<0>] kswapd+0x2/0x9\n"
-    ));
-}
-
-#[test]
 fn waits_are_counted_with_who_was_at_work() {
     let (job, shared, proc) = (job(), Shared::new(4).expect("memory"), Proc::new());
-    let mut sampler = Sampler::new(proc.path(), &casts(&job, &shared)).expect("a sampler");
+    let mut sampler = sampler(&proc, &job, &shared);
     sampler.scan();
     let (front, behind) = (Meter::new(&shared, 1), Meter::new(&shared, 3));
     front.begin();
@@ -104,7 +92,7 @@ fn waits_are_counted_with_who_was_at_work() {
     sampler.sample();
     front.finish();
     sampler.sample();
-    let why = sampler.json(1_000_000);
+    let why = sampler.json();
     assert_eq!(
         (&why["interval_ns"], &why["samples"], &why["missed"]),
         (&json!(1_000_000), &json!(5), &json!(0))
@@ -147,12 +135,12 @@ fn waits_are_counted_with_who_was_at_work() {
 #[test]
 fn a_thread_that_runs_has_no_stack() {
     let (job, shared, proc) = (job(), Shared::new(4).expect("memory"), Proc::new());
-    let mut sampler = Sampler::new(proc.path(), &casts(&job, &shared)).expect("a sampler");
+    let mut sampler = sampler(&proc, &job, &shared);
     sampler.sample();
     Meter::new(&shared, 1).begin();
     fs::remove_dir_all(proc.path().join(sys::thread_id().to_string())).expect("rmdir");
     sampler.sample();
-    let why = sampler.json(1);
+    let why = sampler.json();
     assert_eq!(why["stacks"], json!([[]]));
     assert_eq!(why["threads"][0]["thinking"], 1, "not begun");
     assert_eq!(why["threads"][0]["waits"][0]["count"], 1);
@@ -161,7 +149,7 @@ fn a_thread_that_runs_has_no_stack() {
 #[test]
 fn kernel_threads_come_and_go() {
     let (job, shared, proc) = (job(), Shared::new(4).expect("memory"), Proc::new());
-    let mut sampler = Sampler::new(proc.path(), &casts(&job, &shared)).expect("a sampler");
+    let mut sampler = sampler(&proc, &job, &shared);
     sampler.scan();
     assert_eq!(sampler.workers.len(), 3);
     proc.thread(2_000_000_004, "kswapd0", IDLES);
@@ -173,15 +161,80 @@ fn kernel_threads_come_and_go() {
 #[test]
 fn the_watch_ends_with_the_foreground() {
     let (job, shared, proc) = (job(), Shared::new(4).expect("memory"), Proc::new());
-    let mut sampler = Sampler::new(proc.path(), &casts(&job, &shared)).expect("a sampler");
+    let mut sampler = sampler(&proc, &job, &shared);
     Meter::new(&shared, 1).finish();
-    sampler.watch(&shared, 0, job::SHORTEST_WHY_NS, &AtomicBool::new(false));
+    sampler.watch(&shared, 0, &AtomicBool::new(false));
     assert_eq!(sampler.samples, 0);
 }
 
 #[test]
 fn a_kernel_without_stacks_is_told() {
     let (job, shared) = (job(), Shared::new(4).expect("memory"));
-    let error = Sampler::new(Path::new("/nonexistent"), &casts(&job, &shared)).err();
+    let gone = Path::new("/nonexistent");
+    let error = Sampler::new(gone, gone, &casts(&job, &shared), 1).err();
     assert!(error.is_some_and(|text| text.contains("CONFIG_STACKTRACE")));
+}
+
+fn commands() -> Job {
+    let app = |name: &str, uid: u32, role: &str| json!({"name": name, "uid": uid, "role": role, "argv": ["x"]});
+    let value = json!({
+        "version": 1, "mode": "exec", "seed": 1, "device": "/dev/sda", "fs": "ext4", "limit_s": 60,
+        "why_interval_ns": 1_000_001, "apps": [app("a", 10101, "foreground"), app("b", 10201, "background")],
+    });
+    Job::parse(&value.to_string()).expect("a job")
+}
+
+const WAITS: &str = "[<0>] schedule+0x2/0x9\n[<0>] do_wait+0x2/0x9\n[<0>] kernel_wait4+0x2/0x9\n";
+
+#[test]
+fn a_commands_ticks_are_shared_by_its_busy_threads() {
+    let (job, shared, proc) = (commands(), Shared::new(4).expect("memory"), Proc::new());
+    let [sh, cat, dd, tar] = [2_000_000_010, 2_000_000_011, 2_000_000_012, 2_000_000_013];
+    proc.thread(sh, "sh", WAITS);
+    proc.thread(cat, "cat", READS);
+    proc.thread(dd, "dd", WRITES);
+    proc.thread(tar, "tar", READS);
+    proc.group("a", &[sh]);
+    proc.group("b", &[tar]);
+    let mut sampler = sampler(&proc, &job, &shared);
+    assert!(!sampler.ended());
+    sampler.sample();
+    proc.group("a", &[sh, cat, dd]);
+    sampler.sample();
+    proc.thread(cat, "dd", READS);
+    sampler.sample();
+    proc.group("a", &[sh, dd]);
+    sampler.sample();
+    let why = sampler.json();
+    assert_eq!(why["commands"], json!([{"app": "a", "idle": 1}]));
+    let thread = |name: &str| {
+        let all = why["threads"].as_array().expect("threads");
+        all.iter().find(|one| one["thread"] == name).expect(name)
+    };
+    let sum = |of: &Value, key: &str| -> u64 {
+        let waits = of["waits"].as_array().expect("waits");
+        waits.iter().filter_map(|wait| wait[key].as_u64()).sum()
+    };
+    let counts = ["sh", "cat", "dd"].map(|name| sum(thread(name), "count"));
+    assert_eq!((counts, &thread("sh")["thinking"]), ([0, 1, 4], &json!(4)));
+    // Of 4 ticks one was idle.
+    assert_eq!(sum(thread("cat"), "share_ns"), 500_001);
+    assert_eq!(
+        sum(thread("cat"), "share_ns") + sum(thread("dd"), "share_ns"),
+        3 * 1_000_001
+    );
+    let beside = &thread("cat")["waits"][0]["beside"];
+    assert_eq!(
+        (&beside[0]["role"], &beside[0]["name"]),
+        (&json!("background"), &json!("b/tar"))
+    );
+    assert_eq!(thread("dd")["finished_ns"], Value::Null);
+}
+
+#[test]
+fn a_command_without_a_control_group_is_told() {
+    let (job, shared, proc) = (commands(), Shared::new(4).expect("memory"), Proc::new());
+    let casts = casts(&job, &shared);
+    let error = Sampler::new(proc.path(), proc.path(), &casts, 1).err();
+    assert!(error.is_some_and(|text| text.contains("app-a/cgroup.threads")));
 }
