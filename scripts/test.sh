@@ -8,7 +8,8 @@ set -eu
 kernel=${KERNEL:-um}
 
 part "kernel and guest program"
-"$here/fasttrack" build --target "$kernel"
+built=$("$here/fasttrack" build --target "$kernel")
+echo "$built"
 
 part "KUnit"
 "$here/fasttrack" kunit --target "$kernel"
@@ -16,7 +17,10 @@ part "KUnit"
 cargo=$(cargo_program)
 export CARGO_TARGET_DIR="$cache/cargo"
 part "cargo test"
-"$cargo" test --locked --quiet --manifest-path "$here/lab/guest/Cargo.toml"
+FASTTRACK_TEST_BOOT=$("$here/fasttrack" build --target "$kernel" --boot)
+FASTTRACK_TEST_GUEST=$(echo "$built" | sed -n 's/^guest program: //p')
+export FASTTRACK_TEST_BOOT FASTTRACK_TEST_GUEST
+"$cargo" test --locked --quiet --manifest-path "$here/lab/guest/Cargo.toml" -- --include-ignored
 
 part "pytest"
 cd "$here/lab"

@@ -56,13 +56,17 @@ class Uml:
             *(f"{name}={value}" for name, value in spec.params.items()),
         ]
 
+    def argv(self, spec: BootSpec, kernel: str) -> list[str]:
+        """The command that boots, to be run in the run directory with ENVIRONMENT."""
+        return ["setarch", os.uname().machine, "-R", kernel, *self.command_line(spec)]
+
     def boot(self, spec: BootSpec) -> Outcome:
         """Boot and wait; the console is kept in console.log of the run directory."""
         kernel = spec.run_dir / "linux"
         if not kernel.exists():
             # The kernel's own path is on its stack: the same short name for all.
             kernel.symlink_to(spec.kernel)
-        argv = ["setarch", os.uname().machine, "-R", "./linux", *self.command_line(spec)]
+        argv = self.argv(spec, "./linux")
         log = spec.run_dir / "console.log"
         if spec.interactive:
             return self._interactive(spec, argv)
