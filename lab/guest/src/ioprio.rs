@@ -13,9 +13,12 @@ const REALTIME: u16 = 1;
 const BEST_EFFORT: u16 = 2;
 const IDLE: u16 = 3;
 
-/// An I/O priority: a class and a level, as the kernel takes them.
+/// An I/O priority: "idle", "best-effort 0" to "best-effort 7", "realtime 0" to "realtime 7", where
+/// 0 is first.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("pattern" = r"^(idle|(best-effort|realtime) \+?0*[0-7])$")))]
 pub struct IoPrio(u16);
 
 impl TryFrom<String> for IoPrio {

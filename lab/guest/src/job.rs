@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The job: what the lab asks of the guest, as `contract/README.md` fixes it.
+//! The job: what the lab asks of the guest. `contract/job.schema.json` is made from these types:
+//! their comments are the descriptions of its fields.
 
 use crate::ioprio::IoPrio;
-use serde::{Deserialize, Deserializer};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// What the guest does with the job.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Format, make directories and files.
     Prepare,
     /// Play the apps.
     Play,
-    /// Run commands as apps.
+    /// Run programs of the host's as apps.
     Exec,
     /// A shell on the console.
     Shell,
@@ -21,6 +25,7 @@ pub enum Mode {
 
 /// File system of the phone's storage.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fs {
     /// ext4.
@@ -39,8 +44,10 @@ impl Fs {
     }
 }
 
-/// A value to write to a file of the kernel.
+/// A value to write to a file of the kernel's, or of an app's control group
+/// /sys/fs/cgroup/app-NAME, which is made before settings are written.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
     /// Absolute path in the guest.
@@ -51,6 +58,7 @@ pub struct Setting {
 
 /// What a prepared file holds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
     /// The verifiable pattern.
@@ -62,11 +70,12 @@ pub enum FileKind {
 
 /// A file to prepare.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
     /// The app that owns it.
     pub app: String,
-    /// Path, relative to the app's directory.
+    /// Path, relative to the app's directory /data/app/NAME, which the app's UID owns.
     pub path: String,
     /// Size of a data file, bytes.
     #[serde(default, deserialize_with = "nullable")]
@@ -83,10 +92,11 @@ pub struct FileSpec {
 }
 
 /// What an app is to the user.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// In front; its end is the response.
+    /// In front; the response is over when every thread of every foreground app has ended.
     Foreground,
     /// Behind; ended with the run.
     Background,
@@ -107,21 +117,22 @@ impl Role {
 
 /// An app.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct App {
-    /// Its name, also of its directory.
+    /// Its name, also of its directory and its control group.
     pub name: String,
     /// UID and GID.
     pub uid: u32,
     /// What it is to the user.
     pub role: Role,
-    /// When it starts, seconds from the start of the apps.
+    /// When it starts, seconds from the start of the apps; backgrounds start before the touch.
     #[serde(default, deserialize_with = "nullable")]
     pub start_s: f64,
-    /// What it does: operations.
+    /// What it does, one of three: steps.
     #[serde(default, deserialize_with = "nullable")]
     pub threads: Vec<Thread>,
-    /// What it does: a host command.
+    /// What it does, one of three: a program of the host's. One in front starts at the touch.
     #[serde(default, deserialize_with = "nullable")]
     pub argv: Vec<String>,
     /// Directory of the command, relative to the app's.
@@ -130,19 +141,22 @@ pub struct App {
     /// More environment for the command.
     #[serde(default, deserialize_with = "nullable")]
     pub env: BTreeMap<String, String>,
-    /// What it does: a recorded trace in the run's directory.
+    /// What it does, one of three: the name of a normalised trace in the run's directory.
     #[serde(default)]
     pub trace: Option<String>,
-    /// I/O priority of its tasks from its start on; none is the kernel's default.
+    /// I/O priority of all its tasks from its start on, by ioprio_set(2); none: the kernel's
+    /// default.
     #[serde(default)]
     pub ioprio: Option<IoPrio>,
-    /// I/O priority that all its tasks get at the touch; none leaves them what they have.
+    /// I/O priority that all its tasks get at the touch; its UID must be its own. None: they keep
+    /// what they have.
     #[serde(default)]
     pub ioprio_touch: Option<IoPrio>,
 }
 
 /// A thread of an app.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
     /// Its name: part of its generator's seed.
@@ -150,7 +164,7 @@ pub struct Thread {
     /// Waits for the touch.
     #[serde(default, deserialize_with = "nullable")]
     pub after_touch: bool,
-    /// Starts over until it is ended.
+    /// Starts over until the run ends it.
     #[serde(default, deserialize_with = "nullable")]
     pub repeat: bool,
     /// What it does.
@@ -159,17 +173,19 @@ pub struct Thread {
 
 /// Order of the blocks of a transfer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// From the first to the last.
     #[default]
     Sequential,
-    /// Each once, in an order drawn from the thread's generator.
+    /// Each once, in an order drawn from a generator that is seeded by seed, app and thread.
     Random,
 }
 
 /// How a written file is opened.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Flag {
     /// Made if it is not there.
@@ -189,19 +205,21 @@ pub enum Flag {
 /// Size of a block where a transfer names none: the readahead window of Android and Linux, bytes.
 pub const DEFAULT_BLOCK: u64 = 128 * 1024;
 
-/// A read, write or mmap step.
+/// A read, write or mmap step. What is written is verifiable: every aligned 4 KiB is one 64-bit
+/// word repeated, a hash of the file's path and the block's number.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Which file.
     pub file: String,
-    /// How much; 0 reads to the end.
+    /// How many bytes; 0 reads to the end.
     #[serde(default, deserialize_with = "nullable")]
     pub bytes: u64,
-    /// From where.
+    /// From which byte on.
     #[serde(default, deserialize_with = "nullable")]
     pub offset: u64,
-    /// In blocks of so many bytes; 0 is [`DEFAULT_BLOCK`].
+    /// In blocks of so many bytes; 0 is 131072.
     #[serde(default, deserialize_with = "nullable")]
     pub block: u64,
     /// In which order.
@@ -210,7 +228,7 @@ pub struct Transfer {
     /// Sleep after each block, seconds.
     #[serde(default, deserialize_with = "nullable")]
     pub think_s: f64,
-    /// Of a write.
+    /// Of a write only.
     #[serde(default, deserialize_with = "nullable")]
     pub flags: Vec<Flag>,
 }
@@ -233,6 +251,7 @@ impl Transfer {
 
 /// A step on one file.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OnFile {
     /// Which file.
@@ -241,6 +260,7 @@ pub struct OnFile {
 
 /// A rename step.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rename {
     /// Old path.
@@ -251,6 +271,7 @@ pub struct Rename {
 
 /// What a SQLite transaction does.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SqlKind {
     /// New rows.
@@ -263,6 +284,7 @@ pub enum SqlKind {
 
 /// Journal of a SQLite database.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Journal {
     /// Write-ahead log.
@@ -288,8 +310,9 @@ impl Journal {
     }
 }
 
-/// A SQLite step.
+/// A SQLite step: by the SQLite library, full synchronous.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Sqlite {
     /// Which database.
@@ -313,6 +336,7 @@ pub struct Sqlite {
 
 /// A think step.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Think {
     /// How long, seconds.
@@ -321,6 +345,7 @@ pub struct Think {
 
 /// A memory step.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// How much.
@@ -329,6 +354,7 @@ pub struct Memory {
 
 /// A repeat step.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
     /// How often; 0 is for ever.
@@ -336,34 +362,36 @@ pub struct Repeat {
     /// `{i}` is the count modulo this; 0 is the count itself.
     #[serde(default, deserialize_with = "nullable")]
     pub cycle: u64,
-    /// What.
+    /// What. `{i}` in a file's name is the innermost repeat's count.
     pub steps: Vec<Step>,
 }
 
 /// A step without fields.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
 /// One operation of a thread.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Step {
-    /// pread in blocks.
+    /// pread in blocks, with a think time after each.
     Read(Transfer),
-    /// Map, and touch one byte of every page.
+    /// Map the file, and touch one byte of every page of each block.
     Mmap(Transfer),
     /// pwrite in blocks.
     Write(Transfer),
-    /// fsync.
+    /// fsync of a file, which is opened if it is not.
     Fsync(OnFile),
-    /// fdatasync.
+    /// fdatasync, likewise.
     Fdatasync(OnFile),
-    /// Close.
+    /// Close. Files stay open otherwise.
     Close(OnFile),
-    /// Unlink.
+    /// Unlink, and close.
     Unlink(OnFile),
-    /// Make a directory.
+    /// Make a directory, if it is not there.
     Mkdir(OnFile),
     /// Rename.
     Rename(Rename),
@@ -371,60 +399,66 @@ pub enum Step {
     Stat(OnFile),
     /// SQLite transactions.
     Sqlite(Sqlite),
-    /// Sleep.
+    /// Sleep: the app's own computing, or network.
     Think(Think),
-    /// Take memory and keep it.
+    /// Take anonymous memory, touch it and keep it.
     Memory(Memory),
     /// Do steps again.
     Repeat(Repeat),
-    /// Wait for the touch.
+    /// Wait for the touch. What the thread did before does not count.
     Touch(Nothing),
 }
 
 /// Shortest time between two samples of where the foreground waits, ns: a tick's own clock reads, 256 ns each, must stay small beside it.
 pub const SHORTEST_WHY_NS: u64 = 10_000;
 
-/// The whole job.
+/// What the lab asks of the guest. Sizes are bytes; times are virtual seconds unless a name ends in
+/// `_ns`. Every field that may be left out may be null.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, schemars(rename = "job.json"))]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// Of the contract: 1.
     pub version: u32,
-    /// What to do.
+    /// What to do with it.
     pub mode: Mode,
     /// Of the generators.
     pub seed: i64,
-    /// Block device of the phone's storage.
+    /// Block device of the phone's storage, below /dev.
     pub device: String,
     /// Its file system.
     pub fs: Fs,
-    /// argv of mkfs, or none.
+    /// argv of mkfs; none: the file system is there already.
     #[serde(default)]
     pub format: Option<Vec<String>>,
     /// As mount(8) takes them.
     #[serde(default, deserialize_with = "nullable")]
     pub mount_options: String,
-    /// Virtual seconds after which the guest gives up.
+    /// Virtual seconds after which the guest gives up and says so: a run that is over only then
+    /// has failed.
     pub limit_s: f64,
-    /// Written before any app starts.
+    /// Written in their order before any app starts; one that fails fails the run. The last name
+    /// the app in front before the touch, if the scenario has one.
     #[serde(default, deserialize_with = "nullable")]
     pub settings: Vec<Setting>,
-    /// Written at the touch.
+    /// Written at the touch, as the app status detector does; one value names all foreground apps.
     #[serde(default, deserialize_with = "nullable")]
     pub foreground: Vec<Setting>,
     /// When the user touches, seconds from the start of the apps.
     #[serde(default, deserialize_with = "nullable")]
     pub touch_s: f64,
-    /// To prepare.
+    /// Mode prepare: the files to make.
     #[serde(default, deserialize_with = "nullable")]
     pub files: Vec<FileSpec>,
-    /// Who runs.
+    /// The apps.
     #[serde(default, deserialize_with = "nullable")]
     pub apps: Vec<App>,
-    /// Check what is read.
+    /// Check the content of what is read, and count what is wrong.
     #[serde(default, deserialize_with = "nullable")]
     pub verify: bool,
-    /// Time between two samples of where the foreground waits, ns of virtual time; 0 is never.
+    /// Modes play and exec: virtual time between two samples of where the foreground waits, 10000
+    /// or more; 0: none are taken.
     #[serde(default, deserialize_with = "nullable")]
     pub why_interval_ns: u64,
     /// Mode exec: directory of the run whose content goes into the foreground app's.

@@ -17,8 +17,11 @@ mod place;
 mod player;
 mod prepare;
 mod replay;
+mod report;
 mod rng;
 mod run;
+#[cfg(test)]
+mod schema_tests;
 mod sqlite;
 mod stack;
 mod stats;

@@ -8,12 +8,12 @@ use crate::job::{ns, Job, Mode, Role, Setting};
 use crate::outcome::{KernelState, Outcome};
 use crate::player;
 use crate::prepare;
+use crate::report::{AppReport, Exec};
 use crate::stats::{self, Shared};
 use crate::sys::{self, ChildSignal};
 use crate::trace::Trace;
 use crate::watchdog;
 use crate::why::Sampler;
-use serde_json::{json, Value};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -196,7 +196,7 @@ impl<'a> Director<'a> {
             self.run(|| stop.store(true, Relaxed));
             Ok::<(), String>(())
         })?;
-        self.outcome.why = Some(sampler.json());
+        self.outcome.why = Some(sampler.report());
         Ok(())
     }
 
@@ -408,7 +408,7 @@ impl<'a> Director<'a> {
         }
     }
 
-    fn app_result(&mut self, index: usize, stats: stats::AppStats) -> Value {
+    fn app_result(&mut self, index: usize, stats: stats::AppStats) -> AppReport {
         let (cast, child) = (&self.casts[index], &self.children[index]);
         let app = cast.app;
         let finished = self.finished(cast, child).filter(|_| {
@@ -421,43 +421,40 @@ impl<'a> Director<'a> {
                 .status
                 .and_then(|status| death(status, &stats.in_call));
         }
-        let mut value = json!({
-            "name": app.name,
-            "uid": app.uid,
-            "role": app.role.name(),
-            "exit_code": code,
-        });
-        for (key, number) in stats.values {
-            value[key] = number;
-        }
+        let mut counts = stats.counts;
         if !app.argv.is_empty() {
-            value["bytes_read"] = child.io[0].into();
-            value["bytes_written"] = child.io[1].into();
+            [counts.bytes_read, counts.bytes_written] = child.io;
         }
-        value["finished_ns"] = finished.into();
-        value["error"] = error.clone().into();
-        if stats.verify_errors > 0 {
-            let pages = stats.verify_errors;
+        if counts.verify_errors > 0 {
+            let pages = counts.verify_errors;
             let what = format!("{}: {pages} pages or rows read back wrong", app.name);
             self.outcome.errors.push(what);
         }
         // A background that broke off measures nothing either; only a command may fail as it likes.
-        if let Some(error) = error {
+        if let Some(error) = &error {
             self.outcome.errors.push(format!("{}: {error}", app.name));
         }
-        value
+        AppReport {
+            name: app.name.clone(),
+            uid: app.uid,
+            role: app.role,
+            exit_code: code,
+            counts,
+            finished_ns: finished,
+            error,
+        }
     }
 
-    fn exec_result(&self) -> Option<Value> {
+    fn exec_result(&self) -> Option<Exec> {
         let (_, child) = self
             .in_front()
             .find(|(cast, _)| !cast.app.argv.is_empty())?;
         let status = child.status.filter(|_| !child.ended_by_us)?;
         let touch = self.outcome.touch_ns?;
-        Some(json!({
-            "exit_code": exit_code(status),
-            "response_ns": child.ended_ns.saturating_sub(touch),
-        }))
+        Some(Exec {
+            exit_code: exit_code(status),
+            response_ns: child.ended_ns.saturating_sub(touch),
+        })
     }
 
     fn dump(&self) {

@@ -4,8 +4,8 @@
 //! One slot a thread, written by that thread alone and read by PID 1. Slot 0 of an app is its main
 //! thread's, which plays nothing and holds the app's own failures.
 
+use crate::report::{Counts, Replay, SinceTouch};
 use crate::sys::{self, Area};
-use serde_json::{json, Map, Value};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 
@@ -355,10 +355,8 @@ impl<'a> Meter<'a> {
 /// An app's statistics: the sum of its threads'.
 #[derive(Debug, Default)]
 pub struct AppStats {
-    /// Keys and values of the app's result.
-    pub values: Map<String, Value>,
-    /// Pages whose content was wrong.
-    pub verify_errors: u64,
+    /// For the app's result.
+    pub counts: Counts,
     /// The first failure of a thread.
     pub error: Option<String>,
     /// The call that was under way.
@@ -380,7 +378,6 @@ pub fn collect(shared: &Shared, slots: std::ops::Range<usize>, now: u64, replay:
     let sum =
         |cell: fn(&Slot) -> &AtomicU64| -> u64 { all.iter().map(|s| cell(s).load(Relaxed)).sum() };
     let mut stats = AppStats {
-        verify_errors: sum(|s| &s.verify_errors),
         error: all.iter().find_map(|slot| slot.error.get()),
         ..AppStats::default()
     };
@@ -408,58 +405,42 @@ pub fn collect(shared: &Shared, slots: std::ops::Range<usize>, now: u64, replay:
         }
         stats.in_call.get_or_insert(call);
     }
-    stats.values = json_map(json!({
-        "bytes_read": sum(|s| &s.total.bytes_read),
-        "bytes_written": sum(|s| &s.total.bytes_written),
-        "ops": sum(|s| &s.total.ops),
-        "io_ns": sum(|s| &s.io_ns) + waiting_ns,
-        "longest_call_ns": longest.0,
-        "longest_call": longest.1.unwrap_or_default(),
-        "think_ns": sum(|s| &s.think_ns),
-        "verify_errors": stats.verify_errors,
-        "since_touch": {
-            "bytes_read": sum(|s| &s.since_touch.bytes_read),
-            "bytes_written": sum(|s| &s.since_touch.bytes_written),
-            "ops": sum(|s| &s.since_touch.ops),
-            "longest_call_ns": longest_since,
+    stats.counts = Counts {
+        bytes_read: sum(|s| &s.total.bytes_read),
+        bytes_written: sum(|s| &s.total.bytes_written),
+        ops: sum(|s| &s.total.ops),
+        io_ns: sum(|s| &s.io_ns) + waiting_ns,
+        longest_call_ns: longest.0,
+        longest_call: longest.1.unwrap_or_default(),
+        think_ns: sum(|s| &s.think_ns),
+        verify_errors: sum(|s| &s.verify_errors),
+        since_touch: SinceTouch {
+            bytes_read: sum(|s| &s.since_touch.bytes_read),
+            bytes_written: sum(|s| &s.since_touch.bytes_written),
+            ops: sum(|s| &s.since_touch.ops),
+            longest_call_ns: longest_since,
         },
-    }));
-    if replay {
-        stats.values.insert("replay".into(), replay_values(&all));
-    }
+        replay: replay.then(|| replayed(&all)),
+    };
     stats
 }
 
-fn replay_values(slots: &[&Slot]) -> Value {
-    let sum = |cell: fn(&Replayed) -> &AtomicU64| -> u64 {
+fn replayed(slots: &[&Slot]) -> Replay {
+    let sum = |cell: &dyn Fn(&Replayed) -> &AtomicU64| -> u64 {
         slots
             .iter()
             .map(|slot| cell(&slot.replayed).load(Relaxed))
             .sum()
     };
-    let mut errors = Map::new();
-    for (index, call) in CALLS.iter().enumerate() {
-        let count: u64 = slots
-            .iter()
-            .map(|slot| slot.replayed.errors[index].load(Relaxed))
-            .sum();
-        if count > 0 {
-            errors.insert((*call).to_string(), count.into());
-        }
-    }
-    json!({
-        "calls": sum(|r| &r.calls),
-        "skipped": sum(|r| &r.skipped),
-        "short": sum(|r| &r.short),
-        "errors": errors,
-    })
-}
-
-/// The map of a JSON object.
-pub fn json_map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
+    let errors = CALLS.iter().enumerate().map(|(index, call)| {
+        let count = sum(&|r| &r.errors[index]);
+        ((*call).to_string(), count)
+    });
+    Replay {
+        calls: sum(&|r| &r.calls),
+        skipped: sum(&|r| &r.skipped),
+        short: sum(&|r| &r.short),
+        errors: errors.filter(|(_, count)| *count > 0).collect(),
     }
 }
 
@@ -475,12 +456,12 @@ mod tests {
         shared.set_touch(shared.now());
         b.call("write", "g", || b.wrote(7));
         let stats = collect(&shared, 0..3, shared.now(), false);
-        assert_eq!(stats.values["bytes_read"], 10);
-        assert_eq!(stats.values["bytes_written"], 7);
-        assert_eq!(stats.values["ops"], 2);
-        assert_eq!(stats.values["since_touch"]["ops"], 1);
-        assert_eq!(stats.values["since_touch"]["bytes_read"], 0);
-        assert!(!stats.values.contains_key("replay"));
+        assert_eq!(stats.counts.bytes_read, 10);
+        assert_eq!(stats.counts.bytes_written, 7);
+        assert_eq!(stats.counts.ops, 2);
+        assert_eq!(stats.counts.since_touch.ops, 1);
+        assert_eq!(stats.counts.since_touch.bytes_read, 0);
+        assert!(stats.counts.replay.is_none());
     }
 
     #[test]
@@ -490,8 +471,8 @@ mod tests {
         slot.call.set(&["fsync", " ", "db"]);
         slot.call_start_ns.store(100, Relaxed);
         let stats = collect(&shared, 0..1, 5_000_000_100, false);
-        assert_eq!(stats.values["longest_call_ns"], 5_000_000_000_u64);
-        assert_eq!(stats.values["longest_call"], "fsync db (not ended)");
+        assert_eq!(stats.counts.longest_call_ns, 5_000_000_000_u64);
+        assert_eq!(stats.counts.longest_call, "fsync db (not ended)");
         assert_eq!(stats.in_call.as_deref(), Some("fsync db"));
     }
 
@@ -504,9 +485,9 @@ mod tests {
         meter.ended(60, 130, "read", "f");
         meter.ended(200, 210, "read", "f");
         let stats = collect(&shared, 0..1, 300, false);
-        assert_eq!(stats.values["io_ns"], 40);
-        assert_eq!(stats.values["longest_call_ns"], 70);
-        assert_eq!(stats.values["since_touch"]["ops"], 2);
+        assert_eq!(stats.counts.io_ns, 40);
+        assert_eq!(stats.counts.longest_call_ns, 70);
+        assert_eq!(stats.counts.since_touch.ops, 2);
     }
 
     #[test]
@@ -522,9 +503,9 @@ mod tests {
         meter.wrote(5);
         meter.think(7);
         let stats = collect(&shared, 0..1, 10, false);
-        assert_eq!(stats.values["bytes_written"], 5);
-        assert_eq!(stats.values["think_ns"], 7);
-        assert_eq!(stats.values["ops"], 0);
+        assert_eq!(stats.counts.bytes_written, 5);
+        assert_eq!(stats.counts.think_ns, 7);
+        assert_eq!(stats.counts.ops, 0);
     }
 
     #[test]

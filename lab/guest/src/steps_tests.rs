@@ -35,7 +35,7 @@ impl Scene {
 
     fn stats(&self) -> Value {
         let stats = collect(&self.shared, 0..1, self.shared.now(), false);
-        Value::Object(stats.values)
+        serde_json::to_value(stats.counts).expect("JSON")
     }
 
     fn content(&self, file: &str) -> Vec<u8> {

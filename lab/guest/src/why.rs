@@ -19,10 +19,10 @@
 use crate::cast::Cast;
 use crate::job::Role;
 use crate::members::Members;
+use crate::report::{Why, WhyBeside, WhyCommand, WhyThread, WhyWait};
 use crate::stack::{idle, rests, Probe, StackId, Stacks, STACK_BYTES};
 use crate::stats::{Shared, Slot};
 use crate::sys;
-use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -381,51 +381,54 @@ impl<'a> Sampler<'a> {
     }
 
     /// The part `why` of the result.
-    pub fn json(&self) -> Value {
-        let threads: Vec<Value> = self.front.iter().map(|front| self.thread(front)).collect();
-        let front = |one: &&Command| one.role == Role::Foreground;
-        let commands = self.commands.iter().filter(front);
-        let commands: Vec<Value> = commands
-            .map(|one| json!({"app": one.app, "idle": one.idle}))
-            .collect();
-        json!({
-            "interval_ns": self.interval,
-            "samples": self.samples,
-            "missed": self.missed,
-            "stacks": self.stacks.list(),
-            "threads": threads,
-            "commands": commands,
-        })
+    pub fn report(&self) -> Why {
+        let commands = self.commands.iter();
+        Why {
+            interval_ns: self.interval,
+            samples: self.samples,
+            missed: self.missed,
+            stacks: self.stacks.list(),
+            threads: self.front.iter().map(|front| self.thread(front)).collect(),
+            commands: commands
+                .filter(|one| one.role == Role::Foreground)
+                .map(|one| WhyCommand {
+                    app: one.app.to_string(),
+                    idle: one.idle,
+                })
+                .collect(),
+        }
     }
 
-    fn thread(&self, front: &Front) -> Value {
-        let beside = |wait: &Wait| -> Vec<Value> {
-            let one = |(&(who, stack), count): (&(WhoId, StackId), &u64)| {
-                let (role, name) = &self.people[who];
-                json!({"role": role, "name": name, "stack": stack, "count": count})
-            };
-            wait.beside.iter().map(one).collect()
-        };
-        let waits: Vec<Value> = front
-            .waits
-            .iter()
-            .map(|((stack, journal), wait)| {
-                json!({
-                    "stack": stack,
-                    "journal": journal,
-                    "count": wait.count,
-                    "share_ns": wait.share_ns,
-                    "beside": beside(wait),
+    fn thread(&self, front: &Front) -> WhyThread {
+        let waits = front.waits.iter();
+        WhyThread {
+            app: front.app.to_string(),
+            thread: front.thread.clone(),
+            finished_ns: front.seat.as_ref().and_then(|seat| seat.slot.finished_ns()),
+            thinking: front.thinking,
+            waits: waits
+                .map(|(&(stack, journal), wait)| WhyWait {
+                    stack,
+                    journal,
+                    count: wait.count,
+                    share_ns: wait.share_ns,
+                    beside: self.beside(wait),
                 })
-            })
-            .collect();
-        json!({
-            "app": front.app,
-            "thread": front.thread,
-            "finished_ns": front.seat.as_ref().and_then(|seat| seat.slot.finished_ns()),
-            "thinking": front.thinking,
-            "waits": waits,
-        })
+                .collect(),
+        }
+    }
+
+    fn beside(&self, wait: &Wait) -> Vec<WhyBeside> {
+        let one = |(&(who, stack), &count): (&(WhoId, StackId), &u64)| {
+            let (role, name) = &self.people[who];
+            WhyBeside {
+                role,
+                name: name.clone(),
+                stack,
+                count,
+            }
+        };
+        wait.beside.iter().map(one).collect()
     }
 }
 
