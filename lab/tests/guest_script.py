@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from fasttrack_lab.host.paths import CHECKOUT, cache_root
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.boot.backend import BootSpec
@@ -19,7 +22,14 @@ MEMORY_MIB = 512
 FRONT, BEHIND = 10101, 10102
 """UIDs of two apps."""
 
-PROLOGUE = """#!/usr/bin/python3 -ISu
+OWN = ("/tmp", "/run")
+"""Directories that a script has for itself."""
+
+KEPT = [str(path) for path in (CHECKOUT, cache_root(), Path(sys.prefix)) if str(path).startswith(OWN)]
+"""What lies below them and is needed all the same: programs of the checkout, and their Python."""
+
+PROLOGUE = (
+    """#!/usr/bin/python3 -ISu
 import ctypes, json, mmap, os, subprocess, sys, time, traceback
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -31,9 +41,18 @@ def failed(kind, error, where):
     time.sleep(10)
 sys.excepthook = failed
 
-def mount(kind, target, source="none", options=""):
-    if LIBC.mount(source.encode(), target.encode(), kind.encode(), 0, options.encode()):
+def mount(kind, target, source="none", options="", flags=0):
+    if LIBC.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()):
         raise OSError(ctypes.get_errno(), f"mount {target}")
+
+def own(target, kept=()):
+    # A directory of this script's instead of the host's, whose directories KEPT are shown in it again.
+    handles = {path: os.open(path, os.O_PATH) for path in kept if path.startswith(target + "/")}
+    mount("tmpfs", target)
+    for path, handle in handles.items():
+        os.makedirs(path, exist_ok=True)
+        mount("none", path, f"/proc/self/fd/{handle}", flags=4096)  # MS_BIND
+        os.close(handle)
 
 def read(path):
     with open(path) as handle:
@@ -99,14 +118,18 @@ FT = "/sys/kernel/fasttrack/"
 TRACE = "/sys/kernel/tracing/"
 QUEUE = "/sys/block/sda/queue/"
 SHOWN = {}
+"""
+    + f"KEPT = {KEPT!r}"
+    + """
 mount("proc", "/proc")
 mount("sysfs", "/sys")
-mount("tmpfs", "/tmp")
-mount("tmpfs", "/run")
+own("/tmp", KEPT)
+own("/run", KEPT)
 mount("tracefs", "/sys/kernel/tracing")
 os.mkdir("/run/out")
 mount("hostfs", "/run/out", options="/proc/self/cwd/.")
 """
+)
 
 EPILOGUE = """
 with open("/run/out/shown.json", "w") as handle:

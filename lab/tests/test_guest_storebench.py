@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,9 +61,6 @@ apply("applied", PROFILES + "s6.json")
 @pytest.fixture(scope="module")
 def said(tools: Tools) -> dict[str, Any]:
     """Of each command on s6: exit status, what it said, and what is in the elevator's knobs then."""
-    covered = next((one for one in ("/tmp", "/run", "/mnt") if Path(sys.executable).is_relative_to(one)), None)
-    if covered:
-        pytest.skip(f"the cache is below {covered}, which is the guest's own: it has no Python environment there")
     commands = COMMANDS.format(lab=str(paths.LAB), profiles=f"{profile.PROFILES}/", python=sys.executable)
     return look_at_files(tools, commands + SAID)
 
