@@ -14,6 +14,7 @@ import pytest
 from guest_script import look
 from jobs import MIB, reader_and_writer, spec, step, thread
 
+from fasttrack_lab.commands.exec_ import exec_job
 from fasttrack_lab.host.paths import CHECKOUT, digest
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.inputs import lru, phone, policy, scenario
@@ -190,3 +191,24 @@ def test_fio_verifies_on_every_phone(tools: Tools, name: str) -> None:
         )
     assert judge_boot(outcome) is None
     assert "fio: clean" in outcome.console
+
+
+def test_a_commands_end_is_seen_at_once(tools: Tools) -> None:
+    """Many processes end in the background meanwhile: a signal that is lost would be found at the limit."""
+    finds = "while :; do find . -name '*3' > /dev/null; sleep 0.001; done"
+    job = exec_job("cat file0 > /dev/null", (finds,) * 4, 0.5, 600.0)
+    job["files"] = [
+        {"app": app["name"], "path": f"file{index}", "bytes": 4096, "kind": "data"}
+        for app in job["apps"]
+        for index in range(200)
+    ]
+    results = run_many([spec(job, seed=seed) for seed in (1, 2)], tools)
+    for result in results:
+        assert result.ok, result.verdict.error
+        assert result.response_s is not None and result.response_s < 1
+
+
+def test_a_command_that_is_over_at_its_limit_fails_the_run(tools: Tools) -> None:
+    result = run(spec(exec_job("sleep 50", ("sleep 1000",), 0.5, 5.0)), tools)
+    assert not result.ok and result.response_s is None
+    assert "limit_s" in str(result.verdict.error) and "foreground" in str(result.verdict.error)
