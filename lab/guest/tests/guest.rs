@@ -26,6 +26,8 @@ fn given(name: &str) -> String {
 
 impl Lab {
     fn new(name: &str) -> Lab {
+        let boot = given("FASTTRACK_TEST_BOOT");
+        let program = given("FASTTRACK_TEST_GUEST");
         // Where the lab's runs are as well: the guest's memory and its phone are files there.
         let room = [
             Path::new("/dev/shm"),
@@ -37,11 +39,8 @@ impl Lab {
         let dir = room.join(format!("fasttrack-guest-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory");
         Lab {
-            boot: given("FASTTRACK_TEST_BOOT")
-                .lines()
-                .map(str::to_string)
-                .collect(),
-            program: given("FASTTRACK_TEST_GUEST").into(),
+            boot: boot.lines().map(str::to_string).collect(),
+            program: program.into(),
             dir,
         }
     }
