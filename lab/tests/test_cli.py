@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from fasttrack_lab.commands import COMMANDS, COMPLETE_VAR
-from fasttrack_lab.host.paths import LAB
+from fasttrack_lab.host.paths import CHECKOUT, GUEST, LAB
 
 
 def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -105,3 +106,11 @@ def test_a_shell_is_told_commands_and_options(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
         assert expected in fasttrack().stdout.splitlines()
+
+
+def test_there_is_one_version() -> None:
+    version = (CHECKOUT / "VERSION").read_text().strip()
+    assert fasttrack("--version").stdout == f"./fasttrack {version}\n"
+    assert tomllib.loads((GUEST / "Cargo.toml").read_text())["package"]["version"] == version
+    assert f"## {version}" in (CHECKOUT / "CHANGELOG.md").read_text()
+    assert f"version: {version}" in (CHECKOUT / "CITATION.cff").read_text()

@@ -20,12 +20,6 @@ CELL = 200
 GENERATED = "docs/RESULTS.md"
 """Written by figures/markdown.py with one line a paragraph, and one command a line in its code."""
 
-PENDING = (
-    "contract/job.schema.json",
-    "contract/result.schema.json",
-)
-"""Files and folders that the documents name and that come with other commits of the same series. Empty afterwards."""
-
 ROOTS = (
     "",
     "kernel/overlay/",
@@ -99,18 +93,13 @@ def anchors(path: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def is_pending(path: str) -> bool:
-    return path.startswith(PENDING)
-
-
 def is_there(path: str, base: Path = CHECKOUT) -> bool:
-    """Whether a path, or a pattern, names at least one file below BASE, or will."""
+    """Whether a path, or a pattern, names at least one file below BASE."""
     where = base / path
     inside = where.resolve()
     if not inside.is_relative_to(CHECKOUT):
         return False
-    name = str(inside.relative_to(CHECKOUT)) + ("/" if path.endswith("/") else "")
-    return is_pending(name) or where.exists() or any(base.glob(path))
+    return where.exists() or any(base.glob(path))
 
 
 def spans(path: str) -> list[str]:
@@ -168,11 +157,6 @@ def test_paths_are_there(path: str) -> None:
     bases = [(CHECKOUT / path).parent, *(CHECKOUT / root for root in ROOTS)]
     lost = [name for name in paths(path) if not any(is_there(name, base) for base in bases)]
     assert lost == []
-
-
-def test_what_is_pending_is_not_there_yet() -> None:
-    """The list shrinks to nothing: what is there leaves it."""
-    assert [name for name in PENDING if (CHECKOUT / name).exists()] == []
 
 
 @pytest.mark.parametrize("path", [*documents(), "docs/man/fasttrack.1"])
