@@ -15,45 +15,8 @@ from typing import Any
 
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run import why
+from fasttrack_lab.run.bad_lines import kind_of
 from fasttrack_lab.run.boot.backend import Outcome
-
-BAD_LINES = tuple(
-    (re.compile(pattern), meaning)
-    for pattern, meaning in (
-        (r"Kernel panic", "panic"),
-        (r"\bWARNING: ", "kernel warning"),
-        (r"\bBUG: |kernel BUG at", "kernel bug"),
-        (r"\bOops\b|general protection fault|Unable to handle kernel|Kernel tried to access user memory", "oops"),
-        (r"blocked for more than \d+ seconds", "hung task"),
-        (r"INFO: rcu.*stall|rcu:.*detected .*stalls|soft lockup|hard LOCKUP", "stall"),
-        (r"Out of memory:|invoked oom-killer|oom-kill:", "out of memory"),
-        (r"page allocation failure", "page allocation failure"),
-        (r"I/O error|critical (medium|target) error", "I/O error"),
-        (
-            r"EXT4-fs (error|warning|\(.*\): (error|warning))|JBD2: .*[Ee]rror|Remounting filesystem read-only",
-            "ext4 error",
-        ),
-        # Of f2fs, all but what it says of a good mount, and of what it finds after a power cut; there the newer of the
-        # two checkpoints may lack its last block ("invalid crc").
-        (
-            r"F2FS-fs (?!\([^)]*\): (Mounted with |Found nat_bits in |checkpoint: version = |recover_inode: "
-            r"|recover_(data|dentry): .*err = 0$|invalid crc_offset: \d+$|invalid crc value$))",
-            "f2fs error",
-        ),
-        (
-            r"possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|held lock freed",
-            "lock order",
-        ),
-        (
-            r"INFO: possible|DEADLOCK|scheduling while atomic|sleeping function called from invalid context",
-            "lock misuse",
-        ),
-        (r"KASAN:|KCSAN:|UBSAN:|kmemleak:.*leak", "sanitizer report"),
-        (r"^fasttrack-guest: error", "error in the guest program"),
-        (r"mflash: (error|corrupt|\S+=.*: not )", "error in the emulated storage"),
-        (r"segfault at|userspace - .* failed", "guest process crashed"),
-    )
-)
 
 ALLOWED_LINES = (re.compile(r"Failed to initialize ubd device"),)
 """What UML always prints and means nothing."""
@@ -91,10 +54,9 @@ def log_problems(console: str) -> list[LogProblem]:
     for number, line in enumerate(console.splitlines(), 1):
         if any(pattern.search(line) for pattern in ALLOWED_LINES):
             continue
-        for pattern, meaning in BAD_LINES:
-            if pattern.search(line):
-                found.append(LogProblem(number, meaning, line.strip()))
-                break
+        kind = kind_of(line)
+        if kind is not None:
+            found.append(LogProblem(number, kind, line.strip()))
     return found
 
 
