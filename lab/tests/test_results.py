@@ -345,6 +345,37 @@ def test_the_pages_records_have_nothing_of_the_machine(monkeypatch: pytest.Monke
     assert "host" not in (archive.read(path)[0].result or {})
 
 
+def test_the_published_page_needs_no_recording() -> None:
+    """In a checkout without recordings, the page is what its archive says: the replay's records are in there."""
+    text = results.RESULTS.read_text(encoding="utf-8")
+    asked = re.search(r"`\./fasttrack results --seeds (\d+)`", text)
+    assert asked and "a replayed facebook session" in text
+    found, kernel = results.archived(archive.beside(results.RESULTS), int(asked[1]))
+    assert text == markdown.markdown(found, int(asked[1]), kernel)
+
+
+def test_the_replay_stays_on_a_page_that_is_made_again_elsewhere(
+    lab: Lab,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    there = tmp_path / "here" / comparison.RECORDING
+    there.parent.mkdir(parents=True)
+    there.touch()
+    target = tmp_path / "RESULTS.md"
+    with monkeypatch.context() as here:
+        here.setenv("FASTTRACK_DATA", str(tmp_path / "here"))
+        planned = cells(markdown.grids(), 1)
+    made = [record(one, 1.0) for one in planned]
+    assert sum(comparison.replays_recording(one) for one in planned) > 0
+    archive.write(archive.beside(target), made)
+    arguments = ["--seeds", "1", "--out", str(tmp_path / "out"), "--file", str(target), "--no-runs"]
+    assert CliRunner().invoke(results.command, arguments).exit_code == 0
+    assert "a replayed facebook session" in target.read_text()
+    assert target.read_text() == markdown.markdown(made, 1, made[0].kernel)
+    assert lab.ran == []
+
+
 def test_a_damaged_archive_is_said(tmp_path: Path) -> None:
     path = tmp_path / "RESULTS.jsonl.xz"
     assert archive.read(path) == []

@@ -11,7 +11,7 @@ import click
 from fasttrack_lab.commands import common, figures
 from fasttrack_lab.compare import archive, comparison, records
 from fasttrack_lab.compare.records import Again, Record
-from fasttrack_lab.figures import markdown, picture
+from fasttrack_lab.figures import markdown, peers, picture
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import LabError
@@ -45,6 +45,12 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
     return found, kernels[0]
 
 
+def archived(path: Path, seeds: int) -> tuple[list[Record], str]:
+    """The same of a page's archive, with the replay where it has that: no recording is needed."""
+    made = archive.read(path)
+    return recorded(made, cells(markdown.grids(peers.scenarios_of(made)), seeds), path)
+
+
 @click.command("results")
 @common.seeds_option(5)
 @figures.out_option
@@ -73,12 +79,13 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
     most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
     failed are listed at its end.
     """
-    kept, planned = archive.beside(target), cells(markdown.grids(), seeds)
+    kept = archive.beside(target)
     made = records.read(out) if no_runs else []
     if made:
+        planned = cells(markdown.grids(), seeds)
         found, kernel = recorded(by_inputs_of_today(made, planned), planned, out)
     elif no_runs:
-        found, kernel = recorded(archive.read(kept), planned, kept)
+        found, kernel = archived(kept, seeds)
     else:
         again = Again.asked(fresh, again_failed)
         found, kernel = figures.measured_for(markdown.grids(), seeds, out, again, "docs/RESULTS.md")

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack_lab.compare import records, report
-from fasttrack_lab.compare.comparison import RECORDING
+from fasttrack_lab.compare.comparison import RECORDING, replays_recording
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.host.paths import recording
-from fasttrack_lab.inputs.cell import recording_part
 
 SUFFIX = ".jsonl.xz"
 
@@ -54,7 +53,7 @@ def _portable(record: Record) -> Record:
 def _here(record: Record) -> Record:
     """With the place that the recording has on this machine, if it is there."""
     found = recording(RECORDING)
-    if found is None or recording_part(record.cell.scenario)[0] != found.name:
+    if found is None or not replays_recording(record.cell):
         return record
     return replace(record, cell=replace(record.cell, scenario=str(found.with_name(record.cell.scenario))))
 

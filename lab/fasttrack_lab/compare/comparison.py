@@ -60,6 +60,11 @@ def standard() -> tuple[str, ...]:
     return SCENARIOS if replayed is None else (*SCENARIOS, f"{replayed}:{RECORDING_S}")
 
 
+def replays_recording(cell: Cell) -> bool:
+    """Whether it is a run of the recording, wherever that lies."""
+    return Path(recording_part(cell.scenario)[0]).name == Path(RECORDING).name
+
+
 def run_of(cell: Cell) -> runner.RunSpec:
     """The run of a cell."""
     behind = [_background(name) for name in cell.backgrounds]

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from fasttrack_lab.compare import ranking, report
+from fasttrack_lab.compare.comparison import standard
 from fasttrack_lab.compare.records import BASELINE_POLICY as STOCK
 from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record, failures, noted, took
 from fasttrack_lab.figures import goals, peers, smartio_poster
@@ -223,10 +224,10 @@ def _statements(found: Sequence[Found], seeds: int) -> list[str]:
     ]
 
 
-def grids() -> list[Grid]:
-    """Everything that the page is made of."""
+def grids(compared: tuple[str, ...] | None = None) -> list[Grid]:
+    """Everything that the page is made of. COMPARED: who is in front under every policy, if not as usual."""
     of_figures = [grid for figure in FIGURES for grid in figure.grids]
-    return [*of_figures, *(section.grid for section in SECTIONS), peers.grid(), *TWENTY_APPS]
+    return [*of_figures, *(section.grid for section in SECTIONS), peers.grid(compared or standard()), *TWENTY_APPS]
 
 
 def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measured:
@@ -235,14 +236,14 @@ def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measure
     return Measured(record for record in records if record.cell in planned)
 
 
-def _peers(measured: Measured, seeds: int) -> list[str]:
+def _peers(measured: Measured, scenarios: tuple[str, ...], seeds: int) -> list[str]:
     """Every policy against the others."""
     slower = peers.slower(measured)
     lines = [
         "## Every policy",
         "",
-        f"{peers.fronts()} beside update, backup and six apps on n6 and s6 under every policy of "
-        f"[lab/policies](../lab/policies/README.md), seeds 1 to {peers.grid().seeds_of(seeds)}. {ranking.LEGEND}",
+        f"{peers.fronts(scenarios)} beside update, backup and six apps on n6 and s6 under every policy of "
+        f"[lab/policies](../lab/policies/README.md), seeds 1 to {peers.seeds_of(seeds)}. {ranking.LEGEND}",
         "",
         *_table(ranking.HEADINGS, peers.ranked(measured)),
     ]
@@ -294,11 +295,12 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
         *(f"- {note}" for note in report.NOTES),
         "",
     ]
-    every_policy = _of(records, [peers.grid()], seeds)
+    compared = peers.scenarios_of(records)
+    every_policy = _of(records, [peers.grid(compared)], seeds)
     lines += _goals(records, platforms, every_policy)
     for section in SECTIONS:
         lines += _section(section, platforms[section.grid.platform], seeds)
-    lines += _peers(every_policy, seeds)
+    lines += _peers(every_policy, compared, seeds)
     lines += _statements(found, seeds)
     lines += _smartio(records, seeds)
     failed = failures(records)

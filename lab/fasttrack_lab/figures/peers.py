@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
 from fasttrack_lab.compare import ranking
-from fasttrack_lab.compare.comparison import RECORDING_S, standard
-from fasttrack_lab.compare.records import BASELINE_POLICY, FOREGROUND_ONLY
+from fasttrack_lab.compare.comparison import RECORDING_S, SCENARIOS, replays_recording
+from fasttrack_lab.compare.records import BASELINE_POLICY, FOREGROUND_ONLY, Record
 from fasttrack_lab.figures.goals import Goal, at_most, worst
 from fasttrack_lab.figures.grid import Grid
 from fasttrack_lab.figures.measured import RESPONSE_S, Measured, NotMeasured
@@ -25,21 +25,32 @@ UNCOUNTED = (BASELINE_POLICY, "none")
 HEADINGS = ("foreground", "background", "phone", f"{FASTTRACK} (s)", "fastest", "fastest (s)", "over the fastest")
 
 
-def grid() -> Grid:
-    """Its runs; the recording's only where that is there."""
-    return Grid(standard(), ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
+def grid(scenarios: tuple[str, ...]) -> Grid:
+    """Its runs with these foregrounds."""
+    return Grid(scenarios, ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
 
 
-def fronts() -> str:
+def scenarios_of(records: Iterable[Record]) -> tuple[str, ...]:
+    """The foregrounds of its records: the replay's where they have it, whether or not the recording is here."""
+    replays = {record.cell.scenario for record in records if replays_recording(record.cell)}
+    return (*SCENARIOS, *sorted(replays))
+
+
+def fronts(scenarios: Iterable[str]) -> str:
     """Its foregrounds, and which of them is a recording."""
-    named = ((one, scenario_name(one)) for one in grid().scenarios)
+    named = ((one, scenario_name(one)) for one in scenarios)
     replayed = f"the first {RECORDING_S} s of a replayed"
     return ", ".join(name if one == name else f"{replayed} {name} session" for one, name in named)
 
 
+def seeds_of(seeds: int) -> int:
+    """How many of the page's seeds it takes."""
+    return grid(SCENARIOS).seeds_of(seeds)
+
+
 def command(seeds: int) -> str:
     """What makes its runs."""
-    return f"./fasttrack compare --policies all --seeds {grid().seeds_of(seeds)}"
+    return f"./fasttrack compare --policies all --seeds {seeds_of(seeds)}"
 
 
 def _cells(measured: Measured) -> pl.DataFrame:
