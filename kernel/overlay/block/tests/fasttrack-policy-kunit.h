@@ -315,7 +315,8 @@ static void fti_test_progress(struct kunit *test)
 		}
 		state.foreground_seen = bits & BIT(6);
 		state.foreground_last = FTI_NOW - 1;
-		state.background_next = bits & BIT(7) ? FTI_NOW + 1 : 0;
+		state.background_next = bits & BIT(7) ? FTI_NOW + 1 :
+							FTI_NOW - 1;
 		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
 		if (bits & BIT(9))
