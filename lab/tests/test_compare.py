@@ -101,24 +101,39 @@ def test_an_app_switch_counts_from_the_idle_app() -> None:
     assert comparison.run_of(idle).cell.idle
 
 
-def test_several_scenarios_are_one_comparison(tmp_path: Path) -> None:
+@pytest.fixture
+def several(tmp_path: Path) -> Request:
+    """A comparison of a scenario, an app switch and a recording."""
     recording = sample(tmp_path, MOBIGEN, "session.mobigen")
-    asked = replace(request(seeds=1), fronts=comparison.fronts(["gallery-launch", "app-switch", str(recording)]))
-    cells = records.plan(asked)
+    return replace(request(seeds=1), fronts=comparison.fronts(["gallery-launch", "app-switch", str(recording)]))
+
+
+def test_each_of_several_scenarios_has_its_baseline_first(several: Request) -> None:
+    cells = records.plan(several)
     assert [(cell.scenario, cell.background) for cell in cells[:3]] == [
         ("gallery-launch", "none"),
         ("app-switch", "idle"),
-        (str(recording), "none"),
+        (several.fronts[2].scenario, "none"),
     ]
     assert len(cells) == 3 * (1 + 2 * 2)
-    assert asked.title == "gallery-launch, app-switch, session"
-    many = replace(asked, fronts=tuple(Front(name) for name in "abcdefgh"))
-    assert many.title == "a and 7 more"
-    specs = [comparison.run_of(cell) for cell in cells if cell.scenario == str(recording)]
-    (text,) = {text for spec in specs for name, text in spec.traces.items() if name == "replay.trace"}
-    assert text and len({id(spec.traces["replay.trace"]) for spec in specs}) == 1
-    records.write_request(tmp_path, asked)
-    assert records.read_request(tmp_path) == asked
+
+
+def test_a_title_names_few_scenarios_and_counts_many(several: Request) -> None:
+    assert several.title == "gallery-launch, app-switch, session"
+    assert replace(several, fronts=tuple(Front(name) for name in "abcde")).title == "a, b, c, d, e"
+    assert replace(several, fronts=tuple(Front(name) for name in "abcdefgh")).title == "a and 7 more"
+
+
+def test_a_recording_is_read_once_for_all_its_runs(several: Request) -> None:
+    replayed = [cell for cell in records.plan(several) if cell.scenario == several.fronts[2].scenario]
+    texts = [comparison.run_of(cell).traces["replay.trace"] for cell in replayed]
+    assert len(texts) == 1 + 2 * 2 and texts[0]
+    assert {id(text) for text in texts} == {id(texts[0])}
+
+
+def test_what_was_asked_is_written_and_read_again(several: Request, tmp_path: Path) -> None:
+    records.write_request(tmp_path, several)
+    assert records.read_request(tmp_path) == several
 
 
 def test_phones_have_their_own_file_system_by_default() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fasttrack_lab.inputs import phone
 from fasttrack_lab.run import image
 
 MIB = 1 << 20
@@ -43,3 +45,40 @@ def test_runs_that_limit_the_store_at_once_do_not_meet(tmp_path: Path, monkeypat
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(image.limit_store, [made[-1]] * 8))
     assert list(tmp_path.iterdir()) == made[-1:]
+
+
+BASE = image.Contents(phone.load("s6"), (("gallery", 10101), ("update", 10201)), ({"path": "/data/a", "bytes": 4096},))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BASE, phone=replace(BASE.phone, name="n6")),
+        replace(BASE, phone=replace(BASE.phone, fs="f2fs")),
+        replace(BASE, apps=(("gallery", 10101), ("update", 10202))),
+        replace(BASE, apps=BASE.apps[:1]),
+        replace(BASE, files=()),
+        replace(BASE, files=({"path": "/data/a", "bytes": 8192},)),
+    ],
+    ids=("phone", "file system", "an app's UID", "an app", "no file", "a file's length"),
+)
+def test_other_contents_are_another_image(other: image.Contents) -> None:
+    """A run on an image of other contents would not be what it says."""
+    assert other.key("kernel", "guest") != BASE.key("kernel", "guest")
+
+
+@pytest.mark.parametrize(
+    ("how", "ext4"), [(phone.FORMATS, ["mkfs.ext4", "/dev/sda"]), (phone.MOUNT_OPTIONS, "noatime,data=writeback")]
+)
+def test_who_formats_or_mounts_otherwise_has_another_image(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, object], ext4: object
+) -> None:
+    before = BASE.key("kernel", "guest")
+    monkeypatch.setitem(how, "ext4", ext4)
+    assert BASE.key("kernel", "guest") != before
+
+
+def test_other_programs_make_another_image() -> None:
+    keys = {BASE.key(kernel, guest) for kernel in ("one", "two") for guest in ("one", "two")}
+    assert len(keys) == 4
+    assert BASE.key("one", "one") == replace(BASE).key("one", "one")

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from test_figures import record
 from test_report import Page, shown
 
 from fasttrack_lab.compare import comparison_plots as plots
 from fasttrack_lab.compare import ranking, records, report
-from fasttrack_lab.compare.plots import INK
 from fasttrack_lab.compare.records import Front, Record, Request
 from fasttrack_lab.inputs.background_sets import SIX
 from fasttrack_lab.inputs.cell import Cell, scenario_name
@@ -174,37 +178,66 @@ def test_two_scenarios_of_one_name_are_one_name() -> None:
 COLUMNS = [("gallery-launch", "update"), ("gallery-launch", SIX)]
 
 
+def values_on(phone: str, items: Sequence[Record]) -> plots.Values:
+    """What the plots of a phone show of some runs."""
+    return plots.values_of(report.summary(report.runs(items)).filter(pl.col("phone") == phone))
+
+
+def texts_of(figure: Figure) -> list[str]:
+    """What is written in the panels of a plot: beside its bars, in its cells."""
+    return [text.get_text() for panel in figure.axes for text in panel.texts]
+
+
+def framed(figure: Figure) -> list[str]:
+    """The texts of the cells of a heat map that are said to be the fastest; headings are bold too."""
+    cells = (text for panel in figure.axes for text in panel.texts if not isinstance(text, Annotation))
+    return [text.get_text() for text in cells if text.get_fontweight() == "bold"]
+
+
+def svg_texts(svg: str) -> set[str]:
+    """All texts of a drawn plot."""
+    return {
+        "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    }
+
+
 def test_a_heat_map_has_every_cell_and_says_what_failed() -> None:
-    values = plots.values_of(rows().filter(pl.col("phone") == "n6"))
-    text = plots.heat_map(values, REQUEST.policies, COLUMNS)
-    assert text.startswith("<svg")
-    for shown_text in ("0.80", "1.01", "2.00", "4.00", "failed", "gallery-launch", "six apps"):
-        assert f">{shown_text}<" in text
-    assert text.count(">failed<") == 1
-    assert plots.heat_map(values, REQUEST.policies, COLUMNS) == text
+    values = values_on("n6", made())
+    figure = plots.heat_map_figure(values, REQUEST.policies, COLUMNS)
+    assert sorted(texts_of(figure)) == sorted(
+        ["4.00", "4.00", "2.00", "failed", "0.80", "1.01", "1.00", "1.00", "gallery-launch"]
+    )
+    svg = plots.heat_map(values, REQUEST.policies, COLUMNS)
+    assert {*texts_of(figure), "six apps", *REQUEST.policies} <= svg_texts(svg)
+    assert plots.heat_map(values, REQUEST.policies, COLUMNS) == svg
 
 
 def test_a_heat_map_marks_what_failed_in_part() -> None:
-    summary = report.summary(report.runs(without("pa", "n6", 2)))
-    values = plots.values_of(summary.filter(pl.col("phone") == "n6"))
-    text = plots.heat_map(values, REQUEST.policies, COLUMNS)
-    assert ">0.80*<" in text
-    # The fastest is bold.
-    bold = re.findall(r"font-weight: 700[^>]*>([^<]*)<", text)
-    assert bold.count("1.00") == 2 and "0.80*" not in bold
+    figure = plots.heat_map_figure(values_on("n6", without("pa", "n6", 2)), REQUEST.policies, COLUMNS)
+    assert "0.80*" in texts_of(figure)
+    assert framed(figure) == ["1.00", "1.00"]
 
 
 def test_bars_show_slowdown_and_throughput() -> None:
-    values = plots.values_of(rows().filter(pl.col("phone") == "s6"))
-    text = plots.bars(values, REQUEST.policies, "facebook", ["update", SIX])
-    for shown_text in ("4.00 (4.00 s)", "1.00 (1.00 s)", "failed", "slowdown", "background (MB/s)", "six apps"):
-        assert f">{shown_text}<" in text
+    values = values_on("s6", made())
+    figure = plots.bars_figure(values, REQUEST.policies, "facebook", ["update", SIX])
+    slowdown, throughput, *_ = figure.axes
+    assert [text.get_text() for text in slowdown.texts] == [
+        "4.00 (4.00 s)",
+        "2.00 (2.00 s)",
+        "1.01 (1.01 s)",
+        "1.00 (1.00 s)",
+    ]
+    assert (slowdown.get_xlabel(), throughput.get_xlabel()) == ("slowdown", "background (MB/s)")
+    assert [text.get_text() for panel in figure.axes[2:] for text in panel.texts].count("failed") == 2
+    svg = plots.bars(values, REQUEST.policies, "facebook", ["update", SIX])
+    assert {*texts_of(figure), "slowdown", "background (MB/s)", "six apps"} <= svg_texts(svg)
 
 
-def whiskers(text: str) -> list[float]:
-    """The lengths of the horizontal lines of a plot that are drawn in the whiskers' way, in points."""
-    lines = re.findall(r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) \2 \n" [^>]*stroke: ' + INK, text)
-    return [float(end) - float(begin) for begin, _, end in lines]
+def whiskers(panel: Axes) -> list[tuple[float, float]]:
+    """From where to where each whisker of a panel reaches, on its axis."""
+    found = [bars.lines[2][0].get_segments()[0] for bars in panel.containers if isinstance(bars, ErrorbarContainer)]
+    return [(float(segment[0][0]), float(segment[1][0])) for segment in found]
 
 
 def test_bars_have_the_spread_over_the_seeds() -> None:
@@ -214,22 +247,18 @@ def test_bars_have_the_spread_over_the_seeds() -> None:
         for cell in records.plan(REQUEST)
         if cell.policy in ("stock", "fasttrack")
     ]
-    values = plots.values_of(report.summary(report.runs(both)).filter(pl.col("phone") == "s6"))
-    spread = whiskers(plots.bars(values, ("stock", "fasttrack"), "gallery-launch", ["update"]))
-    exact = whiskers(plots.bars(values, ("stock",), "gallery-launch", ["update"]))
-    assert exact and max(exact) == 0
-    # Slowdown and throughput of fasttrack, and nothing of stock.
-    assert len(spread) == 2 * len(exact) and sum(length > 10 for length in spread) == 2, spread
+    figure = plots.bars_figure(values_on("s6", both), ("stock", "fasttrack"), "gallery-launch", ["update"])
+    slowdown, throughput = map(whiskers, figure.axes)
+    assert slowdown == [pytest.approx((4.0, 4.0)), pytest.approx((0.5, 1.5))]
+    (exact, equal), (low, high) = throughput
+    assert exact == pytest.approx(equal) and low < high
 
 
 def test_the_heat_map_frames_whom_the_ranks_name() -> None:
     """A seed of two is all that there is of the fastest yet."""
     begun = [item for item in made() if (item.cell.policy, item.cell.seed) != ("pa", 2)]
-    text = plots.heat_map(
-        plots.values_of(report.summary(report.runs(begun)).filter(pl.col("phone") == "n6")), REQUEST.policies, COLUMNS
-    )
-    bold = re.findall(r"font-weight: 700[^>]*>([^<]*)<", text)
-    assert bold.count("1.00") == 2 and "0.80" not in bold
+    figure = plots.heat_map_figure(values_on("n6", begun), REQUEST.policies, COLUMNS)
+    assert framed(figure) == ["1.00", "1.00"]
 
 
 def test_the_shortest_bar_is_seen_on_a_logarithmic_axis() -> None:
@@ -240,16 +269,23 @@ def test_the_shortest_bar_is_seen_on_a_logarithmic_axis() -> None:
         for cell in records.plan(REQUEST)
         if cell.policy in times
     ]
-    values = plots.values_of(report.summary(report.runs(both)).filter(pl.col("phone") == "s6"))
-    text = plots.bars(values, ("stock", "fasttrack"), "gallery-launch", ["update"])
-    assert ">10 (10.00 s)<" in text and ">0.25 (0.25 s)<" in text
+    figure = plots.bars_figure(values_on("s6", both), ("stock", "fasttrack"), "gallery-launch", ["update"])
+    slowdown = figure.axes[0]
+    assert slowdown.get_xscale() == "log"
+    assert [text.get_text() for text in slowdown.texts] == ["10 (10.00 s)", "0.25 (0.25 s)"]
+    begin, end = slowdown.get_xlim()
+    shortest, longest = sorted(bar.get_x() + bar.get_width() for bar in slowdown.patches)
+    assert begin < shortest == pytest.approx(0.25) and longest == pytest.approx(10.0) and longest < end
 
 
 def test_plots_of_a_comparison_that_has_just_begun() -> None:
-    first = [item for item in made() if item.cell.policy == "stock"]
-    values = plots.values_of(report.summary(report.runs(first)).filter(pl.col("phone") == "s6"))
-    assert ">4.00<" in plots.heat_map(values, REQUEST.policies, COLUMNS)
-    assert ">4.00 (4.00 s)<" in plots.bars(values, REQUEST.policies, "gallery-launch", ["update"])
+    """What has no run yet is empty, and no failure."""
+    values = values_on("s6", [item for item in made() if item.cell.policy == "stock"])
+    heat = plots.heat_map_figure(values, REQUEST.policies, COLUMNS)
+    assert sorted(texts_of(heat)) == ["4.00", "4.00", "gallery-launch"]
+    bars = plots.bars_figure(values, REQUEST.policies, "gallery-launch", ["update"])
+    assert [len(panel.patches) for panel in bars.axes] == [1, 1]
+    assert [text.get_text() for text in bars.axes[0].texts] == ["4.00 (4.00 s)"]
 
 
 def test_long_sets_take_several_lines() -> None:

@@ -57,6 +57,10 @@ def test_errors_say_what_is_wrong(parse, text, says) -> None:  # type: ignore[no
         ("1 s .. 3 s", 1.0, 3.0),
         ({"mean": "5 ms", "spread": "20 %"}, 0.004, 0.006),
         ({"mean": "5 ms"}, 0.005, 0.005),
+        ("5 ms ± 100 %", 0.0, 0.010),
+        ("5 ms ± 5 ms", 0.0, 0.010),
+        ("0 ms ± 0 ms", 0.0, 0.0),
+        ("2 s .. 2 s", 2.0, 2.0),
     ],
 )
 def test_spreads(text: object, low: float, high: float) -> None:

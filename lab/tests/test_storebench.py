@@ -72,20 +72,40 @@ def test_depths_end_at_the_devices(queue_depth: int, depths: tuple[int, ...]) ->
     assert plan.depths_to(0) == (1, 2, 4, 8, 16, 32)
 
 
-def names(steps: list[plan.Step]) -> list[str]:
+def first_jobs(steps: list[plan.Step]) -> list[str]:
+    """The name of each step's first job: what is measured, or the fill."""
     return [step[0].name for step in steps]
 
 
-def test_every_part_begins_with_what_it_reads() -> None:
-    wanted = plan.for_phone(32)
-    parts = measure.parts(wanted, phones.files(wanted))
-    assert [names(steps)[0] for steps in parts] == ["fill", "sequential_write-1", "random_write-1", "fill"]
-    every = [name for steps in parts for name in names(steps) if name != plan.FILL]
-    assert len(every) == len(set(every)) == 4 * len(wanted.depths) + len(plan.PAIRS)
-    seeds = {option for step in parts[2] for option in step[0].options if "randseed" in option}
-    assert len(seeds) == len(wanted.depths)
-    (together,) = measure.parts(replace(wanted, fresh=False), phones.files(wanted))
-    assert names(together) == ["fill", *every]
+PHONE_PLAN = plan.for_phone(32)
+READS, SEQUENTIAL_WRITES, RANDOM_WRITES, MIXED = measure.parts(PHONE_PLAN, phones.files(PHONE_PLAN))
+"""What is measured on each of four fresh devices."""
+MEASURED = [
+    job for part in (READS, SEQUENTIAL_WRITES, RANDOM_WRITES, MIXED) for job in first_jobs(part) if job != plan.FILL
+]
+
+
+def test_a_part_that_reads_begins_with_the_fill() -> None:
+    assert first_jobs(READS)[:2] == [plan.FILL, "sequential_read-1"]
+    assert first_jobs(SEQUENTIAL_WRITES)[0] == "sequential_write-1"
+    assert first_jobs(RANDOM_WRITES)[0] == "random_write-1"
+    assert first_jobs(MIXED)[:2] == [plan.FILL, "sequential_read-beside-sequential_write"]
+
+
+def test_every_depth_of_every_pattern_and_every_pair_is_measured_once() -> None:
+    points = {f"{pattern.name}-{depth}" for pattern in PATTERNS for depth in PHONE_PLAN.depths}
+    pairs = {f"{subject.name}-beside-{stream.name}" for subject, stream in plan.PAIRS}
+    assert sorted(MEASURED) == sorted(points | pairs)
+
+
+def test_no_depth_writes_where_another_wrote() -> None:
+    seeds = [option for step in RANDOM_WRITES for option in step[0].options if "randseed" in option]
+    assert len(seeds) == len(set(seeds)) == len(PHONE_PLAN.depths)
+
+
+def test_a_device_that_is_not_fresh_is_filled_once() -> None:
+    (together,) = measure.parts(replace(PHONE_PLAN, fresh=False), phones.files(PHONE_PLAN))
+    assert first_jobs(together) == [plan.FILL, *MEASURED]
 
 
 def test_a_phones_steps_are_one_fio_and_one_after_the_other() -> None:
@@ -468,4 +488,3 @@ def test_two_phones(tools: Tools) -> None:
         assert read.percent > 50, "a read waits for the write before it"
         assert write.percent > 0
     assert s6.parameters == phone_digest.digest("s6") != n6.parameters
-    assert profile.for_phone("s6") is not None

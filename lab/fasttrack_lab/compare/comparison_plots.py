@@ -110,25 +110,30 @@ def _fastest(values: Values, column: Column, policies: Sequence[str]) -> str | N
 def heat_map(values: Values, policies: Sequence[str], columns: Sequence[Column]) -> str:
     """Slowdown of every policy in every column of one phone; colours are logarithmic, the fastest is framed."""
     with mpl.rc_context(STYLE):
-        labels, headings = _background_labels(columns), _headings(columns)
-        lines = _lines(labels) + _lines(text for text, _, _ in headings)
-        height = HEAD_INCHES + LINE_PT / PT_PER_INCH * lines + CELL_INCHES[1] * len(policies)
-        figure = Figure(figsize=(LABEL_INCHES + CELL_INCHES[0] * len(columns), height), layout="constrained")
-        axes = figure.subplots()
-        for x, column in enumerate(columns):
-            fastest = _fastest(values, column, policies)
-            for y, policy in enumerate(policies):
-                _cell(axes, (x, y), values.get((*column, policy)), policy == fastest)
-        axes.set_xlim(-0.5, len(columns) - 0.5)
-        axes.set_ylim(len(policies) - 0.5, -0.5)
-        axes.set_xticks(range(len(columns)), labels, fontsize=9)
-        axes.xaxis.tick_top()
-        axes.set_yticks(range(len(policies)), policies)
-        axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        _scenario_headings(axes, headings, HEADING_PT + LINE_PT * _lines(labels))
-        return svg(figure)
+        return svg(heat_map_figure(values, policies, columns))
+
+
+def heat_map_figure(values: Values, policies: Sequence[str], columns: Sequence[Column]) -> Figure:
+    """The heat map before it is drawn."""
+    labels, headings = _background_labels(columns), _headings(columns)
+    lines = _lines(labels) + _lines(text for text, _, _ in headings)
+    height = HEAD_INCHES + LINE_PT / PT_PER_INCH * lines + CELL_INCHES[1] * len(policies)
+    figure = Figure(figsize=(LABEL_INCHES + CELL_INCHES[0] * len(columns), height), layout="constrained")
+    axes = figure.subplots()
+    for x, column in enumerate(columns):
+        fastest = _fastest(values, column, policies)
+        for y, policy in enumerate(policies):
+            _cell(axes, (x, y), values.get((*column, policy)), policy == fastest)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(policies) - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), labels, fontsize=9)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(policies)), policies)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    _scenario_headings(axes, headings, HEADING_PT + LINE_PT * _lines(labels))
+    return figure
 
 
 def _background_labels(columns: Sequence[Column]) -> list[str]:
@@ -179,19 +184,24 @@ def bars(values: Values, policies: Sequence[str], scenario: str, backgrounds: Se
     A pair of panels for every set of backgrounds, a bar a policy, the lowest and highest seed as a whisker.
     """
     with mpl.rc_context(STYLE):
-        size = (LABEL_INCHES + 2 * PANEL_INCHES * len(backgrounds), 1.0 + BAR_INCHES * len(policies))
-        figure = Figure(figsize=size, layout="constrained")
-        panels = figure.subplots(1, 2 * len(backgrounds), sharey=True, squeeze=False)[0]
-        for index, background in enumerate(backgrounds):
-            rows = [values.get((scenario, background, policy)) for policy in policies]
-            slowdown, throughput = panels[2 * index], panels[2 * index + 1]
-            _slowdowns(slowdown, policies, rows)
-            _panel(throughput, policies, rows, "background_mb_s", lambda row: _number(row["background_mb_s_mean"]))
-            slowdown.set_title(wrapped(background, TITLE_CHARACTERS), loc="left", fontsize=10, fontweight="bold")
-            throughput.set_xlabel("background (MB/s)")
-        panels[0].set_yticks(range(len(policies)), policies)
-        panels[0].set_ylim(len(policies) - 0.5, -0.5)
-        return svg(figure)
+        return svg(bars_figure(values, policies, scenario, backgrounds))
+
+
+def bars_figure(values: Values, policies: Sequence[str], scenario: str, backgrounds: Sequence[str]) -> Figure:
+    """The bars before they are drawn."""
+    size = (LABEL_INCHES + 2 * PANEL_INCHES * len(backgrounds), 1.0 + BAR_INCHES * len(policies))
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(1, 2 * len(backgrounds), sharey=True, squeeze=False)[0]
+    for index, background in enumerate(backgrounds):
+        rows = [values.get((scenario, background, policy)) for policy in policies]
+        slowdown, throughput = panels[2 * index], panels[2 * index + 1]
+        _slowdowns(slowdown, policies, rows)
+        _panel(throughput, policies, rows, "background_mb_s", lambda row: _number(row["background_mb_s_mean"]))
+        slowdown.set_title(wrapped(background, TITLE_CHARACTERS), loc="left", fontsize=10, fontweight="bold")
+        throughput.set_xlabel("background (MB/s)")
+    panels[0].set_yticks(range(len(policies)), policies)
+    panels[0].set_ylim(len(policies) - 0.5, -0.5)
+    return figure
 
 
 Rows = Sequence[Mapping[str, Any] | None]
