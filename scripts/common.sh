@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2034 # those who read this use what it sets
-# For the other scripts: the checkout, the cache, the Python environment.
+# For the other scripts: the checkout, the cache, the developers' Python environment.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cache=${FASTTRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fasttrack}
 PATH=$PATH:/usr/sbin:/sbin
-python=$("$here/scripts/setup.sh") || exit 1
+python=$("$here/scripts/setup.sh" --dev) || exit 1
 PYTHONPATH=$here/lab
 PYTHONPYCACHEPREFIX=${python%/bin/python}/pycache
 export PYTHONPATH PYTHONPYCACHEPREFIX PATH

@@ -1,14 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
+# setup.sh [--dev] [GROUP]
 # Sets up what the lab needs, and prints the path of its Python. Silent and instant when nothing is to do.
 #   packages   by apt, with sudo where this is not root; with an argument GROUP those of packages-GROUP.txt too
 #   host       lab/fasttrack_lab/host/preflight.py
-#   Python     an environment in the cache, by lab/requirements.txt
+#   Python     an environment in the cache, by lab/requirements.txt; with --dev, for tests and static checks, by
+#              lab/requirements-dev.txt
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cache=${FASTTRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fasttrack}
 PATH=$PATH:/usr/sbin:/sbin
+users=$here/lab/requirements.txt
+developers=$here/lab/requirements-dev.txt
+requirements=$users
+if [ "${1:-}" = --dev ]; then
+	requirements=$developers
+	shift
+fi
 rust_needed=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$here/lab/guest/Cargo.toml" 2>/dev/null || true)
 rust_needed=${rust_needed:-1.75}
 
@@ -19,7 +28,7 @@ die() { say "fasttrack: $*"; exit 1; }
 	die "this is $(uname -s) on $(uname -m): the lab needs Linux on x86-64, because its guests run as x86-64 processes"
 
 set -- "$here/scripts/packages.txt" ${1:+"$here/scripts/packages-$1.txt"}
-stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$@" "$here/lab/requirements.txt" | sha256sum | cut -c1-16)
+stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$@" "$requirements" | sha256sum | cut -c1-16)
 if [ -r "$stamp" ]; then
 	python=$(cat "$stamp")
 	if [ -x "$python" ]; then
@@ -107,16 +116,21 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
 python3 "$here/lab/fasttrack_lab/host/preflight.py" "$cache" || exit 1
 
 mkdir -p "$cache/setup"
-key=$( (python3 -VV; cat "$here/lab/requirements.txt") | sha256sum | cut -c1-16)
-venv=$cache/venv-$key
+venv_of() { echo "$cache/venv-$( (python3 -VV; cat "$1") | sha256sum | cut -c1-16)"; }
+is_whole() { [ -x "$1/bin/python" ] && [ -e "$1/complete" ]; }
+
 exec 9>"$cache/setup/lock"
 flock 9
-if [ ! -x "$venv/bin/python" ] || [ ! -e "$venv/complete" ]; then
+venv=$(venv_of "$requirements")
+# A developer's has all of the users', in the same versions.
+is_whole "$venv" || ! is_whole "$(venv_of "$developers")" || venv=$(venv_of "$developers")
+if ! is_whole "$venv"; then
 	say "making the Python environment"
 	rm -rf "$venv"
 	python3 -m venv "$venv" >&2
-	"$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --requirement "$here/lab/requirements.txt" >&2 ||
-		die "pip could not install lab/requirements.txt (see above); is there a network?"
+	"$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --require-hashes \
+		--requirement "$requirements" >&2 ||
+		die "pip could not install lab/${requirements##*/} (see above); is there a network?"
 	touch "$venv/complete"
 fi
 printf '%s\n' "$venv/bin/python" >"$stamp.new"
