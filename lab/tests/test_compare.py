@@ -177,7 +177,7 @@ class Lab:
             answer = {
                 "response_s": float(len(cell.policy)),
                 "total_s": float(len(cell.policy)),
-                "foreground": app,
+                "foregrounds": {"front": app},
                 "background": dict.fromkeys(cell.backgrounds, app),
                 "kernel": self.release,
             }

@@ -65,7 +65,7 @@ def record(cell: Cell, response_s: float, error: str | None = None) -> Record:
     result = {
         "response_s": response_s,
         "total_s": response_s,
-        "foreground": {"uid": 10101, "bytes_read": 70, "bytes_written": 5},
+        "foregrounds": {"front": {"uid": 10101, "bytes_read": 70, "bytes_written": 5}},
         "background": dict.fromkeys(cell.backgrounds, app),
         "counters": dict.fromkeys(report.HOLDS, 0),
         "elevator": {"write_wait_max_us": 107_000} if cell.policy == "smartio" else {},

@@ -37,7 +37,7 @@ def record(
     result = {
         "response_s": response,
         "total_s": response,
-        "foreground": {"uid": 10101, "bytes_read": 70_000_000, "bytes_written": 500_000},
+        "foregrounds": {"front": {"uid": 10101, "bytes_read": 70_000_000, "bytes_written": 500_000}},
         "background": dict.fromkeys(names, app),
         "kernel": "6.12.117-test",
         "counters": dict.fromkeys(report.HOLDS, 0)
@@ -166,7 +166,7 @@ def test_throughput_counts_from_the_start_of_each_app() -> None:
 def test_what_all_apps_in_front_moved_counts() -> None:
     made = record("stock", "", 1)
     assert made.result is not None
-    one = made.result["foreground"]
+    one = made.result["foregrounds"]["front"]
     frame = report.runs([replace(made, result=made.result | {"foregrounds": {"left": one, "right": one}})])
     assert frame["foreground_read_mb"][0] == pytest.approx(140.0)
     assert report.runs([made])["foreground_read_mb"][0] == pytest.approx(70.0)

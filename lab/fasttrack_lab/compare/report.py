@@ -94,7 +94,7 @@ def _row(record: Record) -> dict[str, Any]:
     if record.result is None or record.error is not None:
         return row
     result = record.result
-    front = list(result.get("foregrounds", {}).values()) or [result["foreground"]]
+    front = list(result["foregrounds"].values())
     apps = list(result["background"].values())
     moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
     counters = result.get("counters", {})
