@@ -239,7 +239,7 @@ BAD_LINES = (
     ),
     BadLine(
         "error in the emulated storage",
-        r"mflash: the storage was made for",
+        r"mflash: the storage was made for phone (?!kunit,)",
         "mflash: the storage was made for phone n6, 4096 pages, version 3; this is s6, 8192 pages, version 3: "
         "remove it, or ask for that phone",
     ),
