@@ -99,7 +99,7 @@ need_source=
 
 if [ -n "$missing$need_rust$need_source" ] && command -v apt-get >/dev/null 2>&1; then
 	if [ "$(id -u)" = 0 ] || command -v sudo >/dev/null 2>&1; then
-		as_root apt-get update >&2 || say "apt-get update failed; going on with the lists that are there"
+		as_root apt-get update >&2 || say "apt-get update failed; continuing with the package lists that are there"
 	fi
 	[ -z "$need_rust" ] || missing="$missing $(rust_packages)"
 	# Where the distribution has no such package, the lab takes the archive from kernel.org.

@@ -296,7 +296,7 @@ def test_a_failed_run_is_kept_until_it_is_asked_for(
     assert comparison.compare(tmp_path, request()) == found
     assert lab.ran == []
     assert "10 of 10 runs are in" in (said := capsys.readouterr().err)
-    assert "already, 1 of them failed: --again-failed runs these again" in " ".join(said.split())
+    assert "already, 1 of them failed: --again-failed retries them" in " ".join(said.split())
     assert "Failed runs" in (tmp_path / "report.html").read_text()
     comparison.compare(tmp_path, request(), Again.FAILED)
     assert lab.ran == ["fasttrack/update/1"]
@@ -373,7 +373,7 @@ def test_the_standard_comparison(lab: Lab, tmp_path: Path, monkeypatch: pytest.M
     assert {cell.phone for cell in records.plan(records.read_request(tmp_path))} == {"s6", "n6"}
     rows = [line.split()[:5] for line in done.output.splitlines() if line.strip().startswith(("pa ", "stock "))]
     assert rows == [["pa", "18", "0.40", "0.40", "18"], ["stock", "18", "1.00", "1.00", "0"]]
-    assert "without the recording mobigen/facebook.mobigen: FASTTRACK_DATA" in done.output
+    assert "the recording mobigen/facebook.mobigen is left out: FASTTRACK_DATA" in done.output
     lab.ran.clear()
     assert CliRunner().invoke(compare.command, arguments).exit_code == 0
     assert lab.ran == []

@@ -402,5 +402,5 @@ def test_the_page_again_without_runs(lab: Lab, tmp_path: Path) -> None:  # noqa:
     # It may have more seeds than the page that is made of it now.
     assert archive.beside(target).stat().st_mtime_ns == made_ns
     lacking = CliRunner().invoke(results.command, [*arguments, "--no-runs", "--seeds", "2"])
-    assert "lacks" in str(lacking.exception) and "without --no-runs" in str(lacking.exception)
+    assert "lacks" in str(lacking.exception) and "leave out --no-runs" in str(lacking.exception)
     assert lab.ran == []

@@ -24,7 +24,7 @@ BOOT_MIB = 512
     type=click.Choice(list(kbuild.TARGETS)),
     default="um",
     show_default=True,
-    help="um: the lab's kernel; um-debug: with lock and memory checks; um-base: without any of FastTrack; um-off: "
+    help="um: the lab's kernel; um-debug: with lock and memory checks; um-base: without FastTrack; um-off: "
     "FastTrack configured off; x86: for QEMU.",
 )
 @click.option("--kernel-only", is_flag=True, help="Leave the guest program out.")

@@ -22,9 +22,9 @@ def _held_bytes(path: Path) -> int:
 
 
 @click.command("clean")
-@click.option("--all", "everything", is_flag=True, help="Also what was downloaded.")
+@click.option("--all", "everything", is_flag=True, help="Remove the downloads, too.")
 def command(everything: bool) -> None:
-    """Remove build products, prepared phones and kept logs from the cache, and say how much room that gives back."""
+    """Remove build products, prepared phones and kept logs from the cache, and say how much space that frees."""
     root = cache_root()
     trees = {target.lock_name for target in kbuild.TARGETS.values()} | {series.LOCK}
     with ExitStack() as held:

@@ -53,15 +53,15 @@ background_option: Decorator = click.option(
     default="none",
     show_default=True,
     metavar="LIST",
-    help="none, background scenarios with commas, or six or twelve: sets of that many. One that is named again is "
-    "another app, NAME-2 and so on, with its own UID, files and random numbers.",
+    help="none; or background scenarios, with commas; or six or twelve, sets of that many. A name that is given twice "
+    "is two apps: the second is NAME-2, with its own UID, files and random numbers.",
 )
-fresh_option: Decorator = click.option("--fresh", is_flag=True, help="Run again what is there already.")
+fresh_option: Decorator = click.option("--fresh", is_flag=True, help="Repeat runs that are there already.")
 again_failed_option: Decorator = click.option(
     "--again-failed",
     is_flag=True,
-    help="Run again what failed. Without it a run that the host ended is run again, and no other: with the same kernel "
-    "and inputs it would fail again.",
+    help="Retry all failed runs. Without it only those are retried that the host killed (timeout or out of memory): "
+    "with the same kernel and inputs the others would fail again.",
 )
 
 
@@ -76,13 +76,13 @@ seed_option: Decorator = click.option(
     type=click.IntRange(0, 2**31),
     default=1,
     show_default=True,
-    help="Touch time, phases and think times follow from it.",
+    help="Decides touch time, phases and think times.",
 )
 json_option: Decorator = click.option(
     "--json",
     "json_path",
     metavar="PATH",
-    help="Write the result there; - is standard output, and nothing else is printed on it.",
+    help="Write the result to this file; - is standard output, which then has nothing else.",
 )
 limit_option: Decorator = click.option(
     "--time-limit",

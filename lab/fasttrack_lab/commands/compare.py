@@ -90,9 +90,9 @@ def _check(request: Request) -> None:
 @click.option(
     "--backgrounds",
     help="Sets of background apps: 'update,backup' are two comparisons, 'update+backup' is one with both together, "
-    "'update+update' one with two apps that both update; 'six' and 'twelve' are so many apps together. "
-    "'none' under stock is always run: slowdown counts from it. Where an app is in front before the touch, it counts "
-    f"from 'idle': that app does nothing.  [default: {ONE_BACKGROUNDS}; without a SCENARIO {BACKGROUNDS}]",
+    "'update+update' one with two apps that both update; 'six' and 'twelve' are sets of that many apps. "
+    "'none' under stock is always run: it is the baseline of the slowdown. Where an app is in front before the touch, "
+    f"'idle' is: that app does nothing.  [default: {ONE_BACKGROUNDS}; without a SCENARIO {BACKGROUNDS}]",
 )
 @common.seeds_option(3)
 @click.option(
@@ -114,15 +114,15 @@ def command(
     fresh: bool,
     again_failed: bool,
 ) -> None:
-    """Compare policies: run every SCENARIO on every phone, under every policy, beside every set of backgrounds.
+    """Compare policies: run every SCENARIO on every phone, under every policy, with every set of backgrounds.
 
     A SCENARIO is a name of lab/scenarios, smartio-APP-launch, -run or -install, a scenario file, or a recording that is
     replayed (FILE:SECONDS: its first seconds); without one, the three of the FastTrack paper are compared, and the
     replay of the first 20 s of a Facebook session if $FASTTRACK_DATA/mobigen/facebook.mobigen is there.
 
     Times are virtual seconds. Prints a table; writes raw.jsonl (one record a run), runs.csv, summary.csv and
-    report.html. What is there already, made by the same kernel and inputs, is not run again, so that a comparison
-    that was interrupted goes on; nor is what failed, unless it was the host that ended it.
+    report.html. Runs that are there already, made by the same kernel and inputs, are not repeated: run the same
+    command to resume. Failed runs are not retried, unless the host killed them.
     """
     behind = (ONE_BACKGROUNDS if names else BACKGROUNDS) if backgrounds is None else backgrounds
     phone_names = split_list((ONE_PHONE if names else PHONES) if phones is None else phones, "--phones")
@@ -138,7 +138,7 @@ def command(
     )
     _check(request)
     if not names and recording(RECORDING) is None:
-        ui.say(f"without the recording {RECORDING}: {RECORDINGS} does not name its directory")
+        ui.say(f"the recording {RECORDING} is left out: {RECORDINGS} does not name its directory")
     common.check_host()
     directory = out or Path("results") / (request.title if len(request.fronts) == 1 else "compare")
     ui.say(f"{len(plan(request))} runs: {request.title}")

@@ -13,7 +13,7 @@ from fasttrack_lab.run.runner import Tools
 @click.command("demo")
 @common.seed_option
 def command(seed: int) -> None:
-    """Start the gallery during an app update, leave the camera during a backup: stock, FastTrack, nothing behind.
+    """Start the gallery during an app update, leave the camera during a backup: stock, FastTrack, no background.
 
     Prints response times in virtual seconds and the slowdown that the background causes. Takes about two minutes on two
     cores.

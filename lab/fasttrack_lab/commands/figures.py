@@ -48,7 +48,7 @@ def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, wha
 @click.argument("names", metavar="[FIGURE]...", nargs=-1)
 @common.seeds_option(3)
 @click.option(
-    "--phones", default=",".join(PHONES), show_default=True, help="Only these phones; each figure has its own of them."
+    "--phones", default=",".join(PHONES), show_default=True, help="Only these phones; a figure takes its own of them."
 )
 @out_option
 @common.fresh_option
@@ -56,10 +56,10 @@ def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, wha
 def command(names: tuple[str, ...], seeds: int, phones: str, out: Path, fresh: bool, again_failed: bool) -> None:
     """Make the figures of the FastTrack paper again: all, or those named. The SmartIO poster's are made when named.
 
-    Writes figures.html (each plot beside the paper's statement, and whether they agree), figures.csv, claims.csv and
-    runs.csv; goals.csv where a figure has goals. Runs are kept in raw.jsonl by kernel and inputs: what is there is not
-    run again, and figures share runs. FastTrack's with three seeds on four phones are 504 runs, some 15 minutes on two
-    cores; SmartIO's on two phones are 1080 runs, as long again.
+    Writes figures.html (each plot next to the paper's statement, and whether they agree), figures.csv, claims.csv and
+    runs.csv; goals.csv where a figure has goals. Runs are kept in raw.jsonl by kernel and inputs: they are not
+    repeated, and figures share them. With three seeds, FastTrack's figures are 504 runs on four phones, some 15 minutes
+    on two cores; SmartIO's are 1080 runs on two phones and take as long again.
     """
     wanted = split_list(phones, "--phones")
     for name in wanted:

@@ -136,17 +136,17 @@ def too_far(rows: Sequence[Row]) -> list[Row]:
 @common.lru_option
 @common.seed_option
 @click.option(
-    "--large-slabs", is_flag=True, help="Leave the slab allocator its blocks of many pages; the two kernels' differ."
+    "--large-slabs", is_flag=True, help="Let the slab allocator use blocks of many pages; the two kernels' differ."
 )
 @click.option("--unset", is_flag=True, help=f"Also {UNSET}: the patched source without CONFIG_FASTTRACK.")
 def command(phone_name: str, fs: str | None, lru_name: str, seed: int, large_slabs: bool, unset: bool) -> None:
     """Compare the patched kernel, with FastTrack off, with one that has none of FastTrack.
 
-    Every foreground scenario runs alone, beside update and beside backup, under the stock policy. Ends with status 1 if
-    a response time differs by more than 0.1 per cent. Beside a background that is with ample memory, three times the
-    phone's. With the phone's own, a page more or less changes it by more than that on one and the same kernel: there
-    means over 16 sizes of memory may differ by three standard errors, with slabs of single pages. Builds a second
-    kernel the first time, of 5 minutes or more.
+    Every foreground scenario runs alone, with update and with backup, under the stock policy. Ends with status 1 if a
+    response time differs by more than 0.1 per cent. Runs with a background have ample memory for this, three times the
+    phone's. They also run with the phone's own memory: there a page more or less changes one kernel's time by more than
+    that, so means over 16 sizes of memory are compared, with slabs of single pages, and may differ by three standard
+    errors. Builds a second kernel the first time, which takes 5 minutes or more.
     """
     common.check_host()
     kernels = [PATCHED, *([UNSET] if unset else [])]

@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Replay the recorded I/O of FILE as the app in front, with its threads and think times.
 
-    System calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text) are known. The response time is the time that
+    It reads system calls (MobiGen) and block I/O (Pixel 6a CSV, blktrace text). The response time is the time that
     its threads spend in their I/O calls; total_s is the whole, with the recorded think times.
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)

@@ -34,7 +34,7 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
     if lacking:
         first = lacking[0].text()
         raise LabError(
-            f"{place} lacks {len(lacking)} of {len(planned)} runs, such as {first}; without --no-runs they are made"
+            f"{place} lacks {len(lacking)} of {len(planned)} runs, such as {first}; leave out --no-runs to make them"
         )
     found = [latest[cell] for cell in planned]
     kernels = sorted({record.kernel for record in found})
@@ -66,18 +66,18 @@ def archived(path: Path, seeds: int) -> tuple[list[Record], str]:
 @click.option(
     "--no-runs",
     is_flag=True,
-    help="Make the page from the records that are there; none may be lacking. Where --out has none, from the page's "
-    "own: FILE with the ending .jsonl.xz.",
+    help="Make the page from the records that are there; it needs all of them. If --out has none, the page's own are "
+    "taken: FILE with the ending .jsonl.xz.",
 )
 def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
     Beside it goes slowdown.svg, the picture of README.
 
-    Its runs include the figures', which `figures` then finds: 5822 with five seeds, 4206 with three, and 366 more with
-    the replayed recording of `compare`. The comparison of all policies and SmartIO's twenty apps have three seeds at
-    most. The page is made from records alone, which are kept beside it (FILE with the ending .jsonl.xz); runs that
-    failed are listed at its end.
+    It makes 5822 runs with five seeds, 4206 with three, and 366 more with the replayed recording of `compare`; the
+    figures' runs are among them, and `figures` finds them. The comparison of all policies and SmartIO's twenty apps
+    have three seeds at most. The page is made from records alone, which are kept next to it (FILE with the ending
+    .jsonl.xz); failed runs are listed at its end.
     """
     kept = archive.beside(target)
     made = records.read(out) if no_runs else []

@@ -24,8 +24,8 @@ from fasttrack_lab.run.specs import spec_of
 @click.option(
     "--idle",
     is_flag=True,
-    help="Of a scenario whose touch sends an app to the background: that app does nothing. "
-    "The scenario's slowdown counts from this.",
+    help="For a scenario whose touch sends an app to the background: let that app do nothing. "
+    "This is the baseline of the scenario's slowdown.",
 )
 @common.why_options
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")

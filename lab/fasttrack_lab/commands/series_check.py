@@ -16,7 +16,7 @@ from fasttrack_lab.commands import common
 def command(first: str) -> None:
     """Build the lab's kernel after each patch, with FastTrack configured on and off, warnings being errors.
 
-    The last time also with file systems, SCSI and elevators as modules. Names the patch after which it does not build.
+    At the end also with file systems, SCSI and elevators as modules. Names the patch after which it does not build.
     Takes half an hour on two cores, and 2 GiB of disk.
     """
     common.check_host()

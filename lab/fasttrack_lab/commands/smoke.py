@@ -69,9 +69,9 @@ def command() -> None:
     found = kunit.problems(suites, kunit.expected(Changes.of_checkout()))
     found += [error] if (error := judge_boot(outcome)) else []
     if DONE not in outcome.console:
-        found.append("the guest's script did not come to its end")
+        found.append("the guest's script did not finish")
     if f"{PROCESSORS} processors" not in outcome.console:
-        found.append(f"the guest has not got {PROCESSORS} processors")
+        found.append(f"the guest does not have {PROCESSORS} processors")
     if found:
         raise LabError(f"{tail(outcome.console)}\nthe x86-64 kernel failed in QEMU: {'; '.join(found)}")
     passed = sum(suite.passed for suite in suites)

@@ -74,7 +74,7 @@ def _real(on: Path, size: int, seconds: float, out: Path | None) -> None:
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="A real device, in real time: a directory or a new file name on it; an existing file, which is only read; or "
-    "a block device that nobody uses, whose file system is clean and is mounted for the time (as root).",
+    "an unused block device with a clean file system, which is mounted for the measurement (as root).",
 )
 @click.option(
     "--size", metavar="SIZE", help=f"With --on: size of the file that is made, 64 MiB or more.  [default: {SIZE}]"
@@ -95,7 +95,7 @@ def command(names: str | None, on: Path | None, size: str | None, seconds: float
 
     Measures throughput with 1, 2, 4, ... requests at once, to the device's queue depth and 32 at most: sequential reads
     and writes of 512 KiB, random ones of 4 KiB. The best concurrency is the smallest depth that reaches 95 % of the
-    best throughput. Then the latency of each kind of read beside each kind of write, and the other way round.
+    best throughput. Then the latency of each kind of read while each kind of write runs, and the other way round.
 
     Writes a profile (JSON), storebench.html with the curves, curves.csv and slowdowns.csv; storebench-apply takes the
     profile. On a real device all writes go to one file, which is made for it and is gone afterwards, however the
@@ -118,8 +118,8 @@ def command(names: str | None, on: Path | None, size: str | None, seconds: float
 @click.option(
     "--same-device",
     is_flag=True,
-    help="This disk is the one that was measured: for one that says neither its model nor its serial number (virtio, "
-    "loop, device mapper).",
+    help="Confirm that this disk is the one that was measured. Needed for disks without a model and a serial number "
+    "(virtio, loop, device mapper).",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and print what would be written; write nothing.")
 def apply_command(path: Path, disk: str, same_device: bool, dry_run: bool) -> None:

@@ -102,7 +102,7 @@ def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, 
     missing = {cell: runs[cell] for cell in runs if wanted[cell] not in done}
     if len(missing) < len(runs):
         failed = sum(key in done and done[key].error is not None for key in wanted.values())
-        kept = f", {failed} of them failed: --again-failed runs these again" if failed else ""
+        kept = f", {failed} of them failed: --again-failed retries them" if failed else ""
         ui.say(f"{len(runs) - len(missing)} of {len(runs)} runs are in {directory} already{kept}")
     by_spec = {id(spec): (cell, key) for cell, (spec, key) in missing.items()}
     begun_s = ended_s = monotonic()

@@ -104,7 +104,7 @@ def problems(cache: Path) -> list[str]:
         found.append(f"Python is {platform.python_version()}: 3.11 or newer is needed")
     if not ptrace_works():
         found.append(
-            "ptrace is refused: guests are run by it. "
+            "ptrace is refused, and guests need it. "
             "In a container, add the capability SYS_PTRACE, or allow ptrace in the seccomp profile"
         )
     directory, why = run_room(RUN_MIB)

@@ -166,7 +166,7 @@ class Scenario:
     def idled(self) -> Scenario:
         """The same scenario with the app that the touch sends to the background idle: what its slowdown counts from."""
         if not self.left:
-            raise InputError(f"scenario '{self.name}' sends no app to the background: none to idle", self.path)
+            raise InputError(f"scenario '{self.name}' sends no app to the background, so none can be idle", self.path)
         return replace(self, apps=tuple(app.idle() if app.name == self.left else app for app in self.apps))
 
     @property
