@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,22 @@ from fasttrack_lab.run.script import init_script
 
 MEMORY_MIB = 512
 FRONT, BEHIND = 10101, 10102
-"""UIDs of two apps."""
+"""UIDs of two apps, as prologue.py has them."""
+
+FT = "/sys/kernel/fasttrack/"
+QUEUE = "/sys/block/sda/queue/"
+Settings = Sequence[dict[str, str]]
+
+
+def setting(path: str, value: object) -> dict[str, str]:
+    return {"path": path, "value": str(value)}
+
+
+FASTTRACK: Settings = (
+    setting(QUEUE + "scheduler", "fasttrack"),
+    setting(FT + "foreground_uids", FRONT),
+    setting(FT + "enabled", 1),
+)
 
 OWN = ("/tmp", "/run")
 """Directories that a script has for itself."""
@@ -278,3 +293,46 @@ def look_at_files(tools: Tools, script: str, data: Data = EXT4, phone_name: str 
     """What SCRIPT shows on a fresh file system; the kernel's log must be clean."""
     made = f"format_data({data.kind!r}, {data.features!r}, {data.options!r})\n"
     return look(tools, FILES + made + script + UNMOUNT, phone_name)
+
+
+def script(name: str) -> Path:
+    """A script as the guest sees it: until the script mounts something, all is where the host has it."""
+    return Path(__file__).parent / "guest" / f"{name}.py"
+
+
+def write_asked(
+    where: Path, work: str, data: Data | None = None, settings: Settings = (), /, **parameters: object
+) -> None:
+    """What the script of a run's directory is asked to do."""
+    asked = {
+        "work": work,
+        "data": asdict(data) if data else None,
+        "settings": list(settings),
+        "parameters": parameters,
+    }
+    (where / "asked.json").write_text(json.dumps(asked))
+
+
+def ask(
+    tools: Tools,
+    what: str,
+    *,
+    data: Data | None = None,
+    phone_name: str = "s6",
+    settings: Settings = (),
+    **parameters: object,
+) -> dict[str, Any]:
+    """What SCRIPT.WORK shows, after the settings, on a fresh file system or none; the kernel's log must be clean."""
+    name, _, work = what.partition(".")
+    with run_dir(MEMORY_MIB + ROOM_MIB) as where:
+        write_asked(where, work, data, settings, **parameters)
+        return _shown(tools, script(name), where, phone_name)
+
+
+def _shown(tools: Tools, init: Path, where: Path, phone_name: str) -> dict[str, Any]:
+    params = storage_params(tools.backend, phone.load(phone_name))
+    outcome = tools.backend.boot(BootSpec(tools.kernel.image, init, MEMORY_MIB, where, 120.0, 1, params))
+    error = judge_boot(outcome)
+    assert error is None, f"{error}\n{tail(outcome.console)}"
+    shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
+    return shown

@@ -1,0 +1,156 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Inversions by what somebody holds: a page of a file that is read or written back, and the lock of a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from aio import aligned
+from beside import Call, Front, fio_behind, not_timed, play, reads_at_random, start_behind
+from prologue import (
+    BLOCK,
+    DATA,
+    DISK,
+    FRONT,
+    MIB,
+    PATTERN,
+    QUEUE,
+    SYNC_FILE_RANGE_WRITE,
+    VM,
+    Shown,
+    drop_caches,
+    end,
+    make,
+    mount,
+    ms_until,
+    reads_for_ever,
+    run,
+    start,
+    stat,
+    sync_range,
+    tags,
+    unmount,
+    write,
+)
+
+FIRST = range(0, 32, 8)
+"""MiB of the shared file at which the background begins with its next parts."""
+
+
+def prepare(request_kib: int) -> None:
+    write(QUEUE / "max_sectors_kb", str(request_kib))
+    make("scroll", 16)
+    make("shared", 32)
+    make("target", 64)
+    drop_caches()
+
+
+def scrolls(parts: int, go: int, use: Callable[[Call, int, int], None]) -> Front:
+    """Somebody scrolls while the background begins with its next parts of the file, and then uses the last of them."""
+
+    def front(call: Call, turn: int) -> None:
+        handle = os.open(DATA / "shared", os.O_RDWR)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        for first in FIRST:
+            time.sleep(0.2)
+            reads_at_random(not_timed, "scroll", 4)
+            if turn:
+                os.write(go, bytes(range(first, first + parts)))
+                time.sleep(0.001)
+            use(call, handle, (first + parts - 1) * MIB)
+
+    return front
+
+
+def read_ahead(parts: int, request_kib: int, fio: list[str]) -> Shown:
+    prepare(request_kib)
+    go = os.pipe()
+
+    def use(call: Call, handle: int, at: int) -> None:
+        call(os.pread, handle, BLOCK, at)
+        os.posix_fadvise(handle, at, BLOCK, os.POSIX_FADV_DONTNEED)
+
+    def work(_index: int) -> None:
+        handle = os.open(DATA / "shared", os.O_RDONLY)
+        while part := os.read(go[0], 1):
+            os.posix_fadvise(handle, part[0] * MIB, MIB, os.POSIX_FADV_WILLNEED)
+
+    def behind() -> list[int]:
+        children = start_behind(work, 8) + fio_behind(fio)
+        time.sleep(0.1)
+        return children
+
+    return play(scrolls(parts, go[1], use), behind)
+
+
+def write_back(parts: int, request_kib: int, fio: list[str]) -> Shown:
+    prepare(request_kib)
+    go = os.pipe()
+    # A page does not change under write-back. A file system sees at its mount that the device asks for that.
+    unmount(DATA)
+    write(QUEUE / "stable_writes", "1")
+    mount("ext4", DATA, DISK)
+    write(VM / "dirty_writeback_centisecs", "0")
+
+    def use(call: Call, handle: int, at: int) -> None:
+        call(os.pwrite, handle, PATTERN[:BLOCK], at)
+
+    def work(_index: int) -> None:
+        handle = os.open(DATA / "shared", os.O_WRONLY)
+        for first in FIRST:
+            os.pwrite(handle, PATTERN * parts, first * MIB)
+            os.read(go[0], parts)
+            sync_range(handle, first * MIB, parts * MIB, SYNC_FILE_RANGE_WRITE)
+        time.sleep(1000)
+
+    def behind() -> list[int]:
+        children = start_behind(work) + fio_behind(fio)
+        time.sleep(0.1)
+        return children
+
+    return play(scrolls(parts, go[1], use), behind)
+
+
+def lock_holder(fio: list[str]) -> Shown:
+    write(QUEUE / "nr_requests", "16")
+    make("scroll", 64)
+    make("target", 64)
+    make("shared", 0)
+    (DATA / "shared").chmod(0o666)
+    drop_caches()
+    scroll = start(FRONT, lambda: reads_for_ever("scroll"))
+
+    def front(call: Call, _turn: int) -> None:
+        handle = os.open(DATA / "shared", os.O_WRONLY | os.O_APPEND)
+        for _ in range(10):
+            call(os.write, handle, PATTERN[:BLOCK])
+            time.sleep(0.02)
+
+    def holds(_index: int) -> None:
+        # Appends past the page cache: each waits for its request with the file's lock held.
+        handle = os.open(DATA / "shared", os.O_WRONLY | os.O_APPEND | os.O_DIRECT)
+        area = aligned(BLOCK)
+        while True:
+            os.writev(handle, [area])
+            time.sleep(0.0005)
+
+    def behind() -> list[int]:
+        # Nobody scrolls while fio starts: it would pause at each of its own files.
+        os.kill(scroll, signal.SIGSTOP)
+        children = start_behind(holds) + fio_behind(fio)
+        ms_until(lambda: tags("sched_tags")[0] > 8)
+        os.kill(scroll, signal.SIGCONT)
+        time.sleep(0.5)
+        return children
+
+    shown = play(front, behind)
+    end(scroll)
+    return shown | {"depended": stat("depended")}
+
+
+if __name__ == "__main__":
+    run(read_ahead, write_back, lock_holder)
