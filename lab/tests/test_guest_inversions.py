@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the foreground waits for the background on stock, and does not under FastTrack. Times are virtual."""
+"""Where the foreground waits for the background on stock, and does not under FastTrack. Times are virtual.
+
+FastTrack is held to the foreground's time alone, or to milliseconds: a quarter more than the worst of eight runs that
+differ by a byte of the guest's memory.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +105,7 @@ def test_requests_sent_just_before(tools: Tools, what: str) -> None:
     assert sum(stock.beside) > 5 * sum(stock.alone)
     assert sum(stock.beside) > 2 * sum(fasttrack.beside)
     # One transfer on the link, or a program to suspend.
-    assert max(fasttrack.beside) < 1
+    assert max(fasttrack.beside) < 0.8
 
 
 def test_journal(tools: Tools) -> None:
@@ -109,8 +113,9 @@ def test_journal(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.fsync")
     assert max(stock.beside) > 20 * max(stock.alone)
     assert sum(stock.beside) > 3 * sum(fasttrack.beside)
+    assert median(fasttrack.beside) < 1.25 * median(fasttrack.alone)
     # The first one finds the device's cache full of others' data.
-    assert max(fasttrack.beside) < 50
+    assert max(fasttrack.beside) < 27
 
 
 def test_fast_commit(tools: Tools) -> None:
@@ -122,6 +127,8 @@ def test_fast_commit(tools: Tools) -> None:
     assert median(stock.beside) > 20 * median(stock.alone)
     assert median(stock.beside) > 10 * median(fasttrack.beside)
     assert sum(stock.beside) > 4 * sum(fasttrack.beside)
+    assert median(fasttrack.beside) < 14
+    assert max(fasttrack.beside) < 155
 
 
 def test_ordered_data(tools: Tools) -> None:
@@ -131,7 +138,7 @@ def test_ordered_data(tools: Tools) -> None:
     """
     stock, fasttrack = on_both(tools, "inversion_commit.fsync", Data("ext4", "", "dioread_lock"))
     assert median(stock.beside) > 50 * median(stock.alone)
-    assert median(fasttrack.beside) < 2 * median(fasttrack.alone)
+    assert median(fasttrack.beside) < 1.5 * median(fasttrack.alone)
     assert sum(stock.beside) > 4 * sum(fasttrack.beside)
 
 
@@ -140,6 +147,9 @@ def test_checkpoint(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.checkpoint", Data("f2fs"))
     assert median(stock.beside) > 20 * median(stock.alone)
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
+    assert median(fasttrack.beside) < 11.5
+    # The first one finds one of others under way.
+    assert max(fasttrack.beside) < 63
 
 
 def test_checkpoint_of_others(tools: Tools) -> None:
@@ -147,6 +157,8 @@ def test_checkpoint_of_others(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.checkpoint_of_others", Data("f2fs"))
     assert sum(stock.beside) > 15 * sum(fasttrack.beside)
     assert max(stock.beside) > 5 * max(fasttrack.beside)
+    # Of 40 files.
+    assert max(fasttrack.beside) < 42 and sum(fasttrack.beside) < 255
 
 
 def test_fsync_on_f2fs(tools: Tools) -> None:
@@ -157,6 +169,8 @@ def test_fsync_on_f2fs(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.fsync_without_checkpoint", Data("f2fs"))
     assert median(stock.beside) > 20 * median(stock.alone)
     assert sum(stock.beside) > 20 * sum(fasttrack.beside)
+    assert median(fasttrack.beside) < 1.75 * median(fasttrack.alone)
+    assert max(fasttrack.beside) < 52
 
 
 def test_cache_flush(tools: Tools) -> None:
@@ -164,8 +178,8 @@ def test_cache_flush(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_queue.cache_flush")
     assert median(stock.beside) > 10 * median(stock.alone)
     # The first one finds the cache full: the background may fill it while nobody is in front.
-    assert fasttrack.beside[0] < 20
-    assert sum(fasttrack.beside[1:]) < 1.3 * sum(fasttrack.alone[1:])
+    assert fasttrack.beside[0] < 19
+    assert sum(fasttrack.beside[1:]) < 1.25 * sum(fasttrack.alone[1:])
 
 
 @pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
@@ -177,6 +191,7 @@ def test_shared_files(tools: Tools, mapped: bool) -> None:
     stock, fasttrack = on_both(tools, "inversion_memory.shared_files", by_mapping=mapped)
     assert stock.shown["kept"] < 0.25 and fasttrack.shown["kept"] > 0.95
     assert sum(stock.beside) > 10 > 10 * sum(fasttrack.beside)
+    assert sum(fasttrack.beside) < 1.25 * sum(fasttrack.alone)
 
 
 @pytest.mark.parametrize(("parts", "request_kib"), [(8, 1024), (2, 256), (8, 256)], ids=["queued", "split", "no tag"])
@@ -190,7 +205,7 @@ def test_folio_that_is_read(tools: Tools, parts: int, request_kib: int) -> None:
     )
     assert min(stock.beside) > 12
     # The 1 MiB of the page's bio, and what is in the device.
-    assert max(fasttrack.beside) < 5
+    assert max(fasttrack.beside) < 4.5
 
 
 @pytest.mark.parametrize("parts", [2, 8], ids=["queued", "no tag"])
@@ -204,7 +219,7 @@ def test_folio_under_write_back(tools: Tools, parts: int) -> None:
     )
     assert min(stock.beside) > 20 * parts
     # The bio is PARTS times 7 ms of the device's time.
-    assert max(fasttrack.beside) < 10 * parts
+    assert max(fasttrack.beside) < 9 * parts
 
 
 def test_holder_of_a_lock(tools: Tools) -> None:
@@ -222,7 +237,7 @@ def test_holder_of_a_lock(tools: Tools) -> None:
     assert sum(stock.beside) > 1.5 * sum(promoted.beside)
     assert max(held.beside) > 500
     # The holder's own request is one of those in the queue.
-    assert max(promoted.beside) < 50
+    assert max(promoted.beside) < 12.5
 
 
 def test_own_write_back(tools: Tools) -> None:
@@ -231,6 +246,7 @@ def test_own_write_back(tools: Tools) -> None:
     The fsyncs wait for what the app itself has in the device's cache.
     """
     stock, fasttrack = on_both(tools, "inversion_queue.own_write_back")
-    assert max(fasttrack.beside[0::2]) < 10
+    assert max(fasttrack.beside[0::2]) < 1.5
     assert max(stock.beside[1::2]) > 2 * max(fasttrack.beside[1::2])
     assert sum(stock.beside[1::2]) > 2 * sum(fasttrack.beside[1::2])
+    assert max(fasttrack.beside[1::2]) < 178
