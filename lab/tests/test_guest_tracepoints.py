@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, FRONT, look_at_files
+from guest_script import BEHIND, EXT4, FRONT, FT, QUEUE, ask, setting
 
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.run.runner import Tools
@@ -28,78 +28,14 @@ PAUSE_MS, EXPIRE_MS = 300, 200
 READ_MIB = 16
 """What the front has read when the background reads more than fits."""
 
-WATCHED = f"""
-write(QUEUE + "scheduler", "fasttrack")
-write(FT + "enabled", "1")
-write(FT + "background_pause_ms", "{PAUSE_MS}")
-# Background requests go when they have waited for so long, and not before.
-write(QUEUE + "iosched/background_depth", "0")
-write(QUEUE + "iosched/background_expire_ms", "{EXPIRE_MS}")
-make("scroll", 16)
-make("read", {READ_MIB})
-make("shared", 2)
-make("behind", 200)
-drop_caches()
-# Leaves some 200 MiB to the page cache.
-with open("/tmp/held", "wb") as held:
-    for _ in range(220):
-        held.write(PATTERN)
-os.mkdir("/run/cgroup")
-mount("cgroup2", "/run/cgroup")
-os.mkdir("/run/cgroup/front")
-
-def goes_in_front():
-    write(FT + "foreground_uids", "{FRONT} {BEHIND}")
-    write(FT + "foreground_tgids", "1")
-    write(FT + "foreground_cgroups", "/front")
-    write(FT + "foreground_tgids", " ")
-    write(FT + "foreground_cgroups", " ")
-    write(FT + "foreground_uids", "{FRONT}")
-
-def writes_back():
-    handle = os.open("/run/data/shared", os.O_WRONLY)
-    os.pwrite(handle, PATTERN * 2, 0)
-    SEEN[0] = 1
-    ms_until(lambda: SEEN[0] == 2)
-    # SYNC_FILE_RANGE_WRITE
-    LIBC.sync_file_range(handle, ctypes.c_long(0), ctypes.c_long(2 * MIB), 2)
-    time.sleep(1000)
-
-def waits_for_a_page():
-    # SYNC_FILE_RANGE_WAIT_BEFORE
-    handle = os.open("/run/data/shared", os.O_RDWR)
-    LIBC.sync_file_range(handle, ctypes.c_long(MIB), ctypes.c_long(4096), 1)
-
-def play():
-    goes_in_front()
-    as_uid({FRONT}, lambda: reads_whole("read"))
-    as_uid({BEHIND}, lambda: reads_whole("behind"))
-    drop_caches()
-    behind = [start({BEHIND}, writes_back)]
-    ms_until(lambda: SEEN[0] == 1)
-    front = start({FRONT}, lambda: reads_for_ever("scroll"))
-    time.sleep(0.05)
-    behind.append(start({BEHIND}, lambda: writes_for_ever("target", 1)))
-    behind.append(start({BEHIND}, lambda: reads_for_ever("behind")))
-    SEEN[0] = 2
-    time.sleep(0.01)
-    as_uid({FRONT}, waits_for_a_page)
-    time.sleep(1)
-    end(front, *behind)
-    os.sync()
-    SHOWN["front"], SHOWN["behind"] = front, behind
-
-SHOWN["inode"] = os.stat("/run/data/read").st_ino
-write(TRACE + "trace_clock", "mono")
-write(TRACE + "buffer_size_kb", "16384")
-SHOWN["before"] = {{name: stat(name) for name in os.listdir(FT + "stats")}}
-write(TRACE + "events/fasttrack/enable", "1")
-play()
-write(TRACE + "events/fasttrack/enable", "0")
-SHOWN["after"] = {{name: stat(name) for name in SHOWN["before"]}}
-SHOWN["buffer"] = dict(line.split(": ") for line in read(TRACE + "per_cpu/cpu0/stats").splitlines())
-SHOWN["lines"] = [line for line in read(TRACE + "trace").splitlines() if ": fasttrack_" in line]
-"""
+SETTINGS = (
+    setting(QUEUE + "scheduler", "fasttrack"),
+    setting(FT + "enabled", 1),
+    setting(FT + "background_pause_ms", PAUSE_MS),
+    # Background requests go when they have waited for so long, and not before.
+    setting(QUEUE + "iosched/background_depth", 0),
+    setting(QUEUE + "iosched/background_expire_ms", EXPIRE_MS),
+)
 
 
 @dataclass(frozen=True)
@@ -137,7 +73,7 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(tools: Tools) -> Watched:
     """What happened in the guest."""
-    shown = look_at_files(tools, WATCHED)
+    shown = ask(tools, "every_event.watched", data=EXT4, settings=SETTINGS, read_mib=READ_MIB)
     return Watched([Event.of_line(line) for line in shown.pop("lines")], shown)
 
 
