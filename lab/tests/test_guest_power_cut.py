@@ -9,13 +9,14 @@ acknowledged record back, unmounts and checks the file system.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
-from guest_script import PROLOGUE
+from guest_script import script, write_asked
 
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.host.side_by_side import each
@@ -24,7 +25,6 @@ from fasttrack_lab.run.boot.backend import BootSpec
 from fasttrack_lab.run.image import storage_params
 from fasttrack_lab.run.result import judge_boot, judge_power_cut, tail
 from fasttrack_lab.run.runner import Tools
-from fasttrack_lab.run.script import init_script
 
 pytestmark = pytest.mark.guest
 
@@ -42,115 +42,6 @@ STORAGE_MIB = 1024
 """Small, because fsck.f2fs takes its time by the size."""
 
 SEED = 20180711
-
-SHARED = """
-os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-UIDS = (10101, 10102)
-EVERY = 8
-
-def record(writer, number):
-    return f"{writer} {number};".encode() * 300
-
-def mount_phone():
-    subprocess.run(["mount", "-t", FS, "-o", OPTIONS, "/dev/sda", "/mnt"], check=True)
-"""
-
-WRITE = (
-    SHARED
-    + """
-def fast_commits():
-    # The second line of what ext4 shows is "COUNT commits".
-    return read("/proc/fs/ext4/sda/fc_info").splitlines()[1].split()[0] if FS == "ext4" else "0"
-
-def acknowledge(writer, number):
-    counted = " ".join(f"{name} {read(FT + 'stats/' + name)}" for name in ("pauses", "dispatch_held"))
-    os.write(1, f"acked {writer} {number} {counted} fast {fast_commits()}\\n".encode())
-
-def replace_file(directory, writer, number):
-    # A new file under its last name, as apps save theirs.
-    new = os.open(f"/mnt/new{writer}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
-    os.write(new, record(writer, number))
-    os.fsync(new)
-    os.close(new)
-    os.rename(f"/mnt/new{writer}", f"/mnt/file{writer}-{number}")
-    os.fsync(directory)
-
-def sync_records(writer):
-    log = os.open(f"/mnt/log{writer}", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
-    directory = os.open("/mnt", os.O_RDONLY)
-    for number in range(100000):
-        os.write(log, record(writer, number))
-        os.fsync(log)
-        if number % EVERY == 0:
-            replace_file(directory, writer, number)
-        acknowledge(writer, number)
-        # Now and then the app in front rests for longer than the idle window.
-        time.sleep(0.04 if writer == 0 and number % 16 == 15 else 0.0005)
-
-def dirty_pages():
-    handle = os.open("/mnt/dirty", os.O_CREAT | os.O_WRONLY, 0o644)
-    piece = os.urandom(4096) * 64
-    for number in range(100000):
-        os.pwrite(handle, piece, number % 128 * len(piece))
-        time.sleep(0.001)
-
-def start(uid, work):
-    if os.fork() == 0:
-        try:
-            os.setgid(uid)
-            os.setuid(uid)
-            work()
-        finally:
-            traceback.print_exc()
-            os._exit(1)
-
-subprocess.run(FORMAT, check=True)
-mount_phone()
-os.chmod("/mnt", 0o1777)
-for path, value in (
-    (QUEUE + "scheduler", "fasttrack"),
-    ("/sys/module/mflash/parameters/scheduler", "foreground"),
-    (FT + "foreground_uids", str(UIDS[0])),
-    (FT + "enabled", "1"),
-    # Short segments and pauses, and early write-back: many of each before the cut.
-    (FT + "segment_kb", "16"),
-    (FT + "background_pause_ms", "5"),
-    ("/proc/sys/vm/dirty_background_bytes", "1048576"),
-    ("/sys/module/mflash/parameters/power_cut_after", os.environ["cut_command"]),
-):
-    if write(path, value) != "ok":
-        raise OSError(f"{path} does not take {value}")
-start(UIDS[0], lambda: sync_records(0))
-start(UIDS[1], lambda: sync_records(1))
-start(UIDS[1], dirty_pages)
-raise ChildProcessError(f"a writer ended: {os.wait()}")
-"""
-)
-
-CHECK = (
-    SHARED
-    + """
-mount_phone()
-for writer in range(len(UIDS)):
-    last = int(os.environ[f"acked{writer}"])
-    wanted = b"".join(record(writer, number) for number in range(last + 1))
-    found = open(f"/mnt/log{writer}", "rb").read() if last >= 0 else b""
-    if found[: len(wanted)] != wanted:
-        print(f"check: log{writer} has {len(found)} bytes, {len(wanted)} were acknowledged")
-    for number in range(0, last + 1, EVERY):
-        if open(f"/mnt/file{writer}-{number}", "rb").read() != record(writer, number):
-            print(f"check: file{writer}-{number} differs")
-print("check: read")
-if LIBC.umount(b"/mnt"):
-    raise OSError(ctypes.get_errno(), "umount /mnt")
-checkers = {"ext4": ["e2fsck", "-fn"], "f2fs": ["fsck.f2fs", "--dry-run"]}
-done = subprocess.run([*checkers[FS], "/dev/sda"], capture_output=True, text=True)
-whole = done.returncode == 0 and "[Fail]" not in done.stdout
-print("check: clean" if whole else f"check: exit status {done.returncode}: {done.stdout}{done.stderr}")
-write("/proc/sysrq-trigger", "o")
-time.sleep(10)
-"""
-)
 
 
 @dataclass(frozen=True)
@@ -205,21 +96,22 @@ def cut_and_check(tools: Tools, cut: Cut) -> Answer:
     s6 = phone.load("s6").with_fs(cut.fs)
     program, *arguments = s6.format
     made = [program, *(["-O", cut.features] if cut.features else []), *arguments]
-    about = f"FS, OPTIONS, FORMAT = {s6.fs!r}, {s6.mount_options!r}, {made!r}\n"
+    mounted = {"fs": s6.fs, "options": s6.mount_options}
     params = storage_params(tools.backend, s6)
     params |= {"mflash.size_mb": str(STORAGE_MIB), "mflash.seed": str(cut.seed)}
-    power = {"cut_command": str(cut.command), "mflash.power_cut_persist": str(cut.persist)}
+    power = {"mflash.power_cut_persist": str(cut.persist)}
     with run_dir(MEMORY_MIB + STORAGE_MIB) as where:
-        boot = partial(BootSpec, tools.kernel.image, memory_mib=MEMORY_MIB, run_dir=where, limit_s=120.0, seed=cut.seed)
-        outcome = tools.backend.boot(boot(init=init_script(PROLOGUE + about + WRITE), params=params | power))
+        boot = partial(BootSpec, tools.kernel.image, script("power_cut"), MEMORY_MIB, where, 120.0, cut.seed)
+        write_asked(where, "write_records", **mounted, argv=made, command=cut.command)
+        outcome = tools.backend.boot(boot(params | power))
         answer = written(outcome.console, judge_power_cut(outcome))
         if not answer.error:
-            acked = {f"acked{writer}": str(count - 1) for writer, count in enumerate(answer.acknowledged)}
-            outcome = tools.backend.boot(boot(init=init_script(PROLOGUE + about + CHECK), params=params | acked))
-            said = [line for line in outcome.console.splitlines() if line.startswith("check: ")]
+            write_asked(where, "check_records", **mounted, acknowledged=answer.acknowledged)
+            outcome = tools.backend.boot(boot(params))
             error = judge_boot(outcome)
-            if error or said != ["check: read", "check: clean"]:
-                answer = replace(answer, error=f"{error}, {said}")
+            wrong = [] if error else json.loads((where / "shown.json").read_text())["wrong"]
+            if error or wrong:
+                answer = replace(answer, error=f"{error}, {wrong}")
     return replace(answer, error=f"{cut}: {answer.error}\n{tail(outcome.console)}") if answer.error else answer
 
 
