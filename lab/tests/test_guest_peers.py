@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guest_script import script
 from jobs import MIB, reader_and_writer, spec, step, thread
 
 from fasttrack_lab.inputs import phone, policy, scenario
@@ -22,38 +23,8 @@ TOUCH_S = 0.5
 CAME, LEFT, BEHIND, SERVICE = 10106, 10107, 10201, 1000
 """UIDs: of who comes to the front, who leaves it, who is behind all the time, and of a service."""
 
-WATCHER = """
-import ctypes, json, os, time
-LIBC = ctypes.CDLL(None)
-IOPRIO_GET, WHO_PROCESS = 252, 1
-GROUPS = "/sys/fs/cgroup/"
-
-def read(path):
-    with open(path) as handle:
-        return handle.read().strip()
-
-def tasks():
-    # Of every app's threads: UID, I/O priority, control group.
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        uid = os.stat("/proc/" + pid).st_uid
-        if uid:
-            group = read("/proc/" + pid + "/cgroup").split(":")[-1]
-            for thread in os.listdir("/proc/" + pid + "/task"):
-                yield uid, LIBC.syscall(IOPRIO_GET, WHO_PROCESS, int(thread)), group
-
-def files():
-    # What the files of every app's group hold.
-    for group in os.listdir(GROUPS):
-        if group.startswith("app-"):
-            for name in os.listdir(GROUPS + group):
-                if name.startswith(("io.", "memory.low")):
-                    yield group + "/" + name, read(GROUPS + group + "/" + name)
-
-for _ in range(2):
-    print(json.dumps({"tasks": list(tasks()), "files": dict(files())}), flush=True)
-    time.sleep(0.4)
-"""
-"""Looks before and after the touch."""
+WATCHER = script("watcher").read_text()
+"""Its text is an argument: as a service it cannot read every checkout."""
 
 
 def app(name: str, uid: int, role: str, **more: Any) -> dict[str, Any]:
