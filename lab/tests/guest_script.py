@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from fasttrack_lab.run.script import init_script
 MEMORY_MIB = 512
 FRONT, BEHIND = 10101, 10102
 """UIDs of two apps, as prologue.py has them."""
+
+KEPT = [str(path) for path in (CHECKOUT, cache_root(), Path(sys.prefix)) if str(path).startswith(("/tmp/", "/run/"))]
+"""What a script needs of the host's directories that it has for itself: the checkout's programs, and their Python."""
 
 FT = "/sys/kernel/fasttrack/"
 QUEUE = "/sys/block/sda/queue/"
@@ -87,6 +91,9 @@ def ask(
 
 def _shown(tools: Tools, init: Path, where: Path, phone_name: str) -> dict[str, Any]:
     params = storage_params(tools.backend, phone.load(phone_name))
+    if KEPT:
+        # What the kernel does not know is in the environment of init.
+        params["FASTTRACK_KEPT"] = ":".join(KEPT)
     outcome = tools.backend.boot(BootSpec(tools.kernel.image, init, MEMORY_MIB, where, 120.0, 1, params))
     error = judge_boot(outcome)
     assert error is None, f"{error}\n{tail(outcome.console)}"

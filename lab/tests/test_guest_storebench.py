@@ -22,9 +22,6 @@ KNOWN = {"sequential_read": 7, "random_read": 7, "sequential_write": 7, "random_
 @pytest.fixture(scope="module")
 def said(tools: Tools) -> dict[str, Any]:
     """Of each command on s6: exit status, what it said, and what is in the elevator's knobs then."""
-    covered = next((one for one in ("/tmp", "/run", "/mnt") if Path(sys.executable).is_relative_to(one)), None)
-    if covered:
-        pytest.skip(f"the cache is below {covered}, which is the guest's own: it has no Python environment there")
     return ask(
         tools,
         "storebench.commands",
