@@ -36,6 +36,8 @@ def test_rates_are_bytes_a_second() -> None:
         (units.parse_size, "-1 MiB", "cannot be negative"),
         (units.parse_size, "0.3 B", "whole number"),
         (units.parse_size, 4096, "text with a unit"),
+        (units.parse_size, "9" * 400 + " B", "not as large as that"),
+        (units.parse_time, "9" * 308 + " min", "not as large as that"),
         (units.parse_time, "5 MiB", "not a unit of a time"),
         (units.parse_time, "soon", "is not a time"),
         (units.parse_rate, "0 MB/s", "never ends"),

@@ -123,6 +123,12 @@ def test_mobigen_window_opens_what_was_open(tmp_path: Path) -> None:
         ("1 0 write 3 4\n1 5 wrote 3 4\n", 2, "unknown call 'wrote'.*valid: access"),
         ("1 0 write 3 4\n1 5 write 3\n", 2, "write has 1 arguments, 2 are wanted"),
         ("1 0 pread 3 4 z\n", 1, "'z' is not a whole number"),
+        (f"1 0 pread 3 4 {'9' * 5000}\n", 1, "'99999999999999999999' is not a whole number"),
+        (f"1 {'9' * 400} fsync 3 0\n", 1, "microseconds: '9+' is no whole number below"),
+        (f"{'9' * 5000} 1 fsync 3 0\n", 1, "thread and microseconds: '9+' is no whole number below"),
+        ("1 0 pwrite 3 -5 10\n", 1, "pwrite: an offset or a length cannot be negative"),
+        ('1 0 truncate "/data/x" -5 0\n', 1, "truncate: an offset or a length cannot be negative"),
+        ('1 0 open "/data/a\tb" O_RDWR 3\n', 1, "a tab in a name"),
     ],
 )
 def test_mobigen_errors(tmp_path: Path, text: str, line: int, says: str) -> None:
@@ -158,6 +164,11 @@ def test_pixel6a_window(tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         (PIXEL.replace("900000", "9x"), 5, "must be numbers"),
+        (PIXEL.replace("900000", "9" * 25), 5, "'9+' is no whole number below"),
+        (PIXEL.replace("900000", "9" * 17), 5, "larger than any device"),
+        (PIXEL.replace("10.5", "nan"), 5, "'nan' is no time"),
+        (PIXEL.replace("10.5", "1e999"), 5, "'1e999' is no time"),
+        (PIXEL.replace("kworker", "k" * 200_000), 4, "not CSV: field larger than"),
         (PIXEL.replace(",W,", ",X,"), 5, "rw_flag 'X'; valid: R, W, F, D"),
         (PIXEL.replace("app,8,W,900000,16,10.5", "app,8,W"), 5, "3 fields, the heading has 6"),
         (PIXEL.replace("sector", "sektor"), 1, "the heading lacks sector"),
@@ -168,6 +179,20 @@ def test_pixel6a_errors(tmp_path: Path, text: str, line: int, says: str) -> None
     with pytest.raises(InputError, match=says) as caught:
         traces.load(path, "pixel6a")
     assert caught.value.line == line
+
+
+def test_a_device_of_any_name_is_mapped(tmp_path: Path) -> None:
+    text = PIXEL.replace("app,8,", "app,\x7f,").replace("kworker,8,", "kworker,é,")
+    trace = traces.load(sample(tmp_path, text))
+    assert {call.args for call in trace.calls} == {(0, 4096), (4096, 4096), (8192, 8192), (16384, 4096)}
+    assert trace.files == [{"path": "blocks", "bytes": 20480, "kind": "data"}]
+
+
+@pytest.mark.parametrize("number", ["9" * 17, "9" * 25, "9" * 5000])
+def test_blktrace_sectors_that_no_device_has(tmp_path: Path, number: str) -> None:
+    with pytest.raises(InputError, match="larger than any device|no whole number") as caught:
+        traces.load(sample(tmp_path, BLKTRACE.replace("4096 + 16", f"{number} + 16")), "blktrace")
+    assert caught.value.line == 4
 
 
 def test_blktrace_uses_issue_events_and_takes_off_service_times(tmp_path: Path) -> None:

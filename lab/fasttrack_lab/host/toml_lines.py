@@ -8,6 +8,7 @@ A place is a tuple of keys and list indices, as in `("app", 0, "thread", 1, "ste
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_left
 from collections import defaultdict
 
@@ -27,11 +28,15 @@ class _Scanner:
         self.at = 0
         self.ends = [match.start() for match in re.finditer("\n", text)]
         self.lines: dict[KeyPath, int] = {}
+        self.implied: dict[KeyPath, int] = {}
         self.tables: defaultdict[KeyPath, int] = defaultdict(int)
 
     def note(self, place: KeyPath) -> None:
-        """Remembers the present line for a place, the first time it is met."""
-        self.lines.setdefault(place, bisect_left(self.ends, self.at) + 1)
+        """Remembers the present line for a place, the first time it is met; and for those that its name implies."""
+        line = bisect_left(self.ends, self.at) + 1
+        self.lines.setdefault(place, line)
+        for depth in range(1, len(place)):
+            self.implied.setdefault(place[:depth], line)
 
     def skip(self) -> None:
         """Over white space, line ends and comments."""
@@ -47,7 +52,7 @@ class _Scanner:
             if char in "\"'":
                 match = _STRING.match(self.text, self.at)
                 assert match is not None
-                found.append(match[0][1:-1])
+                found.extend(tomllib.loads(f"{match[0]} = 0"))
                 self.at = match.end()
             elif char in (".", end):
                 self.at += 1
@@ -128,7 +133,7 @@ class _Scanner:
         while True:
             self.skip()
             if self.at >= len(self.text):
-                return self.lines
+                return self.implied | self.lines
             if self.text.startswith("[[", self.at):
                 self.at += 2
                 start = self.at

@@ -6,6 +6,7 @@ Every parser raises `ValueError` with the valid units when the text is not under
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ def _quantity(text: object, units: dict[str, float] | dict[str, int], what: str)
     value = float(match["number"])
     if value < 0:
         raise ValueError(f'"{text}": a {what} cannot be negative')
+    if value * units[unit] == math.inf:
+        raise ValueError(f'"{text[:20]}...": a {what} is not as large as that')
     return value * units[unit]
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fasttrack_lab.host.errors import InputError
-from fasttrack_lab.inputs.traces.block import Request, to_trace
-from fasttrack_lab.inputs.traces.model import Stats, Trace, Window, read_lines
+from fasttrack_lab.inputs.traces.block import SECTOR, Request, to_trace
+from fasttrack_lab.inputs.traces.model import MOST, Stats, Trace, Window, read_lines, seconds, whole_number
 
 _EVENT = re.compile(
     r"\s*(?P<device>\d+,\d+)\s+(?P<cpu>\d+)\s+(?P<seq>\d+)\s+(?P<time>\d+\.\d+)\s+(?P<pid>\d+)\s+"
@@ -75,10 +75,16 @@ def _events(path: Path, stats: Stats) -> list[_Event]:
             stats.left_out[f"events of kind {match['action']}"] += 1
             continue
         extent = _EXTENT.match(match["rest"])
-        sector, sectors = (int(extent["sector"]), int(extent["sectors"])) if extent else (0, 0)
         if extent is None and "F" not in match["rwbs"]:
             raise InputError(f"event {match['action']} {match['rwbs']} has no 'sector + n'", path, number)
-        request = Request(float(match["time"]), match["pid"], "", match["device"], sector, sectors)
+        try:
+            sector, sectors = (whole_number(extent[name]) if extent else 0 for name in ("sector", "sectors"))
+            at_s = seconds(match["time"])
+        except ValueError as error:
+            raise InputError(str(error), path, number) from error
+        if sector + sectors >= MOST // SECTOR:
+            raise InputError("sector + n is larger than any device", path, number)
+        request = Request(at_s, match["pid"], "", match["device"], sector, sectors)
         events.append(_Event(match["action"], match["rwbs"], request))
     return events
 

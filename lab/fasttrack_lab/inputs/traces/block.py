@@ -52,16 +52,14 @@ class DenseMap:
         self._starts: list[tuple[str, int]] = []
         self._offsets: list[int] = []
         self.blocks = 0
-        device, start, end = "", 0, 0
-        for span_device, span_start, span_end in [*spans, ("\x7f", 0, 0)]:
-            if span_device == device and span_start <= end:
-                end = max(end, span_end)
-                continue
-            if end > start:
-                self._starts.append((device, start))
+        end = 0
+        for device, span_start, span_end in spans:
+            if not self._starts or device != self._starts[-1][0] or span_start > end:
+                self._starts.append((device, span_start))
                 self._offsets.append(self.blocks)
-                self.blocks += end - start
-            device, start, end = span_device, span_start, span_end
+                end = span_start
+            self.blocks += max(0, span_end - end)
+            end = max(end, span_end)
 
     @property
     def folded(self) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from fasttrack_lab.host.errors import InputError, unknown
 from fasttrack_lab.inputs.traces import mobigen_emit
 from fasttrack_lab.inputs.traces.descriptors import Descriptor, DescriptorTable
-from fasttrack_lab.inputs.traces.model import Stats, Trace, Window, finish, read_lines
+from fasttrack_lab.inputs.traces.model import Stats, Trace, Window, finish, read_lines, whole_number
 
 PREOPENED = "/data/data"
 _LINE = re.compile(r"(\d+)\s+(\d+)\s+([a-z_]+\d*)\s*(.*)")
@@ -51,6 +51,8 @@ _SHAPES: dict[str, str] = {
 }
 """Arguments of each call: p path, f flags, i integer. The last integer is the result, save for read and write, where
 it is the number of bytes, or -1; pread and pwrite have descriptor, offset, bytes."""
+_PLACED = ("pread", "pwrite", "truncate", "ftruncate")
+"""Calls whose second argument is an offset or a length."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,20 @@ def _parse(path: Path, number: int, line: str) -> Raw:
     for kind, part in zip(shape, parts, strict=True):
         if kind == "i":
             try:
-                args.append(int(part))
+                args.append(whole_number(part))
             except ValueError as error:
-                raise InputError(f"{call}: '{part}' is not a whole number", path, number) from error
+                raise InputError(f"{call}: '{part[:20]}' is not a whole number", path, number) from error
+        elif "\t" in part:
+            raise InputError(f"{call}: a tab in a name, which separates the fields of a normalised trace", path, number)
         else:
             args.append(part)
-    quoted = shape[0] == "p" and parts[0].startswith('"')
-    return Raw(number, int(match[1]), int(match[2]), call, tuple(args), quoted)
+    if call in _PLACED and int(args[1]) < 0:
+        raise InputError(f"{call}: an offset or a length cannot be negative", path, number)
+    try:
+        thread, us = whole_number(match[1]), whole_number(match[2])
+    except ValueError as error:
+        raise InputError(f"thread and microseconds: {error}", path, number) from error
+    return Raw(number, thread, us, call, tuple(args), shape[0] == "p" and parts[0].startswith('"'))
 
 
 def _follow(raws: list[Raw], stats: Stats) -> list[tuple[Raw, Descriptor | None]]:

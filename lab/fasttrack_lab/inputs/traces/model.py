@@ -15,6 +15,23 @@ from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.host.units import format_size
 
 GZIP_MAGIC = b"\x1f\x8b"
+MOST = 1 << 62
+"""What no offset, length or time in microseconds of a normalised trace reaches: the guest adds two of them."""
+
+
+def whole_number(text: str) -> int:
+    """A number of a recording; ValueError where it is none, or too large for a trace."""
+    if len(text) > len(str(-MOST)) or abs(number := int(text)) >= MOST:
+        raise ValueError(f"'{text[:20]}' is no whole number below 2^62")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time of a recording, in s; ValueError where it is none, or too large for a trace."""
+    value = float(text)
+    if not abs(value) < MOST / 2e6:
+        raise ValueError(f"'{text[:20]}' is no time")
+    return value
 
 
 @dataclass(frozen=True)

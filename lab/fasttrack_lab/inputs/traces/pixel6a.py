@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fasttrack_lab.host.errors import InputError
-from fasttrack_lab.inputs.traces.block import Request, to_trace
-from fasttrack_lab.inputs.traces.model import Stats, Trace, Window, read_lines
+from fasttrack_lab.inputs.traces.block import SECTOR, Request, to_trace
+from fasttrack_lab.inputs.traces.model import MOST, Stats, Trace, Window, read_lines, seconds, whole_number
 
 COLUMNS = ("device", "rw_flag", "sector", "size", "timestamp")
 TWICE_WITHIN_S = 1.0
@@ -33,10 +33,13 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     missing = [column for column in COLUMNS if column not in heading]
     if missing:
         raise InputError(f"the heading lacks {', '.join(missing)}; wanted: process,{','.join(COLUMNS)}", path, 1)
-    for fields in reader:
-        if len(fields) != len(heading):
-            raise InputError(f"{len(fields)} fields, the heading has {len(heading)}", path, reader.line_num)
-        yield reader.line_num, dict(zip(heading, fields, strict=True))
+    try:
+        for fields in reader:
+            if len(fields) != len(heading):
+                raise InputError(f"{len(fields)} fields, the heading has {len(heading)}", path, reader.line_num)
+            yield reader.line_num, dict(zip(heading, fields, strict=True))
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
 
 
 def _request(path: Path, line: int, row: dict[str, str]) -> Request | None:
@@ -47,11 +50,13 @@ def _request(path: Path, line: int, row: dict[str, str]) -> Request | None:
             return None
         raise InputError(f"rw_flag '{row['rw_flag']}'; valid: R, W, F, D", path, line)
     try:
-        sector, sectors, at_s = int(row["sector"]), int(row["size"]), float(row["timestamp"])
+        sector, sectors, at_s = whole_number(row["sector"]), whole_number(row["size"]), seconds(row["timestamp"])
     except ValueError as error:
         raise InputError(f"sector, size and timestamp must be numbers: {error}", path, line) from error
     if sector < 0 or sectors < 0:
         raise InputError("sector and size cannot be negative", path, line)
+    if sector + sectors >= MOST // SECTOR:
+        raise InputError("sector and size are larger than any device", path, line)
     process = row.get("process", row.get("proces", "?"))
     return Request(at_s, process, op, row["device"], sector, sectors)
 
