@@ -104,7 +104,7 @@ def _shown(tools: Tools, init: Path, where: Path, phone_name: str) -> dict[str, 
 TEXT = """#!/usr/bin/python3 -ESsBu
 import sys
 sys.path.insert(0, {directory!r})
-from prologue import read, run, write
+from prologue import read, run, tried as write
 SHOWN = {{}}
 def text():
 {body}
@@ -114,7 +114,7 @@ run(text)
 
 
 def look(tools: Tools, text: str) -> dict[str, Any]:
-    """What a few lines put into SHOWN; the kernel's log must be clean."""
+    """What a few lines put into SHOWN; their write() gives what it said as a word. The kernel's log must be clean."""
     init = init_script(TEXT.format(directory=str(script("prologue").parent), body=indent(text, "    ")))
     with run_dir(MEMORY_MIB + ROOM_MIB) as where:
         write_asked(where, "text")

@@ -4,19 +4,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from prologue import DEBUG, FT, QUEUE, TRACE, Shown, read, run, write
-
-
-def tried(path: str, value: str) -> str:
-    """What a file says to a value, as a word."""
-    try:
-        write(path, value)
-    except OSError as error:
-        return os.strerror(error.errno or 0)
-    return "ok"
+from prologue import DEBUG, FT, QUEUE, TRACE, Shown, read, run, tried, write
 
 
 def choose(path: str, elevators: dict[str, str]) -> None:
@@ -63,11 +53,6 @@ def refuses(values: dict[str, list[str]], elevators: dict[str, str]) -> Shown:
     return shown
 
 
-def lru_knob(path: str) -> Shown:
-    """What the kernel has by itself, and after y and 0."""
-    return {"own": read(path), "said": [word for value in "y0" for word in (tried(path, value), read(path))]}
-
-
 def throttling() -> Shown:
     """The target of write-back throttling by elevator, each time that one is chosen, and the state of FastTrack's."""
     shown: Shown = {}
@@ -80,4 +65,4 @@ def throttling() -> Shown:
 
 
 if __name__ == "__main__":
-    run(files_and_events, takes, refuses, lru_knob, throttling)
+    run(files_and_events, takes, refuses, throttling)

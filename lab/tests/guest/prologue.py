@@ -111,6 +111,15 @@ def write(path: Path | str, value: str) -> None:
         os.close(handle)
 
 
+def tried(path: Path | str, value: str) -> str:
+    """What a file says to a value, as a word."""
+    try:
+        write(path, value)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    return "ok"
+
+
 def format_data(kind: str, features: str, options: str) -> None:
     """A file system at DATA. 4 GiB are enough, and ext4 is quick to make."""
     more = ["-O", features] if features else []
