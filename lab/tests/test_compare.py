@@ -16,7 +16,7 @@ from recorded import recorded
 from test_traces import MOBIGEN, sample
 
 from fasttrack_lab.commands import common, compare
-from fasttrack_lab.compare import comparison, records, report
+from fasttrack_lab.compare import comparison, limits, records, report
 from fasttrack_lab.compare.records import Again, Front, Request
 from fasttrack_lab.host import paths
 from fasttrack_lab.host.errors import UsageProblem
@@ -158,6 +158,9 @@ class Lab:
         self.now_s = 1000.0
         """The clock: every run takes a minute and a half."""
         self.titles: list[str] = []
+        self.takes: dict[str, float] = {}
+        """Response time of a policy beside something, in s, where it is not its name's length."""
+        self.limits: list[float] = []
 
     def run_many(
         self,
@@ -173,17 +176,21 @@ class Lab:
             cell = spec.cell
             name = f"{cell.policy}/{'+'.join(cell.backgrounds)}/{cell.seed}"
             self.ran.append(name)
+            response_s = self.takes.get(cell.policy, float(len(cell.policy))) if cell.backgrounds else 5.0
+            self.limits.append(limit_s := float(spec.job["limit_s"]))
             app = {"bytes_read": 1, "bytes_written": 1, "longest_pause_s": 0.0}
             answer = {
-                "response_s": float(len(cell.policy)),
-                "total_s": float(len(cell.policy)),
+                "response_s": response_s,
+                "total_s": response_s,
                 "foregrounds": {"front": app},
                 "background": dict.fromkeys(cell.backgrounds, app),
                 "kernel": self.release,
             }
             self.now_s += 90.0
-            ok = name not in self.broken
-            verdict = SimpleNamespace(error=None if ok else self.error)
+            late = float(spec.job["touch_s"]) + response_s > limit_s
+            ok = name not in self.broken and not late
+            error = f"{limits.LIMIT_ENDED} {limit_s} s" if late else self.error
+            verdict = SimpleNamespace(error=None if ok else error)
             on_result(spec, SimpleNamespace(ok=ok, verdict=verdict, to_json=lambda answer=answer: answer))
         return []
 
@@ -418,3 +425,85 @@ def test_seeds_are_bounded() -> None:
     done = CliRunner().invoke(compare.command, ["gallery-launch", "--seeds", "0"])
     assert done.exit_code == 2
     assert "1<=x<=1000" in done.output
+
+
+def run(lab: Lab, where: Path, capped: bool, policies: str = "stock,kyber,fasttrack") -> list[records.Record]:
+    """Three policies beside two backgrounds with one seed; kyber CAPPED."""
+    planned = records.plan(request("update,backup+update", 1, policies))
+    runs = comparison.runs_of(planned, runner.Tools.of_checkout())
+    chosen = [cell for cell in planned if cell.policy == "kyber"] if capped else []
+    return comparison.run_missing(where, runs, lab.tools, Again.HOST, "x", chosen)  # type: ignore[arg-type]
+
+
+def test_a_long_run_is_ended_at_so_many_times_its_own_time_alone(lab: Lab, tmp_path: Path) -> None:
+    """Last, the most apps first; the others have the scenario's limit."""
+    lab.takes = {"kyber": 100.5, "fasttrack": 100.5}
+    made = {(one.cell.policy, one.cell.background): one for one in run(lab, tmp_path, capped=True)}
+    assert lab.ran[-2:] == ["kyber/backup+update/1", "kyber/update/1"]
+    touches = [made["kyber", background].touch_s for background in ("backup+update", "update")]
+    assert lab.limits[-2:] == pytest.approx([touch_s + 20 * 5.0 for touch_s in touches])
+    assert min(lab.limits[:-2]) > max(touches) + 100.5
+    assert {name: one.over for name, one in made.items() if one.over} == {
+        ("kyber", "update"): 20.0,
+        ("kyber", "backup+update"): 20.0,
+    }
+    assert made["fasttrack", "update"].error is None
+    assert records.failures(made.values()) == [] and list(records.ended_when_long(made.values())) == ["kyber"]
+    assert records.read(tmp_path) and {one.over for one in records.read(tmp_path)} == {None, 20.0}
+
+
+def test_a_run_that_ends_before_is_the_same_without_the_limit(lab: Lab, tmp_path: Path) -> None:
+    lab.takes = {"kyber": 99.5}
+    made = run(lab, tmp_path, capped=True)
+    assert all(one.error is None and one.over is None for one in made)
+    lab.ran.clear()
+    assert run(lab, tmp_path, capped=False) == made
+    assert lab.ran == []
+
+
+def test_who_caps_nothing_makes_the_whole_run(lab: Lab, tmp_path: Path) -> None:
+    lab.takes = {"kyber": 100.5}
+    run(lab, tmp_path, capped=True)
+    lab.ran.clear()
+    assert [one.over for one in run(lab, tmp_path, capped=True) if one.over] == [20.0, 20.0] and lab.ran == []
+    made = run(lab, tmp_path, capped=False)
+    assert sorted(lab.ran) == ["kyber/backup+update/1", "kyber/update/1"]
+    assert all(one.error is None for one in made)
+
+
+def test_a_broken_run_is_no_long_one(lab: Lab, tmp_path: Path) -> None:
+    lab.broken = {"kyber/update/1"}
+    made = run(lab, tmp_path, capped=True)
+    assert [(one.over, one.error) for one in made if one.error] == [(None, lab.error)]
+
+
+def test_tables_say_above_what_a_run_was_ended(lab: Lab, tmp_path: Path) -> None:
+    """It is in no mean, and no failure."""
+    lab.takes = {"kyber": 100.5}
+    summed = report.summary(report.runs(run(lab, tmp_path, capped=True)))
+    rows = {(row[3], row[2]): row for row in report.table_rows(summed)}
+    assert rows["kyber", "update"][4:6] == ("-", "> 20x")
+    assert rows["kyber", "update"][9] == "0, 1 > 20x"
+    assert set(summed["failed"]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("response_s", "total_s", "limit_s"), [(0.5, 0.5, 12.0), (0.5, 20.0, 32.0), (90.0, 90.0, 100.0)]
+)
+def test_think_times_of_a_recording_are_no_part_of_its_response(
+    response_s: float, total_s: float, limit_s: float
+) -> None:
+    """They come on top; no limit is later than the scenario's own."""
+    cell = Cell("gallery-launch", "s6", "kyber", ("update",), 1)
+    spec = replace(comparison.run_of(cell), job={"touch_s": 2.0, "limit_s": 100.0})
+    baselines = {("gallery-launch", "s6", "", cell.lru, 1): (response_s, total_s)}
+    assert limits.limited(spec, cell, baselines).job["limit_s"] == limit_s
+    assert limits.limited(spec, replace(cell, seed=2), baselines) is spec
+
+
+def test_an_idle_app_is_the_baseline_of_a_switch() -> None:
+    def made(idle: bool, response_s: float) -> records.Record:
+        cell = Cell("app-switch", "s6", "stock", (), 1, idle=idle)
+        return records.Record(cell, "i", "k", 2.0, {"response_s": response_s, "total_s": response_s}, None)
+
+    assert list(limits.alone([made(True, 1.0), made(False, 9.0)]).values()) == [(1.0, 1.0)]

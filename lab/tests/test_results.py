@@ -19,6 +19,7 @@ from fasttrack_lab.compare import archive, comparison, records, report
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.figures import goals, markdown
 from fasttrack_lab.figures.grid import cells
+from fasttrack_lab.figures.paper import FIGURES
 from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.lru import KERNEL_LRU
@@ -305,6 +306,32 @@ def test_failed_runs_are_said_where_they_are_missed() -> None:
     assert "## Failed runs" in text
     assert "- 102 failed: gallery-launch on n5, kyber, background update, seed 2; " in text
     assert text.endswith("; ...: it hung\n")
+
+
+def test_runs_that_were_ended_are_shown_and_in_no_mean() -> None:
+    """All of kyber's beside a backup, and one seed of bfq's."""
+
+    def over(cell: Cell) -> bool:
+        return bool(cell.backgrounds) and (
+            (cell.policy, cell.background) == ("kyber", "backup") or (cell.policy, cell.seed) == ("bfq", 2)
+        )
+
+    planned = cells(markdown.grids(), 2)
+    made = [replace(record(one, useless(one), "late"), over=20.0) if over(one) else record(one, 1.0) for one in planned]
+    lines = markdown.markdown(made, 2, "k").splitlines()
+    assert "| camera-switch | backup | n5 | 1.00 | 1.00 | 1.00 | > 20x | 1.00, 1 > 20x | 1.00 |" in lines
+    assert "## Runs that were ended" in lines and "## Failed runs" not in lines
+    assert any(line.startswith(f"| {CLEAN} | at most 0 | 0 of 648 | ") for line in lines)
+
+
+def test_what_is_ended_when_long_is_of_peers_alone() -> None:
+    planned = cells(markdown.grids(), 5)
+    capped = markdown.capped(planned, 5)
+    assert capped and all(cell.backgrounds for cell in capped)
+    assert {"stock", "fasttrack", "fasttrack-minus"}.isdisjoint({cell.policy for cell in capped})
+    stated = {cell for figure in FIGURES for grid in figure.grids for cell in cells([grid], 5)}
+    assert capped.isdisjoint(stated)
+    assert {"bfq", "kyber", "none", "rcp"} <= {cell.policy for cell in capped}
 
 
 def test_the_command(lab: Lab, tmp_path: Path) -> None:  # noqa: F811

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import click
@@ -20,6 +20,7 @@ from fasttrack_lab.figures.grid import Grid, cells, measure
 from fasttrack_lab.figures.paper import PHONES
 from fasttrack_lab.host import ui
 from fasttrack_lab.inputs import phone
+from fasttrack_lab.inputs.cell import Cell
 
 OUT = Path("results") / "figures"
 
@@ -35,13 +36,15 @@ out_option: common.Decorator = click.option(
 )
 
 
-def measured_for(grids: Iterable[Grid], seeds: int, out: Path, again: Again, what: str) -> tuple[list[Record], str]:
-    """Says what will be run and makes what is lacking: the records, and the kernel's key."""
+def measured_for(
+    grids: Iterable[Grid], seeds: int, out: Path, again: Again, what: str, capped: Collection[Cell] = ()
+) -> tuple[list[Record], str]:
+    """Says what will be run and makes what is lacking, CAPPED ones with a limit: the records, and the kernel's key."""
     planned = cells(grids, seeds)
     common.check_host()
     phones = ", ".join(dict.fromkeys(cell.phone for cell in planned))
     ui.say(f"{len(planned)} runs for {what}: phones {phones}, {'seed 1' if seeds == 1 else f'seeds 1 to {seeds}'}")
-    return measure(out, planned, again, what)
+    return measure(out, planned, again, what, capped)
 
 
 @click.command("figures", epilog=f"\b\nFigures:\n{LIST}")

@@ -72,12 +72,13 @@ def archived(path: Path, seeds: int) -> tuple[list[Record], str]:
 def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path, no_runs: bool) -> None:
     """Write docs/RESULTS.md: goals, slowdowns under every policy, and the paper's statements, with their commands.
 
-    Beside it goes slowdown.svg, the picture of README.
+    Next to it goes slowdown.svg, the picture of README.
 
     It makes 5822 runs with five seeds, 4206 with three, and 366 more with the replayed recording of `compare`; the
     figures' runs are among them, and `figures` finds them. The comparison of all policies and SmartIO's twenty apps
-    have three seeds at most. The page is made from records alone, which are kept next to it (FILE with the ending
-    .jsonl.xz); failed runs are listed at its end.
+    have three seeds at most. A peer's run is ended at 20 times its own time alone, which the page shows. The page is
+    made from records alone, which are kept next to it (FILE with the ending .jsonl.xz); failed runs are listed at its
+    end.
     """
     kept = archive.beside(target)
     made = records.read(out) if no_runs else []
@@ -88,7 +89,8 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
         found, kernel = archived(kept, seeds)
     else:
         again = Again.asked(fresh, again_failed)
-        found, kernel = figures.measured_for(markdown.grids(), seeds, out, again, "docs/RESULTS.md")
+        capped = markdown.capped(cells(markdown.grids(), seeds), seeds)
+        found, kernel = figures.measured_for(markdown.grids(), seeds, out, again, "docs/RESULTS.md", capped)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(markdown.markdown(found, seeds, kernel), encoding="utf-8")
     ui.say(f"written: {target}")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from time import monotonic
 
-from fasttrack_lab.compare import report
+from fasttrack_lab.compare import limits, report
 from fasttrack_lab.compare.records import (
     Again,
     Front,
@@ -91,17 +91,30 @@ def runs_of(cells: Iterable[Cell], tools: runner.Tools) -> Runs:
     return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
 
 
-def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, title: str) -> list[Record]:
+def run_missing(
+    directory: Path,
+    runs: Runs,
+    tools: runner.Tools,
+    again: Again,
+    title: str,
+    capped: Collection[Cell] = (),
+) -> list[Record]:
     """Makes the runs that the directory lacks, and those to be made AGAIN; adds each as it ends. TITLE is the bar's.
 
-    Returns the records of all, in their order.
+    CAPPED runs come last, and end at so many times their own time alone; another may have been ended so by a command
+    that caps it, and is then made in full. Returns the records of all, in their order.
     """
     kernel = tools.kernel.key
     wanted = {cell: (cell, key, kernel) for cell, (_, key) in runs.items()}
-    done = finished(read(directory), again)
+    done = {
+        key: record
+        for key, record in finished(read(directory), again).items()
+        if record.over is None or record.cell in capped
+    }
     missing = {cell: runs[cell] for cell in runs if wanted[cell] not in done}
     if len(missing) < len(runs):
-        failed = sum(key in done and done[key].error is not None for key in wanted.values())
+        ended = [done[key] for key in wanted.values() if key in done]
+        failed = sum(record.error is not None and record.over is None for record in ended)
         kept = f", {failed} of them failed: --again-failed retries them" if failed else ""
         ui.say(f"{len(runs) - len(missing)} of {len(runs)} runs are in {directory} already{kept}")
     by_spec = {id(spec): (cell, key) for cell, (spec, key) in missing.items()}
@@ -116,12 +129,20 @@ def run_missing(directory: Path, runs: Runs, tools: runner.Tools, again: Again, 
         starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
         touch_s = float(spec.job["touch_s"])
         real_s = round(ended_s - before_s, 3)
-        append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s))
+        over = limits.TIMES if cell in capped and (error or "").startswith(limits.LIMIT_ENDED) else None
+        append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s, over))
 
-    if missing:
-        runner.run_many([spec for spec, _ in missing.values()], tools, title=title, on_result=keep)
-        if len(missing) < len(runs):
-            ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
+    def make(made: Sequence[runner.RunSpec]) -> None:
+        if made:
+            runner.run_many(made, tools, title=title, on_result=keep)
+
+    make([spec for cell, (spec, _) in missing.items() if cell not in capped])
+    baselines = limits.alone(record for record in read(directory) if wanted.get(record.cell) == record.key)
+    last = {cell: limits.limited(spec, cell, baselines) for cell, (spec, _) in missing.items() if cell in capped}
+    by_spec |= {id(spec): by_spec[id(missing[cell][0])] for cell, spec in last.items()}
+    make([last[cell] for cell in limits.longest_first(last)])
+    if missing and len(missing) < len(runs):
+        ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
     found = {record.key: record for record in read(directory)}
     return [found[wanted[cell]] for cell in runs]
 

@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fasttrack_lab.compare.plots import BAR_SHARE, BASELINE_COLOUR, INK, NOTE_PT, STYLE, colour, svg
 from fasttrack_lab.compare.ranking import TO_FASTEST, against_each_other
+from fasttrack_lab.compare.records import over_text
 from fasttrack_lab.inputs.background_sets import called
 
 Column = tuple[str, str]
@@ -83,15 +84,22 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+def _without_result(row: Mapping[str, Any]) -> str:
+    """What stands where no run counts."""
+    if row["failed"]:
+        return "failed"
+    return over_text(row["over_times"]) if row["over"] else "-"
+
+
 def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fastest: bool) -> None:
     """One cell: slowdown and its colour; grey where all runs failed, empty where there was none."""
     if row is None:
         return
     slowdown = row["slowdown_mean"]
-    face, text = FAILED_COLOUR, "failed" if row["failed"] else "-"
+    face, text = FAILED_COLOUR, _without_result(row)
     if slowdown is not None:
         face = mpl.colormaps[COLOUR_MAP](LogNorm(1.0, HOTTEST, clip=True)(slowdown))
-        text = _number(slowdown) + ("*" if row["failed"] else "")
+        text = _number(slowdown) + ("*" if row["failed"] or row["over"] else "")
     corner = (place[0] - 0.5, place[1] - 0.5)
     axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor="white", linewidth=1))
     if fastest:
@@ -241,7 +249,7 @@ def _panel(axes: Axes, policies: Sequence[str], rows: Rows, measure: str, text: 
             continue
         mean, lowest, highest = (row[f"{measure}_{part}"] for part in ("mean", "min", "max"))
         if mean is None:
-            note, end = ("failed" if row["failed"] else "-"), low
+            note, end = _without_result(row), low
         else:
             axes.barh(place, mean - low, BAR_SHARE, left=low, color=colour(policy))
             reach = [[mean - lowest], [highest - mean]]

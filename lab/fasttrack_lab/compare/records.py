@@ -52,6 +52,8 @@ class Record:
     error: str | None
     starts: dict[str, float] = field(default_factory=dict)
     real_s: float | None = None
+    over: float | None = None
+    """The run was ended at so many times its own time alone, at least; `error` has the guest's text."""
 
     @property
     def key(self) -> tuple[Cell, str, str]:
@@ -164,7 +166,10 @@ def read_request(directory: Path) -> Request:
 
 def line_of(record: Record) -> str:
     """A record as a line, which parse() takes."""
-    return json.dumps(asdict(record), sort_keys=True) + "\n"
+    raw = asdict(record)
+    if record.over is None:
+        del raw["over"]
+    return json.dumps(raw, sort_keys=True) + "\n"
 
 
 def append(directory: Path, record: Record) -> None:
@@ -194,6 +199,7 @@ def _parse(line: str) -> Record:
         error=raw["error"],
         starts={name: float(start) for name, start in raw["starts"].items()},
         real_s=raw.get("real_s"),
+        over=raw.get("over"),
     )
 
 
@@ -261,6 +267,11 @@ def _of_the_host(record: Record) -> bool:
     return record.error is not None and (not booted or any(text in record.error for text in HOST_ENDED))
 
 
+def over_text(times: float) -> str:
+    """What tables say of a run that was ended at so many times its own time alone."""
+    return f"> {times:g}x"
+
+
 def finished(records: Iterable[Record], again: Again) -> dict[tuple[Cell, str, str], Record]:
     """The last record of each run that need not be made again, by its key."""
     if again is Again.ALL:
@@ -269,7 +280,7 @@ def finished(records: Iterable[Record], again: Again) -> dict[tuple[Cell, str, s
     return {
         key: record
         for key, record in last.items()
-        if record.error is None or (again is Again.HOST and not _of_the_host(record))
+        if record.error is None or record.over is not None or (again is Again.HOST and not _of_the_host(record))
     }
 
 
@@ -303,11 +314,20 @@ def noted(records: Iterable[Record]) -> dict[str, list[str]]:
     return dict(sorted(by_policy.items()))
 
 
+def ended_when_long(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Runs that were ended at so many times their own time alone: their cells by policy."""
+    by_policy: dict[str, list[str]] = {}
+    for record in records:
+        if record.over is not None:
+            by_policy.setdefault(record.cell.policy, []).append(record.cell.text())
+    return dict(sorted(by_policy.items()))
+
+
 def failures(records: Iterable[Record]) -> list[str]:
     """Failed runs by reason: one line a reason."""
     by_reason: dict[str, list[str]] = {}
     for record in records:
-        if record.error is not None:
+        if record.error is not None and record.over is None:
             by_reason.setdefault(record.error, []).append(record.cell.text())
     return [
         f"{len(cells)} failed: {'; '.join(cells[:FAILED_SHOWN])}{'; ...' if len(cells) > FAILED_SHOWN else ''}: {why}"

@@ -9,7 +9,7 @@ the response. All are derived here, from files, every time anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from fasttrack_lab.compare.records import (
     current,
     failures,
     latest,
+    over_text,
     plan,
     read,
     read_request,
@@ -68,6 +69,7 @@ _RUN_SCHEMA: dict[str, Any] = {
     "longest_write_wait_s": pl.Float64,
     "kernel": pl.String,
     "error": pl.String,
+    "over": pl.Float64,
 }
 
 HOLDS = ("pause_max_us", "dispatch_wait_max_us", "dispatch_sync_wait_max_us")
@@ -89,7 +91,8 @@ def _row(record: Record) -> dict[str, Any]:
         "policy": cell.policy,
         "background": cell.background,
         "seed": cell.seed,
-        "error": record.error,
+        "error": None if record.over else record.error,
+        "over": record.over,
     }
     if record.result is None or record.error is not None:
         return row
@@ -146,14 +149,24 @@ def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataF
     return frame.group_by(_GROUP, maintain_order=True).agg(
         pl.col("response_s").count().alias("runs"),
         pl.col("error").count().alias("failed"),
+        pl.col("over").count().alias("over"),
+        pl.col("over").max().alias("over_times"),
         *spreads,
         pl.col("longest_pause_s", "longest_hold_s", "longest_write_wait_s").max(),
     )
 
 
+def lost(row: Mapping[str, Any]) -> str:
+    """How many runs of a summary's row are in no mean of it: those that failed, and those that were ended when long."""
+    failed = f", {row['failed']} failed" if row["failed"] else ""
+    return failed + (f", {row['over']} {over_text(row['over_times'])}" if row["over"] else "")
+
+
 def spread(row: dict[str, Any], name: str, digits: int) -> str:
-    """Mean and range of a measure, or a dash."""
+    """Mean and range of a measure, or a dash; of a slowdown whose runs all were ended when long, what it is above."""
     mean, low, high = (row[f"{name}_{part}"] for part in ("mean", "min", "max"))
+    if mean is None and name == "slowdown" and row["over"] and not row["failed"]:
+        return over_text(row["over_times"])
     if mean is None:
         return "-"
     text = f"{mean:.{digits}f}"
@@ -186,7 +199,6 @@ def table_rows(summed: pl.DataFrame) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for row in _sorted(summed).iter_rows(named=True):
         nothing, longest = ranking.nothing_behind(row), (row["longest_pause_s"], row["longest_hold_s"])
-        failed = f", {row['failed']} failed" if row["failed"] else ""
         rows.append(
             (
                 row["scenario"],
@@ -197,7 +209,7 @@ def table_rows(summed: pl.DataFrame) -> list[tuple[str, ...]]:
                 spread(row, "slowdown", 2),
                 "-" if nothing else spread(row, "background_mb_s", 1),
                 *("-" if nothing or value is None else f"{value:.2f}" for value in longest),
-                f"{row['runs']}{failed}",
+                f"{row['runs']}{lost(row)}",
                 row["fs"],
                 row["lru"],
             )
@@ -213,7 +225,8 @@ _LEGEND = "Seconds; MB/s: throughput of the background; hold: the longest that F
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:
     """One row: means, the range of the response time, what the background did."""
-    alone, failed = ranking.nothing_behind(row), f" ({row['failed']} failed)" if row["failed"] else ""
+    alone, out = ranking.nothing_behind(row), lost(row).removeprefix(", ")
+    failed = f" ({out})" if out else ""
     head = (called(row["background"]), row["policy"])
     if row["response_s_mean"] is None:
         return (*head, *"-----", f"{row['runs']}{failed}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,11 +74,14 @@ def cells(grids: Iterable[Grid], seeds: int) -> list[Cell]:
     return list(dict.fromkeys(cell for grid in grids for request in grid.requests(seeds) for cell in plan(request)))
 
 
-def measure(directory: Path, planned: Sequence[Cell], again: Again, title: str) -> tuple[list[Record], str]:
-    """Makes the runs that the directory lacks, and those to be made AGAIN.
+def measure(
+    directory: Path, planned: Sequence[Cell], again: Again, title: str, capped: Collection[Cell] = ()
+) -> tuple[list[Record], str]:
+    """Makes the runs that the directory lacks, and those to be made AGAIN; CAPPED ones are ended when long.
 
     Returns the records of all planned ones, and the kernel's key.
     """
     directory.mkdir(parents=True, exist_ok=True)
     tools = runner.Tools.of_checkout()
-    return comparison.run_missing(directory, comparison.runs_of(planned, tools), tools, again, title), tools.kernel.key
+    runs = comparison.runs_of(planned, tools)
+    return comparison.run_missing(directory, runs, tools, again, title, capped), tools.kernel.key

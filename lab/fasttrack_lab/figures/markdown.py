@@ -12,7 +12,7 @@ from typing import Any
 from fasttrack_lab.compare import ranking, report
 from fasttrack_lab.compare.comparison import standard
 from fasttrack_lab.compare.records import BASELINE_POLICY as STOCK
-from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record, failures, noted, took
+from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record, ended_when_long, failures, noted, over_text, took
 from fasttrack_lab.figures import goals, peers, smartio_poster
 from fasttrack_lab.figures.claims import RULE
 from fasttrack_lab.figures.figures_page import Found, findings, reached
@@ -22,6 +22,7 @@ from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMe
 from fasttrack_lab.figures.paper import BACKGROUNDS, FIGURES, PHONES, SCENARIOS
 from fasttrack_lab.figures.statements import FASTTRACK, MINUS
 from fasttrack_lab.inputs.background_sets import MANY_ORDER, SIX, TWELVE, called
+from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.lru import KERNEL_LRU
 
 
@@ -79,6 +80,10 @@ ATOMIC = (
     "lists."
 )
 
+ENDED = (
+    "A peer's run that takes so many times its own time alone is ended, and is shown as that. It is in no mean: a mean "
+    "of the other seeds says how many are missing in it."
+)
 Check = Callable[[Grid, Measured], list[Goal]]
 
 
@@ -124,8 +129,9 @@ def _text(measured: Measured, name: tuple[str, str, str, str], shown: Callable[[
     try:
         row = measured.found(*name)
     except NotMeasured:
-        return "failed"
-    return f"{shown(row)}, {row['failed']} failed" if row["failed"] else shown(row)
+        ended = measured.ended_when_long(*name)
+        return over_text(ended) if ended else "failed"
+    return shown(row) + report.lost(row)
 
 
 def _rows(section: Section, measured: Measured, columns: Sequence[Column]) -> Iterator[list[str]]:
@@ -230,6 +236,18 @@ def grids(compared: tuple[str, ...] | None = None) -> list[Grid]:
     return [*of_figures, *(section.grid for section in SECTIONS), peers.grid(compared or standard()), *TWENTY_APPS]
 
 
+def capped(planned: Iterable[Cell], seeds: int) -> set[Cell]:
+    """The runs that are ended at so many times their own time alone.
+
+    Those of peers. Not FastTrack's, nor stock's, which the others' times and throughputs are measured by, nor any that
+    a published statement is about: its number is to be compared.
+    """
+    of_figures = (grid for figure in (*FIGURES, *smartio_poster.FIGURES) for grid in figure.grids)
+    stated = set(cells(of_figures, seeds))
+    full = (STOCK, MINUS, FASTTRACK)
+    return {cell for cell in planned if cell.backgrounds and cell.policy not in full} - stated
+
+
 def _of(records: Sequence[Record], grids: Sequence[Grid], seeds: int) -> Measured:
     """The numbers of some grids, each of as many seeds as it takes."""
     planned = set(cells(grids, seeds))
@@ -303,6 +321,11 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
     lines += _peers(every_policy, compared, seeds)
     lines += _statements(found, seeds)
     lines += _smartio(records, seeds)
+    over = ended_when_long(records)
+    if over:
+        lines += ["## Runs that were ended", "", ENDED, ""]
+        lines += [f"- {policy}, {len(names)}: {'; '.join(names)}" for policy, names in over.items()]
+        lines += [""]
     failed = failures(records)
     if failed:
         lines += ["## Failed runs", "", "They are in no number above.", "", *(f"- {line}" for line in failed), ""]

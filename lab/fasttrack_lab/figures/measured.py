@@ -32,6 +32,7 @@ _OF_THE_RUN = (
     LONGEST_HOLD_S,
     LONGEST_WRITE_WAIT_S,
     "error",
+    "over",
 )
 """What `fg-only` does not take from the run that it stands beside."""
 
@@ -85,12 +86,17 @@ class Measured:
     def of_all_seeds(self, scenario: str, phone: str, policy: str, background: str, column: str) -> float:
         """A column of the summary, for a goal: infinite where a run of the cell failed."""
         row = self._by_name.get((scenario, phone, policy, background))
-        if row is not None and row["failed"]:
+        if row is not None and (row["failed"] or row["over"]):
             return math.inf
         value = self.found(scenario, phone, policy, background)[column]
         if value is None:
             raise NotMeasured(f"{column} of {scenario} on {phone}, {policy}, background {background}")
         return float(value)
+
+    def ended_when_long(self, scenario: str, phone: str, policy: str, background: str) -> float | None:
+        """Of a cell of which no run counts because all were ended: at how many times their own time alone, at least."""
+        row = self._by_name.get((scenario, phone, policy, background))
+        return row["over_times"] if row is not None and row["over"] and not row["failed"] else None
 
     def spread(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> MeanAndRange | None:
         """Mean, lowest and highest, or None where nothing was measured."""
