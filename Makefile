@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-smp test-off test-series lint kernel clean
+.PHONY: demo test test-debug test-smp test-off test-series mutants lint kernel clean
 
 demo:
 	@./fasttrack demo
@@ -26,6 +26,10 @@ test-off:
 # Every patch more, FastTrack configured on and off, and at the end with modules: not part of test.
 test-series:
 	@./fasttrack series-check
+
+# Changes to the lab's pure modules that no test sees; NAMES='fasttrack_lab.host.units*' tries only those: not part of test.
+mutants:
+	@scripts/mutants.sh $(NAMES)
 
 lint:
 	@scripts/lint.sh

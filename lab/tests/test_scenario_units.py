@@ -80,6 +80,19 @@ def test_a_fixed_value_draws_nothing() -> None:
     assert rng.getstate() == before
 
 
-def test_texts_for_people() -> None:
-    assert units.format_size(3 << 20) == "3.0 MiB"
-    assert units.format_size(100) == "100 B"
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1 << 10, "1.0 KiB"),
+        ((1 << 20) - (1 << 10), "1023.0 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (3 << 20, "3.0 MiB"),
+        ((1 << 30) - (1 << 20), "1023.0 MiB"),
+        (1 << 30, "1.0 GiB"),
+        (5 << 29, "2.5 GiB"),
+    ],
+)
+def test_texts_for_people(size: int, text: str) -> None:
+    assert units.format_size(size) == text
