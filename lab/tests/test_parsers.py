@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_traces import BLKTRACE, MOBIGEN, PIXEL
 
@@ -22,7 +23,9 @@ from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.host.toml_lines import KeyPath, Lines
 from fasttrack_lab.inputs import traces
 
-settings.register_profile("lab", derandomize=True, deadline=None, database=None, max_examples=60)
+# Whoever tries mutants wants to know that one is seen, not by how little.
+PHASES = (Phase.explicit, Phase.generate) if "MUTANT_UNDER_TEST" in os.environ else tuple(Phase)
+settings.register_profile("lab", derandomize=True, deadline=None, database=None, max_examples=60, phases=PHASES)
 settings.load_profile("lab")
 
 # -- sizes, times and rates
