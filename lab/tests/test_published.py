@@ -15,14 +15,12 @@ from rich.console import Console
 
 from fasttrack_lab.commands import results
 from fasttrack_lab.compare import archive, demo, report
-from fasttrack_lab.compare.comparison import RECORDING
 from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record
 from fasttrack_lab.figures import markdown
-from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.measured import MEAN_TO_ALONE, MEAN_TO_STOCK, RESPONSE_S, Measured
 from fasttrack_lab.figures.paper import SCENARIOS
 from fasttrack_lab.figures.smartio_poster import BESIDE, CALLED
-from fasttrack_lab.host.paths import CHECKOUT, recording
+from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs import smartio
 from fasttrack_lab.inputs.background_sets import SIX, TWELVE
 
@@ -43,17 +41,6 @@ def kept() -> list[Record]:
 def measured(kept: list[Record]) -> Measured:
     """Their numbers where the file system is the phone's own and the LRU the lab's."""
     return Measured(record for record in kept if (record.cell.fs, record.cell.lru) == markdown.ONE.grid.platform)
-
-
-def test_the_page_is_what_the_records_say(kept: list[Record]) -> None:
-    if recording(RECORDING) is None:
-        pytest.skip(f"no recording {RECORDING}: its replay is on the page")
-    text = PAGE.read_text(encoding="utf-8")
-    asked = re.search(r"`\./fasttrack results --seeds (\d+)`", text)
-    assert asked
-    seeds = int(asked[1])
-    found, kernel = results.recorded(kept, cells(markdown.grids(), seeds), archive.beside(PAGE))
-    assert text == markdown.markdown(found, seeds, kernel)
 
 
 def slowdown(row: dict[str, Any], digits: int) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fasttrack_lab.compare import comparison
 from fasttrack_lab.compare.records import Again, Front, Record, Request, plan
+from fasttrack_lab.inputs.background_sets import given
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.lru import KERNEL_LRU
 from fasttrack_lab.run import runner
@@ -62,7 +63,8 @@ class Grid:
         return self.fs, self.lru
 
     def _command(self, scenario: str, seeds: int) -> str:
-        lists = (("phones", self.phones), ("policies", self.policies), ("backgrounds", self.backgrounds))
+        backgrounds = tuple(given(names) for names in self.backgrounds)
+        lists = (("phones", self.phones), ("policies", self.policies), ("backgrounds", backgrounds))
         options = [part for name, values in lists for part in (f"--{name}", ",".join(values))]
         options += ["--fs", self.fs] if self.fs else []
         options += ["--lru", self.lru] if self.lru != KERNEL_LRU else []

@@ -16,6 +16,7 @@ from fasttrack_lab.compare.records import FOREGROUND_ONLY, Record, ended_when_lo
 from fasttrack_lab.figures import goals, peers, smartio_poster
 from fasttrack_lab.figures.claims import RULE
 from fasttrack_lab.figures.figures_page import Found, findings, reached
+from fasttrack_lab.figures.fold import folded
 from fasttrack_lab.figures.goals import PEERS, Goal
 from fasttrack_lab.figures.grid import Grid, cells
 from fasttrack_lab.figures.measured import RESPONSE_S, TO_ALONE, Measured, NotMeasured
@@ -333,4 +334,4 @@ def markdown(records: Sequence[Record], seeds: int, kernel_key: str) -> str:
     if runs:
         lines += ["## Failed atomic allocations", "", ATOMIC, ""]
         lines += [f"- {policy}, {len(cells)}: {'; '.join(cells)}" for policy, cells in runs.items()]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(folded(lines)).rstrip() + "\n"

@@ -15,6 +15,11 @@ CALLED = {names: f"{name} apps" for name, names in NAMED.items()}
 """What they are called."""
 
 
+def given(background: str) -> str:
+    """A set as a command takes it, by its name if it has one."""
+    return next((name for name, names in NAMED.items() if names == background), background)
+
+
 def called(background: str) -> str:
     """A set by its short name, if it has one."""
     return CALLED.get(background, background)
