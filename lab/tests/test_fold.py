@@ -13,7 +13,7 @@ def test_prose_items_and_commands_are_folded_and_tables_are_not() -> None:
         "- an item that is long",
         "| a row that is long |",
         "```",
-        "./command --with options",
+        "./command --with options --and more",
         "```",
         "short",
     ]
@@ -26,8 +26,8 @@ def test_prose_items_and_commands_are_folded_and_tables_are_not() -> None:
         "| a row that is long |",
         "```",
         "./command \\",
-        "  --with \\",
-        "  options",
+        "  --with options \\",
+        "  --and more",
         "```",
         "short",
     ]
