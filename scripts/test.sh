@@ -24,5 +24,5 @@ export FASTTRACK_TEST_BOOT FASTTRACK_TEST_GUEST
 
 part "pytest"
 cd "$here/lab"
-# Two at a time: a test that boots guests boots one for each core.
-exec "$python" -m pytest -n 2 --dist loadscope --kernel "$kernel" "$@"
+# Two at a time: a test that boots guests boots one for each core. In the order of tests/conftest.py.
+exec "$python" -m pytest -n 2 --dist loadscope --no-loadscope-reorder --kernel "$kernel" "$@"

@@ -19,6 +19,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernel", choices=("um", "um-debug"), default="um", help="um-debug: with lockdep and KASAN")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that boot guests first: they take longest, and no core is idle at the end."""
+    guests = {item.path for item in items if item.get_closest_marker("guest")}
+    items.sort(key=lambda item: item.path not in guests)
+
+
 @pytest.fixture(scope="session")
 def tools(request: pytest.FixtureRequest) -> Tools:
     """The kernel and the guest program of this checkout, built if they are not in the cache."""

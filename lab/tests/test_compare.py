@@ -203,6 +203,8 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(runner, "run_many", made.run_many)
     monkeypatch.setattr(comparison, "monotonic", lambda: made.now_s)
     monkeypatch.setattr(common, "check_host", lambda: None)
+    # Each record is on the disk before the next run; thousands of them take a minute.
+    monkeypatch.setattr(records.os, "fsync", lambda _: None)
     return made
 
 

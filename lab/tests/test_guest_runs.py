@@ -196,7 +196,7 @@ def test_fio_verifies_on_every_phone(tools: Tools, name: str) -> None:
 def test_a_commands_end_is_seen_at_once(tools: Tools) -> None:
     """Many processes end in the background meanwhile: a signal that is lost would be found at the limit."""
     finds = "while :; do find . -name '*3' > /dev/null; sleep 0.001; done"
-    job = exec_job("cat file0 > /dev/null", (finds,) * 4, 0.5, 600.0)
+    job = exec_job("cat file0 > /dev/null", (finds,) * 4, 0.1, 600.0)
     job["files"] = [
         {"app": app["name"], "path": f"file{index}", "bytes": 4096, "kind": "data"}
         for app in job["apps"]
