@@ -212,3 +212,8 @@ def test_a_command_that_is_over_at_its_limit_fails_the_run(tools: Tools) -> None
     result = run(spec(exec_job("sleep 50", ("sleep 1000",), 0.5, 5.0)), tools)
     assert not result.ok and result.response_s is None
     assert "limit_s" in str(result.verdict.error) and "foreground" in str(result.verdict.error)
+
+
+def test_an_error_in_a_guests_script_fails_its_boot(tools: Tools) -> None:
+    with pytest.raises(AssertionError, match="error in a script that is the guest's init.*ZeroDivisionError"):
+        look(tools, "SHOWN['x'] = 1 / 0")

@@ -133,6 +133,7 @@ PATTERNS = {
     "lock misuse": 4,
     "sanitizer report": 4,
     "error in the guest program": 1,
+    "error in a script that is the guest's init": 1,
     "error in the emulated storage": 5,
     "guest process crashed": 2,
     "kernel bug": 2,

@@ -218,6 +218,11 @@ BAD_LINES = (
         "fasttrack-guest: the guest program failed: panicked at src/player.rs:120:9:",
     ),
     BadLine(
+        "error in a script that is the guest's init",
+        r"^fasttrack-guest: error",
+        "fasttrack-guest: error: NameError: name 'mount_cgroup' is not defined",
+    ),
+    BadLine(
         "error in the emulated storage",
         r"mflash: .*: error -\d+",
         "mflash: no storage: error -12",
