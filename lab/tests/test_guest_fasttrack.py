@@ -122,9 +122,9 @@ def test_whose_io_and_why(tools: Tools) -> None:
     assert seen("write-back 10102", "writeback") == {("10102", "background")}
     assert seen("fsync", "fsync") == {("10101", "foreground")}
     # The journal's thread works for the foreground that waits for it, else for nobody.
-    assert seen("fsync", "journal") == {("0", "foreground")}
+    assert seen("fsync", "journal") == {("-1", "foreground")}
     assert seen("fdatasync", "fdatasync") == {("10102", "background")}
-    assert seen("fdatasync", "journal") == {("0", "neutral")}
+    assert seen("fdatasync", "journal") == {("-1", "neutral")}
     assert seen("O_DSYNC", "sync_write") == {("10102", "background")}
     assert seen("read", "read") == {("10101", "foreground")}
 

@@ -29,9 +29,10 @@ def test_a_reused_pid_is_not_in_front(tools: Tools) -> None:
     assert shown["set"] == ""
 
 
-def test_queued_requests_change_class_with_their_app(tools: Tools) -> None:
+@pytest.mark.parametrize("by", ["uids", "cgroups"])
+def test_queued_requests_change_class_with_their_app(tools: Tools, by: str) -> None:
     """Requests in the queue are foreground when their app comes to the front, and background when it leaves."""
-    shown = ask(tools, "lifecycle.comes_and_leaves", data=EXT4, settings=FASTTRACK, phone_name="n5")
+    shown = ask(tools, "lifecycle.comes_and_leaves", data=EXT4, settings=FASTTRACK, phone_name="n5", by=by)
     # One is in the device, which takes one at a time, and the reader in front may have one.
     for state in "behind", "left":
         assert shown[state]["background"] >= 6 and shown[state]["foreground"] <= 1, shown

@@ -268,9 +268,17 @@ static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 	fti_promote_and_run(queue, FTI_READ, FTI_SYNC, fti_waited_for, &pid);
 }
 
-/* Requests of the app @uid in the queue of @from are of @class from now on. */
-static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
-			      u32 uid, enum fasttrack_class class)
+/* The class that a queued request of @from has, now that others are in front. */
+static enum fasttrack_class fti_class_by_app(const struct request *rq,
+					     enum fasttrack_class from)
+{
+	if (!rq->bio || !fasttrack_app_moved(rq->bio->bi_origin.app))
+		return from;
+	return fti_treat_as(fasttrack_app_class(rq->bio->bi_origin.app),
+			    op_is_sync(rq->cmd_flags));
+}
+
+static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from)
 {
 	struct request *rq, *next;
 
@@ -278,23 +286,20 @@ static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from,
 		list_for_each_entry_safe(rq, next,
 					 &fti->class[from].fifo[kind],
 					 queuelist) {
-			enum fasttrack_class to =
-				fti_treat_as(class, op_is_sync(rq->cmd_flags));
+			enum fasttrack_class to = fti_class_by_app(rq, from);
 
-			if (to != from && rq->bio &&
-			    rq->bio->bi_origin.uid == uid)
+			if (to != from)
 				fti_move(fti, rq, to, false);
 		}
 }
 
-static void fti_relabel(struct fasttrack_queue *queue, u32 uid,
-			enum fasttrack_class class)
+static void fti_relabel(struct fasttrack_queue *queue)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 
 	spin_lock(&fti->fti_lock);
 	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
-		fti_relabel_class(fti, from, uid, class);
+		fti_relabel_class(fti, from);
 	/* A hold was decided on what was in the queues before. */
 	WRITE_ONCE(fti->held, false);
 	spin_unlock(&fti->fti_lock);

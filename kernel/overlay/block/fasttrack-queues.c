@@ -223,7 +223,7 @@ static bool fti_goes_on(const struct request *rq, const struct request *other)
 		return false;
 	if (fti_opf_kind(rq->cmd_flags) == FTI_READ)
 		return other->bio->bi_origin.pid == rq->bio->bi_origin.pid;
-	return other->bio->bi_origin.uid == rq->bio->bi_origin.uid;
+	return other->bio->bi_origin.app == rq->bio->bi_origin.app;
 }
 
 /*

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from prologue import (
     BEHIND,
+    CGROUP,
     DATA,
     DEBUG,
     DISK,
@@ -34,6 +35,7 @@ from prologue import (
     enable,
     end,
     make,
+    mount_cgroup,
     read,
     reads_for_ever,
     run,
@@ -195,8 +197,8 @@ def queued() -> dict[str, int]:
     return {words[0]: int(words[2]) for words in lines}
 
 
-def comes_and_leaves() -> Shown:
-    """What is queued of an app that comes to the front and leaves it."""
+def comes_and_leaves(by: str) -> Shown:
+    """What is queued of an app that comes to the front and leaves it, named BY uids or cgroups."""
 
     def direct_reads_for_ever(index: int) -> None:
         buffer = mmap.mmap(-1, MIB // 2)
@@ -206,14 +208,24 @@ def comes_and_leaves() -> Shown:
 
     scroll, *writers = load()
     end(*writers)
+    group = mount_cgroup("app")
     readers = [start(BEHIND, partial(direct_reads_for_ever, index)) for index in range(8)]
+    for reader in readers:
+        write(group / "cgroup.procs", str(reader))
+    file, added, before = {
+        "uids": ("foreground_uids", f"{FRONT} {BEHIND}", str(FRONT)),
+        "cgroups": ("foreground_cgroups", "/app", "/nobody"),
+    }[by]
+    if by == "cgroups":
+        (CGROUP / "nobody").mkdir()
+        write(FT / file, before)
     time.sleep(0.3)
     shown = {"behind": queued()}
-    write(FT / "foreground_uids", f"{FRONT} {BEHIND}")
+    write(FT / file, added)
     shown["came"] = queued()
     time.sleep(0.3)
     shown["in front"] = queued()
-    write(FT / "foreground_uids", str(FRONT))
+    write(FT / file, before)
     shown["left"] = queued()
     end(scroll, *readers)
     return shown

@@ -80,10 +80,10 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 	fti_queues_add(&class, rq, 3, FTI_ASYNC, 24);
 	for (int i = 0; i < 4; i++) {
 		rq[i].bio = &bio[i];
-		bio[i].bi_origin.uid = 1;
+		bio[i].bi_origin.app = 1;
 		bio[i].bi_origin.pid = i;
 	}
-	bio[2].bi_origin.uid = 2;
+	bio[2].bi_origin.app = 2;
 	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[1]);
 
 	/* A read of the app has gone: its writes wait as before. */

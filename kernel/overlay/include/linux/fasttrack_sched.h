@@ -96,8 +96,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	likewise
  * @promote_task: make the queued requests foreground that the task with this
  *	PID has sent and may wait for; likewise
- * @relabel: queued requests of the app with this UID are of a new class, because
- *	it came to the front or left it; likewise
+ * @relabel: apps have come to the front or left it: queued requests of those for
+ *	which fasttrack_app_moved() is true have another class; likewise
  * @kick: the foreground has begun to depend on others, or reclaim, for it, on
  *	write-back; likewise
  * @wake_senders: senders that wait for a request tag see whether they may take
@@ -110,8 +110,7 @@ struct fasttrack_queue {
 	void (*promote_file)(struct fasttrack_queue *queue,
 			     const struct address_space *mapping);
 	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
-	void (*relabel)(struct fasttrack_queue *queue, u32 uid,
-			enum fasttrack_class class);
+	void (*relabel)(struct fasttrack_queue *queue);
 	void (*kick)(struct fasttrack_queue *queue, bool foreground);
 	void (*wake_senders)(struct fasttrack_queue *queue);
 };
@@ -138,6 +137,9 @@ void fasttrack_queue_add(struct fasttrack_queue *queue);
 void fasttrack_queue_del(struct fasttrack_queue *queue);
 
 enum fasttrack_class __fasttrack_task_class(struct task_struct *task);
+enum fasttrack_class fasttrack_app_class(u32 id);
+bool fasttrack_app_moved(u32 id);
+u32 fasttrack_app_uid(u32 id);
 bool fasttrack_inherits(const struct task_struct *task);
 bool fasttrack_came_to_front(const struct bio *bio);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);

@@ -34,31 +34,17 @@ enum fasttrack_cause {
 
 /**
  * struct fasttrack_origin - whose bio it is, and why
- * @uid: the app, as a UID of the initial user namespace
- * @pid: the task that sent it, as a PID of the initial PID namespace
+ * @app: the app's number, see mm/fasttrack/app.c; 0: nobody's
+ * @pid: the task that sent it, as a PID of the initial PID namespace; those are
+ *	below 2^22 (PID_MAX_LIMIT)
  * @cause: enum fasttrack_cause
  *
  * The class is not here but in bi_opf, where a request inherits it.
  */
 struct fasttrack_origin {
-	u32	uid;
-	u32	pid;
-	u8	cause;
-};
-
-/**
- * struct fasttrack_owner - the last app that did something to a mapping
- * @cgroup: its cgroup's id, 0 where cgroups do not decide the class
- * @uid: its UID in the initial user namespace
- * @group: its thread group's tag, see signal_struct.fasttrack_group
- *
- * Written without a lock: of two apps that use one mapping at the same time,
- * either may win.
- */
-struct fasttrack_owner {
-	u64	cgroup;
-	u32	uid;
-	u32	group;
+	u32	app;
+	u32	pid : 24;
+	u32	cause : 8;
 };
 
 /**

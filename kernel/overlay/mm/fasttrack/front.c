@@ -215,21 +215,6 @@ void ft_config_drop(struct ft_config *config)
 	ft_groups_retire(rcu_dereference_protected(ft_config, true));
 }
 
-/*
- * Requests are queued with the class that their app had then. Give those of
- * every UID of @list that @other does not name their new one.
- */
-static void ft_relabel_list(const struct ft_config *list,
-			    const struct ft_config *other)
-{
-	for (unsigned int i = 0; i < list->nr_uids; i++) {
-		const struct fasttrack_owner owner = { .uid = list->uids[i] };
-
-		if (!ft_u32_in(other->uids, other->nr_uids, owner.uid))
-			ft_relabel(owner.uid, __fasttrack_owner_class(&owner));
-	}
-}
-
 /* End a change: from now on @config decides. */
 void ft_config_publish(struct ft_config *config)
 {
@@ -239,16 +224,15 @@ void ft_config_publish(struct ft_config *config)
 
 	ft_groups_mark(config);
 	old = ft_config_replace(config);
+	ft_apps_classify(config);
 	trace_fasttrack_foreground(config->nr_uids, config->nr_groups,
 				   config->cgroups.nr);
 	ft_groups_retire(config);
-	if (fasttrack_enabled()) {
-		ft_relabel_list(old, config);
-		ft_relabel_list(config, old);
-	}
+	/* Requests are queued with the class that their app had then. */
+	if (fasttrack_enabled())
+		ft_relabel();
 	if (old != &ft_config_boot)
 		call_rcu(&old->rcu, ft_config_free_rcu);
-	ft_dirty_forget();
 	ft_reclaim_forget();
 	ft_pause_end_all();
 }

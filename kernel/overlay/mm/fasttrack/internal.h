@@ -5,6 +5,7 @@
 
 #include <linux/bits.h>
 #include <linux/fasttrack_sched.h>
+#include <linux/fs.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -82,6 +83,25 @@ static inline bool ft_is_user_task(const struct task_struct *task)
 }
 
 /**
+ * struct ft_app_key - who an app is
+ * @uid: in the initial user namespace
+ * @group: the tag of its thread group, see signal_struct.fasttrack_group
+ * @cgroup: its cgroup's id, 0 where cgroups do not decide the class
+ */
+struct ft_app_key {
+	u32 uid;
+	u32 group;
+	u64 cgroup;
+};
+
+/* The scope's class, or foreground while a foreground task waits for @task. */
+static inline enum fasttrack_class ft_scope_class(const struct task_struct *task)
+{
+	return READ_ONCE(task->fasttrack_waiters) ?
+		FASTTRACK_FOREGROUND : task->fasttrack_scope.class;
+}
+
+/**
  * struct ft_knobs - what the mechanisms go by
  * @page_allocator: pause background work, keep the reserve, exempt the
  *	foreground from dirty throttling
@@ -125,12 +145,23 @@ extern struct ft_config __rcu *ft_config;
 
 bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
-enum fasttrack_class __fasttrack_owner_class(const struct fasttrack_owner *owner);
-enum fasttrack_class ft_scope_class(const struct task_struct *task);
-void ft_owner_of(struct task_struct *task, const struct ft_config *config,
-		 struct fasttrack_owner *owner);
-void ft_owner_note(struct fasttrack_owner *kept);
-struct fasttrack_owner ft_owner_read(const struct fasttrack_owner *kept);
+enum fasttrack_class ft_class_of(const struct ft_config *config,
+				 const struct ft_app_key *key);
+
+/* app.c */
+u32 ft_app_intern(const struct ft_app_key *key);
+u32 ft_app_of(struct task_struct *task);
+void ft_apps_classify(const struct ft_config *config);
+void ft_app_dirtied(u32 id, long nr);
+unsigned long ft_dirty_own(void);
+void ft_file_dirtied(struct address_space *mapping);
+
+/* The class of the app whose write-back a file's is. */
+static inline enum fasttrack_class
+ft_file_class(const struct address_space *mapping)
+{
+	return fasttrack_app_class(READ_ONCE(mapping->fasttrack_app));
+}
 
 /* activity.c */
 struct ft_activity ft_activity_read(void);
@@ -171,16 +202,11 @@ bool ft_promote(const struct folio *folio, bool file);
 void ft_promote_file(const struct address_space *mapping);
 void ft_promote_task(struct task_struct *task);
 void ft_wake_senders(void);
-void ft_relabel(u32 uid, enum fasttrack_class class);
+void ft_relabel(void);
 void ft_kick(bool foreground);
 
 /* pause.c */
 void ft_pause_end_all(void);
-
-/* memory.c */
-void ft_dirty_account(struct address_space *mapping, long nr);
-void ft_dirty_forget(void);
-unsigned long ft_dirty_own(void);
 
 /* reclaim.c */
 void ft_reclaim_forget(void);

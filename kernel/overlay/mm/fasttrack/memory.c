@@ -12,7 +12,6 @@
  *    throttling, and no file system's locks.
  *  - The foreground is not throttled for dirty pages that others made.
  */
-#include <linux/atomic.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched.h>
@@ -23,12 +22,6 @@
 #include "policy.h"
 
 #include "../internal.h"
-
-/*
- * Dirty pages that foreground apps have made and nobody has written yet. An
- * estimate: a file that changes its app leaves its pages with the old one.
- */
-static atomic_long_t ft_dirty;
 
 /*
  * Not held to the reserve: who has given it up, shall die or free memory, or may
@@ -121,27 +114,6 @@ gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 		return gfp;
 	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);
 	return gfp & ~__GFP_FS;
-}
-
-/* @nr pages of @mapping became dirty (or, negative, are being written). */
-void ft_dirty_account(struct address_space *mapping, long nr)
-{
-	struct fasttrack_owner owner = ft_owner_read(&mapping->fasttrack_owner);
-
-	if (__fasttrack_owner_class(&owner) == FASTTRACK_FOREGROUND)
-		atomic_long_add(nr, &ft_dirty);
-}
-
-/* Somebody else is in front: begin to count anew. */
-void ft_dirty_forget(void)
-{
-	atomic_long_set(&ft_dirty, 0);
-}
-
-/* Pages that the foreground has dirtied, and nobody has written yet. */
-unsigned long ft_dirty_own(void)
-{
-	return max(atomic_long_read(&ft_dirty), 0L);
 }
 
 /* Is current in front, and not the one who made the dirty pages? */

@@ -7,8 +7,8 @@
  *
  *  - What a task sends itself (reads, fsync, direct writes) is its own.
  *  - What a kernel thread writes back from the page cache belongs to the app
- *    that last dirtied the file. The paper finds that app by the LBA; the page
- *    cache knows it: the mapping remembers it (struct fasttrack_owner).
+ *    that dirtied the file (app.c). The paper finds that app by the LBA; the page
+ *    cache knows it: the mapping remembers it.
  *  - A kernel thread that works for a waiter says so by a scope
  *    (fasttrack_scope_enter()).
  *
@@ -16,7 +16,6 @@
  * sends those from a worker; such a bio has the worker's class, neutral.
  */
 #include <linux/bio.h>
-#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
@@ -29,16 +28,16 @@ void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
 {
 	/* A kernel thread passes on what an app has dirtied before. */
 	if (ft_is_user_task(current)) {
-		ft_owner_note(&mapping->fasttrack_owner);
+		ft_file_dirtied(mapping);
 		__fasttrack_mapping_used(mapping);
 		__fasttrack_cache_work(nr);
 	}
-	ft_dirty_account(mapping, nr);
+	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), nr);
 }
 
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr)
 {
-	ft_dirty_account(mapping, -nr);
+	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), -nr);
 }
 
 /*
@@ -85,16 +84,14 @@ static enum fasttrack_cause ft_bio_cause(struct bio *bio,
 
 /**
  * fasttrack_came_to_front - is the app of a background bio in front by now?
- * @bio: on its way; as with queued requests, the app is known by its UID
+ * @bio: on its way
  *
  * Context: any.
  */
 bool fasttrack_came_to_front(const struct bio *bio)
 {
-	const struct fasttrack_owner owner = { .uid = bio->bi_origin.uid };
-
 	return fasttrack_opf_class(bio->bi_opf) == FASTTRACK_BACKGROUND &&
-	       __fasttrack_owner_class(&owner) == FASTTRACK_FOREGROUND;
+	       fasttrack_app_class(bio->bi_origin.app) == FASTTRACK_FOREGROUND;
 }
 EXPORT_SYMBOL_GPL(fasttrack_came_to_front);
 
@@ -142,15 +139,13 @@ void __fasttrack_bio_submit(struct bio *bio)
 	origin->pid = task_pid_nr(current);
 	if (mapping && !ft_is_user_task(current) &&
 	    !S_ISBLK(mapping->host->i_mode)) {
-		struct fasttrack_owner owner =
-			ft_owner_read(&mapping->fasttrack_owner);
-
-		origin->uid = owner.uid;
+		origin->app = READ_ONCE(mapping->fasttrack_app);
 		class = current->fasttrack_scope.override ?
 			ft_scope_class(current) :
-			__fasttrack_owner_class(&owner);
+			fasttrack_app_class(origin->app);
 	} else {
-		origin->uid = from_kuid(&init_user_ns, task_uid(current));
+		if (ft_is_user_task(current))
+			origin->app = ft_app_of(current);
 		class = __fasttrack_task_class(current);
 	}
 	rcu_read_unlock();

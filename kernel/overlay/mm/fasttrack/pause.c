@@ -227,15 +227,11 @@ void __fasttrack_resume_user(void)
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc)
 {
-	struct fasttrack_owner owner;
-
 	if (wbc->fasttrack_over)
 		return true;
-	if (wbc->fasttrack_yields) {
-		owner = ft_owner_read(&mapping->fasttrack_owner);
-		if (__fasttrack_owner_class(&owner) != FASTTRACK_BACKGROUND)
-			return false;
-	}
+	if (wbc->fasttrack_yields &&
+	    ft_file_class(mapping) != FASTTRACK_BACKGROUND)
+		return false;
 	current->fasttrack_pages++;
 	if (!wbc->fasttrack_yields ||
 	    current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||

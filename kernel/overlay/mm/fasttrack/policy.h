@@ -6,6 +6,7 @@
 #ifndef _MM_FASTTRACK_POLICY_H
 #define _MM_FASTTRACK_POLICY_H
 
+#include <linux/fasttrack_class.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/time64.h>
@@ -83,6 +84,23 @@ static inline bool ft_dirty_exempt(unsigned long own, unsigned long dirty,
 				   unsigned long thresh)
 {
 	return own < thresh / 2 && dirty < thresh + thresh / 2;
+}
+
+/*
+ * A file has dirty pages of an app of class @before, and one of class @now dirties
+ * it too. Shall it be the second one's? If that matters more: write-back of all
+ * of them is then as urgent as its own.
+ */
+static inline bool ft_takes_over(enum fasttrack_class before,
+				 enum fasttrack_class now)
+{
+	static const u8 rank[FASTTRACK_NR_CLASSES] = {
+		[FASTTRACK_BACKGROUND]	= 0,
+		[FASTTRACK_NEUTRAL]	= 1,
+		[FASTTRACK_FOREGROUND]	= 2,
+	};
+
+	return rank[now] > rank[before];
 }
 
 /*

@@ -103,14 +103,14 @@ void ft_wake_senders(void)
 	rcu_read_unlock();
 }
 
-/* Queued requests of the app @uid are of @class from now on. */
-void ft_relabel(u32 uid, enum fasttrack_class class)
+/* Apps have come to the front, or left it: so have their queued requests. */
+void ft_relabel(void)
 {
 	struct fasttrack_queue *queue;
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->relabel(queue, uid, class);
+		queue->relabel(queue);
 	rcu_read_unlock();
 }
 

@@ -89,11 +89,17 @@ static void ft_dirty_met(void)
 /* Current, if it is in front, uses @mapping's file. */
 void __fasttrack_mapping_used(struct address_space *mapping)
 {
+	u32 app;
+
 	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return;
 	ft_activity_note();
-	if (ft_is_user_task(current))
-		ft_owner_note(&mapping->fasttrack_user);
+	if (!ft_is_user_task(current))
+		return;
+	app = ft_app_of(current);
+	/* Most calls follow one of the same app: keep the line shared. */
+	if (READ_ONCE(mapping->fasttrack_user) != app)
+		WRITE_ONCE(mapping->fasttrack_user, app);
 }
 
 /**
@@ -108,13 +114,12 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	unsigned long pages = folio_nr_pages(folio);
-	struct fasttrack_owner user;
 
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
 	    !mapping || !ft_foreground_set())
 		return false;
-	user = ft_owner_read(&mapping->fasttrack_user);
-	if (__fasttrack_owner_class(&user) != FASTTRACK_FOREGROUND) {
+	if (fasttrack_app_class(READ_ONCE(mapping->fasttrack_user)) !=
+	    FASTTRACK_FOREGROUND) {
 		ft_scanned(pages, 0);
 		if (dirty)
 			ft_dirty_met();

@@ -130,7 +130,6 @@ void __fasttrack_lock_got(void)
 static bool ft_folio_of_others(struct folio *folio, bool writeback)
 {
 	struct address_space *mapping;
-	struct fasttrack_owner owner;
 	bool others = false;
 
 	if (!writeback)
@@ -142,10 +141,9 @@ static bool ft_folio_of_others(struct folio *folio, bool writeback)
 	rcu_read_lock();
 	mapping = READ_ONCE(folio->mapping);
 	if (mapping) {
-		owner = ft_owner_read(&mapping->fasttrack_owner);
 		others = (mapping->host &&
 			  READ_ONCE(mapping->host->i_state) & I_SYNC) ||
-			 __fasttrack_owner_class(&owner) == FASTTRACK_BACKGROUND;
+			 ft_file_class(mapping) == FASTTRACK_BACKGROUND;
 	}
 	rcu_read_unlock();
 	return others;

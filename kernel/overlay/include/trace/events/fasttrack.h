@@ -8,7 +8,7 @@
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
 #include <linux/cred.h>
-#include <linux/fasttrack.h>
+#include <linux/fasttrack_sched.h>
 #include <linux/mm.h>
 #include <linux/tracepoint.h>
 
@@ -74,13 +74,13 @@ TRACE_EVENT(fasttrack_bio,
 		__entry->dev = bio_dev(bio);
 		__entry->sector = bio->bi_iter.bi_sector;
 		__entry->bytes = bio->bi_iter.bi_size;
-		__entry->uid = bio->bi_origin.uid;
+		__entry->uid = fasttrack_app_uid(bio->bi_origin.app);
 		__entry->pid = bio->bi_origin.pid;
 		__entry->class = class;
 		__entry->cause = bio->bi_origin.cause;
 	),
 
-	TP_printk("dev=%d:%d sector=%llu bytes=%u uid=%u pid=%u class=%s cause=%s",
+	TP_printk("dev=%d:%d sector=%llu bytes=%u uid=%d pid=%u class=%s cause=%s",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->bytes,
 		  __entry->uid, __entry->pid,

@@ -16,9 +16,9 @@ static struct ft_config *ft_test_config(struct kunit *test)
 
 static enum fasttrack_class ft_test_uid(const struct ft_config *config, u32 uid)
 {
-	const struct fasttrack_owner owner = { .uid = uid };
+	const struct ft_app_key key = { .uid = uid };
 
-	return ft_class_of(config, &owner);
+	return ft_class_of(config, &key);
 }
 
 static void ft_test_apps_are_background(struct kunit *test)
@@ -62,48 +62,24 @@ static void ft_test_foreground_uids(struct kunit *test)
 static void ft_test_foreground_groups(struct kunit *test)
 {
 	struct ft_config *config = ft_test_config(test);
-	struct fasttrack_owner owner = { .uid = 10102, .group = 7 };
+	struct ft_app_key key = { .uid = 10102, .group = 7 };
 
-	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_BACKGROUND);
 	config->groups[config->nr_groups++] = 7;
-	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_FOREGROUND);
 	/* No tag is no member, even of a list that holds zeroes. */
 	config->groups[config->nr_groups++] = 0;
-	owner.group = 0;
-	KUNIT_EXPECT_EQ(test, ft_class_of(config, &owner),
+	key.group = 0;
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_BACKGROUND);
-}
-
-static void ft_test_scope(struct kunit *test)
-{
-	struct fasttrack_scope outer, inner;
-
-	outer = fasttrack_scope_enter(FASTTRACK_BACKGROUND,
-				      FASTTRACK_CAUSE_JOURNAL);
-	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
-			FASTTRACK_BACKGROUND);
-	inner = fasttrack_cause_enter(FASTTRACK_CAUSE_FSYNC);
-	KUNIT_EXPECT_EQ(test, current->fasttrack_scope.cause,
-			FASTTRACK_CAUSE_JOURNAL);
-	fasttrack_scope_leave(inner);
-
-	/* A foreground task waits for what this one does. */
-	current->fasttrack_waiters++;
-	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
-			FASTTRACK_FOREGROUND);
-	current->fasttrack_waiters--;
-	fasttrack_scope_leave(outer);
-	KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
-			FASTTRACK_NEUTRAL);
 }
 
 static struct kunit_case ft_class_test_cases[] = {
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
 	KUNIT_CASE(ft_test_foreground_groups),
-	KUNIT_CASE(ft_test_scope),
 	{}
 };
 

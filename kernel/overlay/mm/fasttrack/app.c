@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Apps, interned: who a task is, and whose a file or a bio is, is one number.
+ *
+ * An app is a UID, a thread group's tag and a cgroup, as far as the configuration
+ * goes by them. It gets a number when it is first seen; files and bios carry that
+ * number alone, a task keeps it until it is somebody else. The class of an app is
+ * worked out then, and when the configuration changes: asking for it is one look
+ * into an array.
+ *
+ * A number holds the app's place in the array and which app of that place it is,
+ * so that nobody has to count who still carries it: one that is out of date
+ * names no app. When the array is nearly full, places are freed of apps that no
+ * task is of and that have no dirty pages. Where no place is left a task is
+ * classified without a number, and what it does is nobody's.
+ *
+ * Lock order: ft_apps_lock is taken under the locks of the page cache, and takes
+ * none.
+ */
+#include <linux/atomic.h>
+#include <linux/bitmap.h>
+#include <linux/cgroup.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/hashtable.h>
+#include <linux/pagemap.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+#include "policy.h"
+
+/* Far more than there are; in cgroup mode each service is one. */
+#define FT_APP_BITS	10
+#define FT_APPS		BIT(FT_APP_BITS)
+
+/* With so few places left, look for apps that are gone. */
+#define FT_APPS_SPARE	(FT_APPS / 8)
+
+/**
+ * struct ft_app - one app
+ * @node: in ft_app_hash
+ * @key: who it is
+ * @id: its number; 0: the place is free
+ * @dirty: pages that it has dirtied, and that nobody has written yet
+ *
+ * All but @dirty is written under ft_apps_lock. Readers without it compare @id.
+ */
+struct ft_app {
+	struct hlist_node node;
+	struct ft_app_key key;
+	u32 id;
+	atomic_long_t dirty;
+};
+
+static DEFINE_SPINLOCK(ft_apps_lock);
+static struct ft_app ft_apps[FT_APPS];
+static u8 ft_app_classes[FT_APPS];
+static DEFINE_HASHTABLE(ft_app_hash, FT_APP_BITS - 2);
+static DECLARE_BITMAP(ft_apps_used, FT_APPS);
+static unsigned int ft_nr_apps;
+/* Whose class the last configuration has changed. */
+static DECLARE_BITMAP(ft_apps_moved, FT_APPS);
+/* Of the next number; grows, so that a place's next app has another one. */
+static u32 ft_app_serial = 1;
+
+static void ft_apps_reap(struct work_struct *work);
+static DECLARE_WORK(ft_apps_reap_work, ft_apps_reap);
+
+static unsigned int ft_app_place(u32 id)
+{
+	return id & (FT_APPS - 1);
+}
+
+static bool ft_app_is(const struct ft_app *app, const struct ft_app_key *key)
+{
+	return READ_ONCE(app->key.uid) == key->uid &&
+	       READ_ONCE(app->key.group) == key->group &&
+	       READ_ONCE(app->key.cgroup) == key->cgroup;
+}
+
+static u32 ft_app_hashed(const struct ft_app_key *key)
+{
+	return key->uid ^ key->group ^ (u32)key->cgroup;
+}
+
+/* The number of the app with @key, or 0. Under RCU: one may be missed. */
+static u32 ft_app_find(const struct ft_app_key *key)
+{
+	struct ft_app *app;
+
+	hash_for_each_possible_rcu(ft_app_hash, app, node, ft_app_hashed(key))
+		if (ft_app_is(app, key))
+			return READ_ONCE(app->id);
+	return 0;
+}
+
+/**
+ * ft_app_intern - the number of an app
+ * @key: who it is
+ *
+ * Context: any; under the RCU read lock.
+ * Return: its number, given now if need be; 0: there is no place for it.
+ */
+u32 ft_app_intern(const struct ft_app_key *key)
+{
+	u32 id = ft_app_find(key);
+	unsigned long flags;
+	unsigned int place;
+	struct ft_app *app;
+
+	if (id)
+		return id;
+	spin_lock_irqsave(&ft_apps_lock, flags);
+	id = ft_app_find(key);
+	place = find_first_zero_bit(ft_apps_used, FT_APPS);
+	if (id || place == FT_APPS)
+		goto unlock;
+	id = (ft_app_serial << FT_APP_BITS) | place;
+	if (!(++ft_app_serial & (U32_MAX >> FT_APP_BITS)))
+		ft_app_serial = 1;
+	app = &ft_apps[place];
+	app->key = *key;
+	atomic_long_set(&app->dirty, 0);
+	/* Whoever replaces the configuration classifies all after that. */
+	WRITE_ONCE(ft_app_classes[place],
+		   ft_class_of(rcu_dereference(ft_config), key));
+	/* Who sees the number sees the class. */
+	smp_store_release(&app->id, id);
+	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
+	__set_bit(place, ft_apps_used);
+	ft_nr_apps++;
+unlock:
+	if (FT_APPS - ft_nr_apps < FT_APPS_SPARE)
+		schedule_work(&ft_apps_reap_work);
+	spin_unlock_irqrestore(&ft_apps_lock, flags);
+	return id;
+}
+
+/* Does any task keep the number of each place of @kept? Mark those. */
+static void ft_apps_mark(unsigned long *kept)
+{
+	struct task_struct *process, *task;
+
+	rcu_read_lock();
+	for_each_process_thread(process, task)
+		__set_bit(ft_app_place(READ_ONCE(task->fasttrack_app)), kept);
+	rcu_read_unlock();
+}
+
+/* Free the places of apps that are gone; those in front may come again. */
+static void ft_apps_reap(struct work_struct *work)
+{
+	unsigned long *kept = bitmap_zalloc(FT_APPS, GFP_KERNEL);
+	unsigned long flags;
+	unsigned int place;
+
+	if (!kept)
+		return;
+	ft_apps_mark(kept);
+	spin_lock_irqsave(&ft_apps_lock, flags);
+	for_each_set_bit(place, ft_apps_used, FT_APPS) {
+		struct ft_app *app = &ft_apps[place];
+
+		if (test_bit(place, kept) || atomic_long_read(&app->dirty) > 0 ||
+		    ft_app_classes[place] == FASTTRACK_FOREGROUND)
+			continue;
+		WRITE_ONCE(app->id, 0);
+		hash_del_rcu(&app->node);
+		__clear_bit(place, ft_apps_used);
+		ft_nr_apps--;
+	}
+	spin_unlock_irqrestore(&ft_apps_lock, flags);
+	bitmap_free(kept);
+}
+
+/**
+ * ft_apps_classify - another configuration decides from now on
+ * @config: which
+ *
+ * Context: process context, under ft_config_mutex.
+ */
+void ft_apps_classify(const struct ft_config *config)
+{
+	unsigned long flags;
+	unsigned int place;
+
+	rcu_read_lock();
+	spin_lock_irqsave(&ft_apps_lock, flags);
+	bitmap_zero(ft_apps_moved, FT_APPS);
+	for_each_set_bit(place, ft_apps_used, FT_APPS) {
+		u8 class = ft_class_of(config, &ft_apps[place].key);
+
+		if (ft_app_classes[place] != class)
+			__set_bit(place, ft_apps_moved);
+		WRITE_ONCE(ft_app_classes[place], class);
+	}
+	spin_unlock_irqrestore(&ft_apps_lock, flags);
+	rcu_read_unlock();
+}
+
+/**
+ * fasttrack_app_moved - has the last change given an app another class?
+ * @id: its number
+ *
+ * Context: any; from the relabel function of an I/O scheduler.
+ * Return: if so.
+ */
+bool fasttrack_app_moved(u32 id)
+{
+	unsigned int place = ft_app_place(id);
+
+	return id && READ_ONCE(ft_apps[place].id) == id &&
+	       test_bit(place, ft_apps_moved);
+}
+EXPORT_SYMBOL_GPL(fasttrack_app_moved);
+
+#ifdef CONFIG_CGROUPS
+static u64 ft_task_cgroup_id(struct task_struct *task)
+{
+	return cgroup_id(task_dfl_cgroup(task));
+}
+#else
+static u64 ft_task_cgroup_id(struct task_struct *task)
+{
+	return 0;
+}
+#endif
+
+/*
+ * Who @task is, in the terms in which the configuration decides. The cgroup is
+ * left out where no cgroup is configured: looking it up costs more than the
+ * rest together.
+ */
+static struct ft_app_key ft_key_of(struct task_struct *task,
+				   const struct ft_config *config)
+{
+	return (struct ft_app_key){
+		.uid = from_kuid(&init_user_ns, task_uid(task)),
+		.group = READ_ONCE(task->signal->fasttrack_group),
+		.cgroup = config->cgroups.nr || config->app_cgroups.nr ?
+			  ft_task_cgroup_id(task) : 0,
+	};
+}
+
+/* The number of @task, whose key is @key. Under the RCU read lock. */
+static u32 ft_app_of_key(struct task_struct *task, const struct ft_app_key *key)
+{
+	u32 id = READ_ONCE(task->fasttrack_app);
+	const struct ft_app *app = &ft_apps[ft_app_place(id)];
+
+	if (id && READ_ONCE(app->id) == id && ft_app_is(app, key))
+		return id;
+	id = ft_app_intern(key);
+	WRITE_ONCE(task->fasttrack_app, id);
+	return id;
+}
+
+/**
+ * ft_app_of - the app of a user task
+ * @task: current, or a task that cannot go away meanwhile
+ *
+ * Context: any; takes the RCU read lock.
+ * Return: its number, or 0.
+ */
+u32 ft_app_of(struct task_struct *task)
+{
+	struct ft_app_key key;
+	u32 id;
+
+	rcu_read_lock();
+	key = ft_key_of(task, rcu_dereference(ft_config));
+	id = ft_app_of_key(task, &key);
+	rcu_read_unlock();
+	return id;
+}
+
+/**
+ * fasttrack_app_class - the class of an app
+ * @id: its number, as files and bios carry it
+ *
+ * Context: any.
+ * Return: its class; neutral if there is no such app (any more).
+ */
+enum fasttrack_class fasttrack_app_class(u32 id)
+{
+	unsigned int place = ft_app_place(id);
+
+	if (!id || smp_load_acquire(&ft_apps[place].id) != id)
+		return FASTTRACK_NEUTRAL;
+	return READ_ONCE(ft_app_classes[place]);
+}
+EXPORT_SYMBOL_GPL(fasttrack_app_class);
+
+/**
+ * fasttrack_app_uid - the UID of an app
+ * @id: its number
+ *
+ * Context: any.
+ * Return: a UID of the initial user namespace; (u32)-1 if there is no such app.
+ */
+u32 fasttrack_app_uid(u32 id)
+{
+	const struct ft_app *app = &ft_apps[ft_app_place(id)];
+
+	if (!id || smp_load_acquire(&app->id) != id)
+		return (u32)-1;
+	return READ_ONCE(app->key.uid);
+}
+EXPORT_SYMBOL_GPL(fasttrack_app_uid);
+
+enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
+{
+	const struct ft_config *config;
+	enum fasttrack_class class;
+	struct ft_app_key key;
+	u32 id;
+
+	if (task->fasttrack_scope.override)
+		return ft_scope_class(task);
+	if (!ft_is_user_task(task))
+		return FASTTRACK_NEUTRAL;
+
+	rcu_read_lock();
+	config = rcu_dereference(ft_config);
+	key = ft_key_of(task, config);
+	id = ft_app_of_key(task, &key);
+	class = id ? fasttrack_app_class(id) : ft_class_of(config, &key);
+	rcu_read_unlock();
+	return class;
+}
+EXPORT_SYMBOL_GPL(__fasttrack_task_class);
+
+/* @nr more dirty pages are of the app @id; or, negative, fewer. */
+void ft_app_dirtied(u32 id, long nr)
+{
+	struct ft_app *app = &ft_apps[ft_app_place(id)];
+
+	if (id && READ_ONCE(app->id) == id)
+		atomic_long_add(nr, &app->dirty);
+}
+
+/* Pages that apps in front have dirtied, and nobody has written yet. */
+unsigned long ft_dirty_own(void)
+{
+	unsigned long pages = 0;
+	unsigned int place;
+
+	for_each_set_bit(place, ft_apps_used, FT_APPS)
+		if (READ_ONCE(ft_app_classes[place]) == FASTTRACK_FOREGROUND)
+			pages += max(atomic_long_read(&ft_apps[place].dirty), 0L);
+	return pages;
+}
+
+/* Dirty pages of @mapping, whose lock is held. */
+static unsigned long ft_dirty_pages(struct address_space *mapping)
+{
+	XA_STATE(xas, &mapping->i_pages, 0);
+	unsigned long pages = 0;
+	struct folio *folio;
+
+	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY)
+		pages += folio_nr_pages(folio);
+	return pages;
+}
+
+/**
+ * ft_file_dirtied - current, a user task, has dirtied pages of a file
+ * @mapping: the file's; its lock is held
+ *
+ * The file is the app's from then on. But as long as it has dirty pages of an app
+ * that matters more it stays that one's; the other way round those pages
+ * change hands with it.
+ */
+void ft_file_dirtied(struct address_space *mapping)
+{
+	u32 before = READ_ONCE(mapping->fasttrack_app);
+	u32 id = ft_app_of(current);
+	unsigned long pages;
+
+	if (id == before)
+		return;
+	if (mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)) {
+		if (!ft_takes_over(fasttrack_app_class(before),
+				   fasttrack_app_class(id)))
+			return;
+		pages = ft_dirty_pages(mapping);
+		ft_app_dirtied(before, -(long)pages);
+		ft_app_dirtied(id, pages);
+	}
+	WRITE_ONCE(mapping->fasttrack_app, id);
+}
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/app-kunit.h"
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* KUnit tests of interned apps, included by app.c. */
+#include <kunit/test.h>
+
+/* UIDs that nobody has. */
+#define FT_TEST_UID	4000010101U
+
+static u32 ft_test_intern(u32 uid, u32 group, u64 cgroup)
+{
+	const struct ft_app_key key = {
+		.uid = uid, .group = group, .cgroup = cgroup,
+	};
+	u32 id;
+
+	rcu_read_lock();
+	id = ft_app_intern(&key);
+	rcu_read_unlock();
+	return id;
+}
+
+static void ft_test_one_number_an_app(struct kunit *test)
+{
+	u32 id = ft_test_intern(FT_TEST_UID, 0, 0);
+
+	KUNIT_EXPECT_NE(test, id, 0);
+	KUNIT_EXPECT_EQ(test, ft_test_intern(FT_TEST_UID, 0, 0), id);
+	KUNIT_EXPECT_NE(test, ft_test_intern(FT_TEST_UID, 7, 0), id);
+	KUNIT_EXPECT_NE(test, ft_test_intern(FT_TEST_UID, 0, 7), id);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), FT_TEST_UID);
+}
+
+/* Root is an app like any other; nobody is none. */
+static void ft_test_nobody(struct kunit *test)
+{
+	u32 root = ft_test_intern(0, 0, 0);
+
+	KUNIT_EXPECT_NE(test, root, 0);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(root), 0);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(0), (u32)-1);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(0), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_FALSE(test, fasttrack_app_moved(0));
+}
+
+static void ft_test_classes_follow_the_configuration(struct kunit *test)
+{
+	struct ft_config *config = kunit_kzalloc(test, sizeof(*config),
+						 GFP_KERNEL);
+	u32 id = ft_test_intern(FT_TEST_UID, 0, 0);
+	u32 other = ft_test_intern(FT_TEST_UID + 1, 0, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, config);
+	*config = ft_config_boot;
+	config->uids[config->nr_uids++] = FT_TEST_UID;
+	mutex_lock(&ft_config_mutex);
+	ft_apps_classify(config);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_TRUE(test, fasttrack_app_moved(id));
+	KUNIT_EXPECT_FALSE(test, fasttrack_app_moved(other));
+	ft_app_dirtied(id, 5);
+	ft_app_dirtied(other, 3);
+	KUNIT_EXPECT_EQ(test, ft_dirty_own(), 5);
+	/* More written than dirtied is a fault, and counts as none. */
+	ft_app_dirtied(id, -9);
+	KUNIT_EXPECT_EQ(test, ft_dirty_own(), 0);
+	ft_app_dirtied(id, 4);
+	ft_app_dirtied(other, -3);
+	ft_apps_classify(rcu_dereference_protected(ft_config, true));
+	mutex_unlock(&ft_config_mutex);
+	KUNIT_EXPECT_NE(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
+}
+
+/* An app that is gone leaves its place; its number names nobody from then on. */
+static void ft_test_reap(struct kunit *test)
+{
+	u32 gone = ft_test_intern(FT_TEST_UID + 2, 0, 0);
+	u32 dirty = ft_test_intern(FT_TEST_UID + 3, 0, 0);
+	u32 next;
+
+	ft_app_dirtied(dirty, 1);
+	ft_apps_reap(NULL);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(gone), (u32)-1);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(dirty), FT_TEST_UID + 3);
+	next = ft_test_intern(FT_TEST_UID + 4, 0, 0);
+	KUNIT_EXPECT_NE(test, next, gone);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(gone), (u32)-1);
+	ft_app_dirtied(dirty, -1);
+	ft_apps_reap(NULL);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(dirty), (u32)-1);
+}
+
+/* When all places are taken there is no number, until somebody has gone. */
+static void ft_test_full(struct kunit *test)
+{
+	u32 id = 1;
+
+	for (unsigned int i = 0; id && i <= FT_APPS; i++)
+		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
+	KUNIT_EXPECT_EQ(test, id, 0);
+	flush_work(&ft_apps_reap_work);
+	KUNIT_EXPECT_NE(test, ft_test_intern(FT_TEST_UID, 0, 0), 0);
+	ft_apps_reap(NULL);
+}
+
+static void ft_test_who_takes_over(struct kunit *test)
+{
+	const u8 order[] = { FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL,
+			     FASTTRACK_FOREGROUND };
+
+	for (int i = 0; i < ARRAY_SIZE(order); i++)
+		for (int j = 0; j < ARRAY_SIZE(order); j++)
+			KUNIT_EXPECT_EQ(test, ft_takes_over(order[i], order[j]),
+					j > i);
+}
+
+static struct kunit_case ft_app_test_cases[] = {
+	KUNIT_CASE(ft_test_one_number_an_app),
+	KUNIT_CASE(ft_test_nobody),
+	KUNIT_CASE(ft_test_classes_follow_the_configuration),
+	KUNIT_CASE(ft_test_reap),
+	KUNIT_CASE(ft_test_full),
+	KUNIT_CASE(ft_test_who_takes_over),
+	{}
+};
+
+static struct kunit_suite ft_app_test_suite = {
+	.name = "fasttrack_app",
+	.test_cases = ft_app_test_cases,
+};
+
+kunit_test_suite(ft_app_test_suite);
