@@ -10,7 +10,8 @@
  * Order of write-out is the policy's: under foreground, foreground pages come
  * first, also when the foreground's flush has to wait for everybody's pages.
  * Those others then count as foreground writes on the dies. So that they are
- * few, background has a small part of the cache while the foreground works.
+ * few, background has only so many in the cache under that policy as keep the
+ * dies busy: when the foreground flushes next is not known beforehand.
  */
 #include <linux/errno.h>
 #include <linux/hash.h>
@@ -37,17 +38,20 @@ u32 mflash_cache_pages(const struct mflash_model *m)
 		   2 * mflash_unit_slots(m, false));
 }
 
-/* its part of the cache while the foreground works: what a flush may have to write */
-#define BACKGROUND_PART	8
+/*
+ * Units of background's that wait for a die: one may be on its way over the link
+ * when a die has taken the other.
+ */
+#define UNITS_WAITING	2
 
 /*
  * A device that takes one command at a time would keep the foreground waiting
  * behind a write that waits for room.
  */
-static bool foreground_works(const struct mflash_model *m)
+static bool is_limited(const struct mflash_model *m, u8 class)
 {
-	return m->sched.policy == MFLASH_FOREGROUND && m->phone->queue_depth > 1 &&
-	       m->fg_seen && (m->fg_in_flight || m->now < m->fg_last + m->idle_ns);
+	return class == FASTTRACK_BACKGROUND && m->sched.policy == MFLASH_FOREGROUND &&
+	       m->phone->queue_depth > 1;
 }
 
 /**
@@ -60,10 +64,11 @@ static bool foreground_works(const struct mflash_model *m)
 u32 mflash_cache_room(const struct mflash_model *m, u8 class)
 {
 	const struct mflash_cache *c = &m->cache;
-	u32 part = max(c->nr / BACKGROUND_PART, mflash_unit_slots(m, false));
+	u32 part;
 
-	if (class != FASTTRACK_BACKGROUND || !foreground_works(m))
+	if (!is_limited(m, class))
 		return c->nr_free;
+	part = UNITS_WAITING * mflash_ftl_unit(m, mflash_ftl_host_stream(m, class));
 	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
 }
 
@@ -94,7 +99,6 @@ static void entry_free(struct mflash_cache *c, struct mflash_entry *e)
 	hlist_del(&e->hash);
 	list_move_tail(&e->order, &c->free);
 	c->nr_free++;
-	c->nr_background -= e->class == FASTTRACK_BACKGROUND;
 }
 
 static void waiter_done(struct mflash_model *m, struct mflash_entry *e)
@@ -212,6 +216,7 @@ static void entry_clean(struct mflash_cache *c, struct mflash_entry *e)
 {
 	list_del_init(&e->dirty);
 	c->nr_dirty--;
+	c->nr_background -= e->class == FASTTRACK_BACKGROUND;
 	if (e->seq <= c->flush_seq)
 		c->flush_dirty--;
 	if (e->waiter)
@@ -283,6 +288,19 @@ static bool foreground_waits(const struct mflash_model *m)
 	return !m->cache.nr_free && link->queue.used & BIT(2 * FASTTRACK_FOREGROUND + 1);
 }
 
+/* for whom a page is written out: the foreground may wait for it */
+static u8 for_whom(const struct mflash_model *m, const struct mflash_entry *e)
+{
+	return e->seq <= m->cache.fg_flush_seq || foreground_waits(m) ? FASTTRACK_FOREGROUND :
+									e->class;
+}
+
+/* where the page goes that is next */
+static enum mflash_stream next_stream(struct mflash_model *m)
+{
+	return mflash_ftl_host_stream(m, for_whom(m, next_dirty(m)));
+}
+
 /**
  * mflash_cache_is_due - should pages be written out now
  * @m: the model
@@ -295,22 +313,20 @@ bool mflash_cache_is_due(struct mflash_model *m)
 
 	if (!c->nr_dirty || mflash_map_full(m))
 		return false;
-	return c->nr_dirty >= mflash_ftl_unit(m, mflash_ftl_host_stream(m)) ||
-	       c->flush_dirty || c->fua_dirty || !c->nr_free || m->idle;
+	return c->flush_dirty || c->fua_dirty || !c->nr_free || m->idle ||
+	       c->nr_dirty >= mflash_ftl_unit(m, next_stream(m));
 }
 
 static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *c)
 {
 	struct mflash_entry *e;
 
-	if (!mflash_ftl_room(m, mflash_ftl_host_stream(m), die) || !mflash_cache_is_due(m))
+	if (!mflash_cache_is_due(m) || !mflash_ftl_room(m, next_stream(m), die))
 		return false;
 	e = next_dirty(m);
 	*c = (struct mflash_candidate) {
-		.seq = e->seq, .since = e->since, .class = e->class, .write = true,
+		.seq = e->seq, .since = e->since, .class = for_whom(m, e), .write = true,
 	};
-	if (e->seq <= m->cache.fg_flush_seq || foreground_waits(m))
-		c->class = FASTTRACK_FOREGROUND;
 	return true;
 }
 
@@ -328,12 +344,14 @@ static struct mflash_entry *entry_take(struct mflash_model *m)
 
 static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 {
-	enum mflash_stream stream = mflash_ftl_host_stream(m);
+	enum mflash_stream stream = next_stream(m);
 
 	unit->slots = mflash_ftl_unit(m, stream);
 	unit->slc = stream == MFLASH_BUFFER;
 	for (unit->nr = 0; unit->nr < unit->slots && m->cache.nr_dirty; unit->nr++)
 		unit->entries[unit->nr] = entry_take(m);
+	/* background may have room again */
+	m->kick_links = ~0UL;
 	unit->ppn = mflash_ftl_alloc(m, stream, die);
 	if (unit->slc)
 		mflash_count(m, slc_pages, unit->nr);

@@ -21,7 +21,7 @@ struct mflash_model;
  * @hash: entries in use by logical page, newest first
  * @nr_free: free entries that are not promised to a transfer
  * @nr_dirty: entries in @dirty
- * @nr_background: entries in use by the background
+ * @nr_background: those of them that are the background's
  * @nr: all entries
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers

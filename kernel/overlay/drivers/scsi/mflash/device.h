@@ -90,9 +90,6 @@ struct mflash_link {
  * @gc: copy job
  * @map: cache of map pages
  * @in_flight: commands in the device
- * @fg_in_flight: those of the foreground
- * @fg_last: end of the last of them
- * @fg_seen: there has been one
  * @active: commands in the device, by tag
  * @done: completed commands, for the caller to take
  * @desc: room for the content of one command's write, by tag
@@ -126,9 +123,7 @@ struct mflash_model {
 	struct mflash_ftl ftl;
 	struct mflash_gc gc;
 	struct mflash_map_cache map;
-	u32 in_flight, fg_in_flight;
-	u64 fg_last;
-	bool fg_seen;
+	u32 in_flight;
 	struct mflash_cmd *active[MFLASH_TAGS_MAX];
 	struct list_head done;
 	struct mflash_desc *desc;

@@ -125,21 +125,33 @@ u32 mflash_ftl_die(struct mflash_model *m, u32 ppn)
  * @m: the model
  * @s: the stream
  */
-u32 mflash_ftl_unit(struct mflash_model *m, enum mflash_stream s)
+u32 mflash_ftl_unit(const struct mflash_model *m, enum mflash_stream s)
 {
 	return mflash_unit_slots(m, s == MFLASH_BUFFER);
+}
+
+/* under the policy foreground the background leaves the SLC buffer's last part free */
+static u32 kept_blocks(const struct mflash_model *m, u8 class)
+{
+	if (m->sched.policy != MFLASH_FOREGROUND || class != FASTTRACK_BACKGROUND)
+		return 0;
+	return m->ftl.slc_blocks * m->sched.slc_reserve / 100;
 }
 
 /**
  * mflash_ftl_host_stream - where host data go now
  * @m: the model
+ * @class: whose they are
  */
-enum mflash_stream mflash_ftl_host_stream(struct mflash_model *m)
+enum mflash_stream mflash_ftl_host_stream(const struct mflash_model *m, u8 class)
 {
-	struct mflash_ftl *f = &m->ftl;
+	const struct mflash_ftl *f = &m->ftl;
+	u32 kept = kept_blocks(m, class);
 
-	return f->use_buffer && (f->open[MFLASH_BUFFER] != MFLASH_NONE || f->nr_free[1]) ?
-	       MFLASH_BUFFER : MFLASH_DIRECT;
+	if (!f->use_buffer || f->nr_free[1] < kept)
+		return MFLASH_DIRECT;
+	return f->nr_free[1] > kept || f->open[MFLASH_BUFFER] != MFLASH_NONE ? MFLASH_BUFFER :
+									       MFLASH_DIRECT;
 }
 
 /**

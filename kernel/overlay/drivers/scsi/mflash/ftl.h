@@ -48,7 +48,8 @@ struct mflash_block {
  * @closed: full blocks by valid pages, [0] normal, [1] SLC
  * @closed_used: bit i: closed[][i] is not empty
  * @open: block that a stream fills, or MFLASH_NONE
- * @use_buffer: host data goes to the SLC buffer while it has room
+ * @use_buffer: host data goes to the SLC buffer while it has room; background's not into
+ *	its last part, see struct mflash_sched
  */
 struct mflash_ftl {
 	u32 read_slots, block_slots, pages, nr_blocks, slc_blocks;
@@ -69,8 +70,8 @@ u32 mflash_unit_slots(const struct mflash_model *m, bool slc);
 u32 mflash_block_slots(struct mflash_model *m, u32 block);
 bool mflash_block_slc(const struct mflash_model *m, u32 block);
 u32 mflash_ftl_die(struct mflash_model *m, u32 ppn);
-u32 mflash_ftl_unit(struct mflash_model *m, enum mflash_stream s);
-enum mflash_stream mflash_ftl_host_stream(struct mflash_model *m);
+u32 mflash_ftl_unit(const struct mflash_model *m, enum mflash_stream s);
+enum mflash_stream mflash_ftl_host_stream(const struct mflash_model *m, u8 class);
 bool mflash_ftl_room(struct mflash_model *m, enum mflash_stream s, u32 die);
 u32 mflash_ftl_alloc(struct mflash_model *m, enum mflash_stream s, u32 die);
 void mflash_ftl_commit(struct mflash_model *m, struct mflash_entry *e, u32 ppn);

@@ -78,6 +78,11 @@ static void apply_suspend_max(struct mflash_model *m, uint value)
 	m->sched.suspend_max = value;
 }
 
+static void apply_slc_reserve(struct mflash_model *m, uint value)
+{
+	m->sched.slc_reserve = value;
+}
+
 static void apply_idle(struct mflash_model *m, uint value)
 {
 	m->idle_ns = (u64)value * NSEC_PER_MSEC;
@@ -90,6 +95,7 @@ static struct knob knobs[] = {
 	{ "wait_max_ms", 100, 60000, apply_wait_max },
 	{ "suspend_max", 16, 1000, apply_suspend_max },
 	{ "idle_ms", 50, 60000, apply_idle },
+	{ "slc_reserve_percent", 25, 100, apply_slc_reserve },
 };
 
 static void knob_set(struct knob *k, uint value)
@@ -166,6 +172,8 @@ module_param_cb(suspend_max, &number_ops, &knobs[4], 0644);
 MODULE_PARM_DESC(suspend_max, "suspensions of one program or erase: more is quicker for the foreground, and longer for what is suspended");
 module_param_cb(idle_ms, &number_ops, &knobs[5], 0644);
 MODULE_PARM_DESC(idle_ms, "time without commands before the device does its own work");
+module_param_cb(slc_reserve_percent, &number_ops, &knobs[6], 0644);
+MODULE_PARM_DESC(slc_reserve_percent, "scheduler foreground: part of the SLC buffer that background does not use up");
 
 /**
  * mflash_knobs_apply - tell a new device the knobs' values

@@ -35,6 +35,7 @@
 #define LINK_CHUNK	16		/* pages of a write that cross the link in one go: 64 KiB */
 #define IDLE_NS		50000000ULL	/* no command for so long: the device is idle */
 #define WAIT_MAX_NS	100000000ULL	/* SmartIO holds writes back for at most 100 ms */
+#define SLC_RESERVE	25		/* a quarter: 512 MiB of 2 GiB are a film, or an app's update */
 #define SUSPEND_MAX	16		/* with 100 us each, a program of 2 ms at most doubles */
 
 /* host reads are at most one operation a page; the rest is bounded by map_full() and gc */
@@ -81,6 +82,7 @@ int mflash_model_init(struct mflash_model *m, const struct mflash_config *config
 	m->sched.policy = MFLASH_READ_FIRST;
 	m->sched.wait_max_ns = WAIT_MAX_NS;
 	m->sched.suspend_max = SUSPEND_MAX;
+	m->sched.slc_reserve = SLC_RESERVE;
 	m->idle_ns = IDLE_NS;
 	m->ftl.use_buffer = config->write_buffer;
 	INIT_LIST_HEAD(&m->done);
@@ -156,10 +158,6 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now)
 	INIT_LIST_HEAD(&cmd->done);
 	m->active[cmd->tag] = cmd;
 	m->in_flight++;
-	if (cmd->class == FASTTRACK_FOREGROUND) {
-		m->fg_in_flight++;
-		m->fg_seen = true;
-	}
 	m->next[MFLASH_EV_IDLE] = U64_MAX;
 	m->idle = false;
 	account(m, cmd);

@@ -69,7 +69,7 @@ static void cut_program(struct mflash_model *m, struct mflash_unit *unit)
 
 static void persist_some(struct mflash_model *m)
 {
-	enum mflash_stream stream = mflash_ftl_host_stream(m);
+	enum mflash_stream stream = mflash_ftl_host_stream(m, FASTTRACK_FOREGROUND);
 	struct mflash_entry *e;
 	u32 die = 0;
 

@@ -30,11 +30,14 @@ extern const char * const mflash_policy_names[MFLASH_NR_POLICIES];
  * @wait_max_ns: age at which what was passed over is served out of order;
  *	0: never
  * @suspend_max: suspensions of one program or erase, so that it ends
+ * @slc_reserve: per cent of the SLC buffer that background leaves to the others under
+ *	the policy foreground
  */
 struct mflash_sched {
 	enum mflash_policy policy;
 	u64 wait_max_ns;
 	u32 suspend_max;
+	u32 slc_reserve;
 };
 
 /**

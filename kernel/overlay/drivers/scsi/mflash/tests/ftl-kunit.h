@@ -88,6 +88,32 @@ static void ftl_slc_test(struct kunit *test)
 	check(test, reboot(test, d), version);
 }
 
+/* SLC blocks that background leaves free when it writes more than the buffer takes */
+static u32 ftl_slc_left(struct kunit *test, enum mflash_policy policy, u8 class)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct kunit_dev *d;
+
+	phone.bits = 2;
+	phone.slc_mib = 1;
+	phone.t_prog_slc_ns = 200000;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = policy;
+	for (u32 i = 0; i < 2 * PAGES / KUNIT_MIB; i += 16)
+		kunit_do(test, d, MFLASH_WRITE, class, i, 16, i);
+	return d->m.ftl.nr_free[1];
+}
+
+static void ftl_slc_reserve_test(struct kunit *test)
+{
+	u32 kept = ftl_slc_left(test, MFLASH_FOREGROUND, FASTTRACK_BACKGROUND);
+
+	KUNIT_EXPECT_GT(test, kept, 0);
+	KUNIT_EXPECT_EQ(test, ftl_slc_left(test, MFLASH_FOREGROUND, FASTTRACK_FOREGROUND), 0);
+	KUNIT_EXPECT_EQ(test, ftl_slc_left(test, MFLASH_FOREGROUND, FASTTRACK_NEUTRAL), 0);
+	KUNIT_EXPECT_EQ(test, ftl_slc_left(test, MFLASH_READ_FIRST, FASTTRACK_BACKGROUND), 0);
+}
+
 static void ftl_trim_test(struct kunit *test)
 {
 	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 3);
@@ -232,6 +258,7 @@ static void ftl_wrong_phone_test(struct kunit *test)
 static struct kunit_case ftl_cases[] = {
 	KUNIT_CASE(ftl_gc_test),
 	KUNIT_CASE(ftl_slc_test),
+	KUNIT_CASE(ftl_slc_reserve_test),
 	KUNIT_CASE(ftl_trim_test),
 	KUNIT_CASE(ftl_slots_test),
 	KUNIT_CASE(ftl_power_cut_test),

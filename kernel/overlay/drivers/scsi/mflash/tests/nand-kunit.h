@@ -132,9 +132,9 @@ static void nand_suspend_erase_test(struct kunit *test)
 	phone.dies = 1;
 	d = kunit_dev(test, &phone, NULL, 1);
 	die = &d->m.dies[0];
-	d->m.sched.policy = MFLASH_FOREGROUND;
 	for (i = 0; i < 4 * d->m.ftl.pages && !d->m.stats[MFLASH_STAT_nand_erases]; i += 4)
 		kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, i % d->m.ftl.pages, 4, i);
+	d->m.sched.policy = MFLASH_FOREGROUND;
 	KUNIT_ASSERT_PTR_NE(test, die->array, NULL);
 	KUNIT_ASSERT_EQ(test, die->array->type, MFLASH_OP_ERASE);
 	left = d->m.next[MFLASH_EV_DIE(0)] - d->m.now;
