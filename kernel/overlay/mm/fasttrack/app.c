@@ -240,8 +240,7 @@ static struct ft_app_key ft_key_of(struct task_struct *task,
 	return (struct ft_app_key){
 		.uid = from_kuid(&init_user_ns, task_uid(task)),
 		.group = READ_ONCE(task->signal->fasttrack_group),
-		.cgroup = config->cgroups.nr || config->app_cgroups.nr ?
-			  ft_task_cgroup_id(task) : 0,
+		.cgroup = config->by_cgroup ? ft_task_cgroup_id(task) : 0,
 	};
 }
 
@@ -288,6 +287,7 @@ enum fasttrack_class fasttrack_app_class(u32 id)
 {
 	unsigned int place = ft_app_place(id);
 
+	/* Pairs with the release in ft_app_intern(). */
 	if (!id || smp_load_acquire(&ft_apps[place].id) != id)
 		return FASTTRACK_NEUTRAL;
 	return READ_ONCE(ft_app_classes[place]);
@@ -305,6 +305,7 @@ u32 fasttrack_app_uid(u32 id)
 {
 	const struct ft_app *app = &ft_apps[ft_app_place(id)];
 
+	/* Pairs with the release in ft_app_intern(). */
 	if (!id || smp_load_acquire(&app->id) != id)
 		return (u32)-1;
 	return READ_ONCE(app->key.uid);

@@ -2,11 +2,12 @@
 /*
  * Classes: to which does an app belong?
  *
- * The configuration in force (struct ft_config) names the foreground in three
+ * The configuration in force (struct ft_config) names who is in front in three
  * ways, all of which follow fork():
  *  - UIDs, compared with the task's real UID;
  *  - thread groups, by a tag in their signal_struct (front.c);
  *  - cgroups of the default hierarchy, with all below them.
+ * It names apps by ranges of UIDs and by cgroups.
  *
  * It is one RCU-protected object that is replaced as a whole: a reader sees one
  * state and takes no lock. An app's class is worked out when the app is first
@@ -24,16 +25,21 @@ DEFINE_MUTEX(ft_config_mutex);
 DEFINE_STATIC_KEY_FALSE(fasttrack_key);
 EXPORT_SYMBOL_GPL(fasttrack_key);
 
-struct ft_config ft_config_boot = {
-	/* Apps, isolated processes, SDK sandboxes: AID_* in Android's
-	 * android_filesystem_config.h.
-	 */
-	.nr_app_uids = 3,
-	.app_uids = {
-		{ 10000, 19999 },
-		{ 20000, 29999 },
-		{ 90000, 99999 },
+/*
+ * Apps, isolated processes, SDK sandboxes: AID_* in Android's
+ * android_filesystem_config.h.
+ */
+static struct ft_set ft_apps_boot = {
+	.nr = 3,
+	.range = {
+		{ 10000, 19999, 19999 },
+		{ 20000, 29999, 29999 },
+		{ 90000, 99999, 99999 },
 	},
+};
+
+struct ft_config ft_config_boot = {
+	.list[FT_APP_UIDS] = &ft_apps_boot,
 };
 
 struct ft_config __rcu *ft_config = RCU_INITIALIZER(&ft_config_boot);
@@ -47,6 +53,16 @@ bool ft_foreground_set(void)
 	return READ_ONCE(ft_has_foreground);
 }
 
+/* Has any of @nr lists from @first on an entry? */
+static bool ft_config_names(const struct ft_config *config, enum ft_list first,
+			    unsigned int nr)
+{
+	for (unsigned int i = first; i < first + nr; i++)
+		if (config->list[i])
+			return true;
+	return false;
+}
+
 /**
  * ft_config_replace - another configuration decides from now on
  * @config: which
@@ -57,64 +73,74 @@ struct ft_config *ft_config_replace(struct ft_config *config)
 {
 	struct ft_config *old;
 
+	config->by_cgroup = config->list[FT_FOREGROUND_CGROUPS] ||
+			    config->list[FT_APP_CGROUPS];
 	old = rcu_replace_pointer(ft_config, config,
 				  lockdep_is_held(&ft_config_mutex));
 	WRITE_ONCE(ft_has_foreground,
-		   config->nr_uids || config->nr_groups || config->cgroups.nr);
+		   ft_config_names(config, 0, FT_NR_FOREGROUND_LISTS));
 	return old;
 }
 
-static bool ft_uid_is_app(const struct ft_config *config, u32 uid)
-{
-	u32 app = uid % FT_UIDS_PER_USER;
-
-	for (unsigned int i = 0; i < config->nr_app_uids; i++)
-		if (app >= config->app_uids[i].first &&
-		    app <= config->app_uids[i].last)
-			return true;
-	return false;
-}
-
 #ifdef CONFIG_CGROUPS
-static bool ft_cgroup_in(const struct ft_cgroups *list, struct cgroup *cgroup)
+/* The cgroup with this ID; its tasks may be gone, and so may it: NULL. */
+static struct cgroup *ft_cgroup_of(u64 id)
 {
-	for (unsigned int i = 0; i < list->nr; i++)
-		if (cgroup_is_descendant(cgroup, list->cgroup[i]))
+	/* Not cgroup_get_from_id(): it hides what current's namespace does. */
+	struct cgroup *cgroup = id ? __cgroup_get_from_id(id) : NULL;
+
+	return IS_ERR(cgroup) ? NULL : cgroup;
+}
+
+/* Is @cgroup, or one above it, in @list? */
+static bool ft_cgroup_in(const struct ft_set *list, struct cgroup *cgroup)
+{
+	if (!list || !cgroup)
+		return false;
+	for (int level = 0; level <= cgroup->level; level++)
+		if (ft_set_has(list, cgroup_id(cgroup->ancestors[level])))
 			return true;
 	return false;
 }
 
-static enum fasttrack_class ft_cgroup_class(const struct ft_config *config,
-					    struct cgroup *cgroup)
+static void ft_cgroup_end(struct cgroup *cgroup)
 {
-	if (ft_cgroup_in(&config->cgroups, cgroup))
+	if (cgroup)
+		cgroup_put(cgroup);
+}
+#else
+static struct cgroup *ft_cgroup_of(u64 id)
+{
+	return NULL;
+}
+
+static bool ft_cgroup_in(const struct ft_set *list, struct cgroup *cgroup)
+{
+	return false;
+}
+
+static void ft_cgroup_end(struct cgroup *cgroup)
+{
+}
+#endif /* CONFIG_CGROUPS */
+
+/* The class of an app whose cgroup, if that decides, is @cgroup. */
+static enum fasttrack_class ft_class_in(const struct ft_config *config,
+					const struct ft_app_key *key,
+					struct cgroup *cgroup)
+{
+	struct ft_set * const *list = config->list;
+	u32 app = key->uid % FT_UIDS_PER_USER;
+
+	if (ft_set_has(list[FT_FOREGROUND_UIDS], key->uid) ||
+	    (key->group && ft_set_has(list[FT_FOREGROUND_TGIDS], key->group)) ||
+	    ft_cgroup_in(list[FT_FOREGROUND_CGROUPS], cgroup))
 		return FASTTRACK_FOREGROUND;
-	if (ft_cgroup_in(&config->app_cgroups, cgroup))
+	if (ft_set_has(list[FT_APP_UIDS], app) ||
+	    ft_cgroup_in(list[FT_APP_CGROUPS], cgroup))
 		return FASTTRACK_BACKGROUND;
 	return FASTTRACK_NEUTRAL;
 }
-
-/* The class that the cgroup with this id gives; its tasks may be gone. */
-static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
-					       u64 id)
-{
-	/* Not cgroup_get_from_id(): it hides what current's namespace does. */
-	struct cgroup *cgroup = __cgroup_get_from_id(id);
-	enum fasttrack_class class;
-
-	if (IS_ERR(cgroup))
-		return FASTTRACK_NEUTRAL;
-	class = ft_cgroup_class(config, cgroup);
-	cgroup_put(cgroup);
-	return class;
-}
-#else
-static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
-					       u64 id)
-{
-	return FASTTRACK_NEUTRAL;
-}
-#endif /* CONFIG_CGROUPS */
 
 /**
  * ft_class_of - the class of an app
@@ -129,17 +155,10 @@ static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key)
 {
-	enum fasttrack_class class = FASTTRACK_NEUTRAL;
+	struct cgroup *cgroup = ft_cgroup_of(key->cgroup);
+	enum fasttrack_class class = ft_class_in(config, key, cgroup);
 
-	if (ft_u32_in(config->uids, config->nr_uids, key->uid))
-		return FASTTRACK_FOREGROUND;
-	if (key->group &&
-	    ft_u32_in(config->groups, config->nr_groups, key->group))
-		return FASTTRACK_FOREGROUND;
-	if (key->cgroup)
-		class = ft_cgroup_id_class(config, key->cgroup);
-	if (class == FASTTRACK_NEUTRAL && ft_uid_is_app(config, key->uid))
-		class = FASTTRACK_BACKGROUND;
+	ft_cgroup_end(cgroup);
 	return class;
 }
 

@@ -2,15 +2,40 @@
 /* KUnit tests of the classes, included by class.c. */
 #include <kunit/test.h>
 
+/* A configuration that a test fills; its lists are freed with the test. */
 static struct ft_config *ft_test_config(struct kunit *test)
 {
 	struct ft_config *config = kunit_kzalloc(test, sizeof(*config),
 						 GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, config);
-	config->nr_app_uids = ft_config_boot.nr_app_uids;
-	memcpy(config->app_uids, ft_config_boot.app_uids,
-	       sizeof(config->app_uids));
+	return config;
+}
+
+static void ft_test_name(struct kunit *test, struct ft_config *config,
+			 enum ft_list list, u64 first, u64 last)
+{
+	struct ft_set *old = config->list[list], *set = ft_set_edit(old);
+
+	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_EQ(test, ft_set_add(set, first, last), 0);
+	set = ft_set_finish(set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
+	config->list[list] = kunit_kmalloc(test,
+					   struct_size(set, range, set->nr),
+					   GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, config->list[list]);
+	memcpy(config->list[list], set, struct_size(set, range, set->nr));
+	kvfree(set);
+}
+
+/* One whose apps are Android's. */
+static struct ft_config *ft_test_android(struct kunit *test)
+{
+	struct ft_config *config = ft_test_config(test);
+
+	ft_test_name(test, config, FT_APP_UIDS, 10000, 19999);
+	ft_test_name(test, config, FT_APP_UIDS, 90000, 99999);
 	return config;
 }
 
@@ -23,7 +48,7 @@ static enum fasttrack_class ft_test_uid(const struct ft_config *config, u32 uid)
 
 static void ft_test_apps_are_background(struct kunit *test)
 {
-	const struct ft_config *config = ft_test_config(test);
+	const struct ft_config *config = ft_test_android(test);
 
 	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 0), FASTTRACK_NEUTRAL);
 	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1000), FASTTRACK_NEUTRAL);
@@ -44,10 +69,10 @@ static void ft_test_apps_are_background(struct kunit *test)
 
 static void ft_test_foreground_uids(struct kunit *test)
 {
-	struct ft_config *config = ft_test_config(test);
+	struct ft_config *config = ft_test_android(test);
 
-	config->uids[config->nr_uids++] = 10101;
-	config->uids[config->nr_uids++] = 1000;
+	ft_test_name(test, config, FT_FOREGROUND_UIDS, 10101, 10101);
+	ft_test_name(test, config, FT_FOREGROUND_UIDS, 1000, 1000);
 	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 10101),
 			FASTTRACK_FOREGROUND);
 	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1000),
@@ -59,18 +84,18 @@ static void ft_test_foreground_uids(struct kunit *test)
 			FASTTRACK_BACKGROUND);
 }
 
-static void ft_test_foreground_groups(struct kunit *test)
+static void ft_test_groups(struct kunit *test)
 {
-	struct ft_config *config = ft_test_config(test);
+	struct ft_config *config = ft_test_android(test);
 	struct ft_app_key key = { .uid = 10102, .group = 7 };
 
 	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_BACKGROUND);
-	config->groups[config->nr_groups++] = 7;
+	ft_test_name(test, config, FT_FOREGROUND_TGIDS, 7, 7);
 	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_FOREGROUND);
 	/* No tag is no member, even of a list that holds zeroes. */
-	config->groups[config->nr_groups++] = 0;
+	ft_test_name(test, config, FT_FOREGROUND_TGIDS, 0, 0);
 	key.group = 0;
 	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
 			FASTTRACK_BACKGROUND);
@@ -79,7 +104,7 @@ static void ft_test_foreground_groups(struct kunit *test)
 static struct kunit_case ft_class_test_cases[] = {
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
-	KUNIT_CASE(ft_test_foreground_groups),
+	KUNIT_CASE(ft_test_groups),
 	{}
 };
 

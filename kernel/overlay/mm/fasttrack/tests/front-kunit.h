@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* KUnit tests of changes of the foreground set, included by front.c. */
+/* KUnit tests of changes of the configuration, included by front.c. */
 #include <kunit/test.h>
 
 static void ft_test_group_tags(struct kunit *test)
@@ -15,7 +15,7 @@ static void ft_test_group_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_group_tgid(tag), 1);
 
 	/* A change that fails leaves nothing behind. */
-	config = ft_config_copy();
+	config = ft_config_change();
 	KUNIT_EXPECT_NOT_NULL(test, config);
 	if (config)
 		ft_config_drop(config);
