@@ -110,6 +110,7 @@ def test_class_by_uid_thread_group_and_cgroup(tools: Tools) -> None:
     }
     foreground = {"neutral": 0, "background": 0, "foreground": 1}
     assert shown["off"] == only["none"]
+    assert shown["no apps"] == only["neutral"]
     assert shown["app"] == only["background"]
     assert shown["service"] == only["neutral"]
     assert shown["uid"] == foreground

@@ -587,6 +587,7 @@ def play(duration_s: float, seed: str, short: bool) -> NoReturn:
         swap_on(PLACES["ext4"] / "swap", 64 * MIB)
     else:
         write(QUEUE / "scheduler", "fasttrack")
+    write(FT / "app_uids", "10000-19999")
     write(FT / "enabled", "1")
     write(CGROUP / "cgroup.subtree_control", "+memory +io")
     stage = Stage(seed)

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from prologue import BLOCK, DISK, FT, MIB, QUEUE, VM, Shown, read, run, start, unmount, write
+from prologue import APPS, BLOCK, DISK, FT, MIB, QUEUE, VM, Shown, read, run, start, unmount, write
 
 UIDS = (10101, 10102)
 EVERY = 8
@@ -80,6 +80,7 @@ def write_records(fs: str, options: str, argv: list[str], command: int) -> Shown
         (QUEUE / "scheduler", "fasttrack"),
         (MFLASH / "scheduler", "foreground"),
         (FT / "foreground_uids", str(UIDS[0])),
+        (FT / "app_uids", APPS),
         (FT / "enabled", "1"),
         # Short segments and pauses, and early write-back: many of each before the cut.
         (FT / "segment_kb", "16"),

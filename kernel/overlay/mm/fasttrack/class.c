@@ -25,22 +25,8 @@ DEFINE_MUTEX(ft_config_mutex);
 DEFINE_STATIC_KEY_FALSE(fasttrack_key);
 EXPORT_SYMBOL_GPL(fasttrack_key);
 
-/*
- * Apps, isolated processes, SDK sandboxes: AID_* in Android's
- * android_filesystem_config.h.
- */
-static struct ft_set ft_apps_boot = {
-	.nr = 3,
-	.range = {
-		{ 10000, 19999, 19999 },
-		{ 20000, 29999, 29999 },
-		{ 90000, 99999, 99999 },
-	},
-};
-
-struct ft_config ft_config_boot = {
-	.list[FT_APP_UIDS] = &ft_apps_boot,
-};
+/* Nobody is in front, and nobody is an app. */
+struct ft_config ft_config_boot;
 
 struct ft_config __rcu *ft_config = RCU_INITIALIZER(&ft_config_boot);
 

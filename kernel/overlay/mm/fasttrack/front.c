@@ -321,8 +321,7 @@ void ft_config_drop(struct ft_config *config)
 static void ft_config_free(struct ft_config *old, const struct ft_config *config)
 {
 	for (unsigned int i = 0; i < FT_NR_LISTS; i++)
-		if (old->list[i] && old->list[i] != config->list[i] &&
-		    old->list[i] != ft_config_boot.list[i])
+		if (old->list[i] && old->list[i] != config->list[i])
 			kvfree_rcu(old->list[i], rcu);
 	if (old != &ft_config_boot)
 		kfree_rcu(old, rcu);

@@ -46,6 +46,14 @@ static enum fasttrack_class ft_test_uid(const struct ft_config *config, u32 uid)
 	return ft_class_of(config, &key);
 }
 
+static void ft_test_nobody_is_an_app_at_boot(struct kunit *test)
+{
+	const struct ft_config *config = ft_test_config(test);
+
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 0), FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 10101), FASTTRACK_NEUTRAL);
+}
+
 static void ft_test_apps_are_background(struct kunit *test)
 {
 	const struct ft_config *config = ft_test_android(test);
@@ -102,6 +110,7 @@ static void ft_test_groups(struct kunit *test)
 }
 
 static struct kunit_case ft_class_test_cases[] = {
+	KUNIT_CASE(ft_test_nobody_is_an_app_at_boot),
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
 	KUNIT_CASE(ft_test_groups),
