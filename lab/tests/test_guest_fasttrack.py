@@ -81,7 +81,7 @@ def test_wrong_input_changes_nothing(tools: Tools) -> None:
         "list of cgroup paths": cgroups,
     }
     lists = {one["path"]: by_type[one["type"]] for one in FILES if one["type"].startswith("list")}
-    assert len(lists) == 5
+    assert len(lists) == 10
     shown = ask(tools, "fasttrack_files.refuses", values=lists | knobs, elevators=elevators)
     for path, tried in shown.items():
         for value, said, before, after in tried:
@@ -98,7 +98,7 @@ def test_wrong_input_changes_nothing(tools: Tools) -> None:
 def test_what_tells_of_apps_is_for_root_alone() -> None:
     private = [one for one in FILES if one["type"].startswith("list") or one["type"] in ("counter", "maximum")]
     own = [one for one in private if "elevator" not in one]
-    assert len(own) == 22
+    assert len(own) == 27
     assert {one["mode"] for one in own} == {"0600", "0400"}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from guest_script import ask
+from guest_script import EXT4, FASTTRACK, ask
 from jobs import MIB, spec, step, thread
 
 from fasttrack_lab.inputs import phone, policy, scenario
@@ -121,6 +121,21 @@ def test_a_split_screen_is_fast_beside_an_update(tools: Tools) -> None:
         assert mine < 1.1 * best
 
 
+# --- what a class means for a task
+
+
+def test_who_is_perceptible_excepted_or_real_time_is_not_held_beside_a_working_foreground(tools: Tools) -> None:
+    shown = ask(tools, "front.held", data=EXT4, settings=FASTTRACK)
+    behind = [shown.pop("background"), shown.pop("background again")]
+    for one in behind:
+        assert one["pauses"] > 0
+    assert len(shown) == 7
+    for name, one in shown.items():
+        assert one["pauses"] == 0, name
+        assert one["writes"] > 4 * max(held["writes"] for held in behind), (name, one, behind)
+        assert one["reads"] > 2 * max(held["reads"] for held in behind), (name, one, behind)
+
+
 # --- what the lists take
 
 
@@ -135,7 +150,7 @@ FAULT, NO_ROOM, NO_GROUP, NO_CGROUP, TOO_LONG = (
 )
 
 
-@pytest.mark.parametrize("name", ["foreground_uids", "app_uids"])
+@pytest.mark.parametrize("name", ["foreground_uids", "perceptible_uids", "neutral_uids", "app_uids"])
 def test_a_word_with_a_sign_changes_one_entry(tools: Tools, name: str) -> None:
     steps = {
         "10102 10101 10101": ("ok", ["10101", "10102"]),
@@ -154,7 +169,7 @@ def test_a_word_with_a_sign_changes_one_entry(tools: Tools, name: str) -> None:
     }
     assert 4096 <= len(LONG) < 8192
     shown = ask(tools, "front.lists", steps=[(name, value) for value in steps])
-    ranges = name == "app_uids"
+    ranges = name in ("neutral_uids", "app_uids")
     for (value, (said, held)), found in zip(steps.items(), shown["steps"], strict=True):
         full = [f"{one}-{one}" for one in held] if ranges else held
         assert found[0] == said, value
@@ -171,6 +186,7 @@ def test_who_is_not_there_fails_alone_and_is_named(tools: Tools) -> None:
         ("foreground_tgids", "+4194304", NO_GROUP, "1"),
         ("foreground_tgids", "4194304 1 4194303", "ok", "1"),
         ("foreground_tgids", "+4194304 -1", "ok", ""),
+        ("perceptible_tgids", "-1 -4194304", "ok", ""),
         ("app_cgroups", "/no/such", NO_CGROUP, ""),
         ("app_cgroups", "app.slice", FAULT, ""),
     ]

@@ -327,9 +327,8 @@ def switcher(pids: Callable[[], list[int]]) -> Work:
                     value = " ".join(map(str, rng.sample(pids(), 2)))
                     write(FT / "foreground_tgids", value, {errno.EINVAL})
                 case 5:
-                    write(
-                        FT / "foreground_tgids", f"{rng.choice('+-')}{rng.choice(pids())}", {errno.ESRCH, errno.EINVAL}
-                    )
+                    file = FT / rng.choice(("foreground_tgids", "perceptible_tgids"))
+                    write(file, f"{rng.choice('+-')}{rng.choice(pids())}", {errno.ESRCH, errno.EINVAL})
                 case 3:
                     groups = [f"/{path.name}" for path in CGROUP.glob("app-*")]
                     write(FT / "foreground_cgroups", " ".join(rng.sample(groups, rng.randrange(3))))
@@ -357,6 +356,8 @@ KNOBS: dict[Path, tuple[str, ...]] = {
     FT / "reserve_kb": ("0", "16384", "65536"),
     FT / "foreground_cache_percent": ("0", "60", "100"),
     FT / "app_uids": (" ", "10000-10003", "10000-19999", "+10000-19999 -10000-10003"),
+    FT / "neutral_uids": (" ", "10002", "+10001 -10002"),
+    FT / "perceptible_uids": (" ", "10001", "+10002 -10001"),
     IOSCHED / "idle_window_us": ("0", "20000", "200000"),
     IOSCHED / "background_expire_ms": ("1", "500", "2000"),
     IOSCHED / "background_depth": ("0", "1", "8"),

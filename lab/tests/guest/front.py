@@ -4,29 +4,45 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from prologue import (
     BEHIND,
     CGROUP,
     DISK,
+    FRONT,
     FT,
+    LIBC,
+    SEEN,
     Shown,
     Work,
     direct_read,
+    drop_caches,
     enable,
+    end,
     events_of,
+    make,
     mount_cgroup,
     ms_until,
     read,
+    reads_for_ever,
     run,
     start,
     stat,
     tried,
     wait,
     write,
+    writes_for_ever,
 )
+
+PR_SET_IO_FLUSHER = 57
+WRITES, READS = 0, 1
+"""Counters of SEEN."""
 
 
 def kernel_log(word: str) -> list[str]:
@@ -42,6 +58,86 @@ def kernel_log(word: str) -> list[str]:
         return found
     finally:
         os.close(handle)
+
+
+# --- what a class means for a task
+
+
+def direct_reads_for_ever() -> None:
+    while True:
+        direct_read()
+        SEEN[READS] += 1
+        time.sleep(0.001)
+
+
+def progress(before: Work = lambda: None, after: Callable[[int], object] = lambda pid: None) -> dict[str, int]:
+    """What an app behind writes and reads in two seconds each, and how often it pauses.
+
+    BEFORE is done by each of its tasks, as root, and AFTER to it. Pauses of the flusher with its file are not its own.
+    """
+
+    def task(work: Work) -> None:
+        before()
+        os.setgid(BEHIND)
+        os.setuid(BEHIND)
+        work()
+
+    shown = {"pauses": 0}
+    works: dict[str, Work] = {"writes": partial(writes_for_ever, "target", WRITES), "reads": direct_reads_for_ever}
+    for counter, (name, work) in enumerate(works.items()):
+        pid = start(0, partial(task, work))
+        after(pid)
+        # Not what it has begun before it became what it is.
+        time.sleep(0.1)
+        SEEN[counter] = 0
+        pauses = events_of("fasttrack_pause", lambda: time.sleep(2))
+        shown[name] = SEEN[counter]
+        shown["pauses"] += [pause["pid"] for pause in pauses].count(str(pid))
+        end(pid)
+        os.sync()
+    return shown
+
+
+def real_time() -> None:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def flusher() -> None:
+    if LIBC.prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def held() -> Shown:
+    """The same app while somebody scrolls: by what it is named, and by what its tasks are."""
+    Path(DISK).chmod(0o666)
+    make("scroll", 64)
+    make("target", 64)
+    drop_caches()
+    group = mount_cgroup("app")
+    enable("fasttrack/fasttrack_pause")
+    front = start(FRONT, lambda: reads_for_ever("scroll"))
+
+    def named(file: str, value: str) -> dict[str, int]:
+        write(FT / file, value)
+        try:
+            return progress()
+        finally:
+            write(FT / file, "\n")
+
+    def joins(pid: int) -> None:
+        write(group / "cgroup.procs", str(pid))
+
+    shown: Shown = {"background": progress(), "real-time": progress(real_time), "flusher": progress(flusher)}
+    shown["perceptible uid"] = named("perceptible_uids", str(BEHIND))
+    shown["neutral uid"] = named("neutral_uids", str(BEHIND))
+    shown["perceptible tgid"] = progress(after=lambda pid: write(FT / "perceptible_tgids", f"+{pid}"))
+    for file in "perceptible_cgroups", "neutral_cgroups":
+        write(FT / file, "/app")
+        shown[file] = progress(after=joins)
+        write(FT / file, "\n")
+    shown["background again"] = progress(after=joins)
+    end(front)
+    return shown
 
 
 def lists(steps: list[tuple[str, str]]) -> Shown:
@@ -133,4 +229,4 @@ def many(count: int) -> Shown:
 
 
 if __name__ == "__main__":
-    run(lists, dead, many)
+    run(held, lists, dead, many)

@@ -276,14 +276,8 @@ u32 ft_app_of(struct task_struct *task)
 	return id;
 }
 
-/**
- * fasttrack_app_class - the class of an app
- * @id: its number, as files and bios carry it
- *
- * Context: any.
- * Return: its class; neutral if there is no such app (any more).
- */
-enum fasttrack_class fasttrack_app_class(u32 id)
+/* The class of the app @id; neutral if there is no such app (any more). */
+static enum fasttrack_class ft_app_class(u32 id)
 {
 	unsigned int place = ft_app_place(id);
 
@@ -291,6 +285,18 @@ enum fasttrack_class fasttrack_app_class(u32 id)
 	if (!id || smp_load_acquire(&ft_apps[place].id) != id)
 		return FASTTRACK_NEUTRAL;
 	return READ_ONCE(ft_app_classes[place]);
+}
+
+/**
+ * fasttrack_app_class - the class of an app's I/O
+ * @id: its number, as files and bios carry it
+ *
+ * Context: any.
+ * Return: a class of I/O; neutral if there is no such app (any more).
+ */
+enum fasttrack_class fasttrack_app_class(u32 id)
+{
+	return fasttrack_io_class(ft_app_class(id));
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_class);
 
@@ -328,8 +334,10 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	config = rcu_dereference(ft_config);
 	key = ft_key_of(task, config);
 	id = ft_app_of_key(task, &key);
-	class = id ? fasttrack_app_class(id) : ft_class_of(config, &key);
+	class = id ? ft_app_class(id) : ft_class_of(config, &key);
 	rcu_read_unlock();
+	if (class == FASTTRACK_BACKGROUND && ft_never_behind(task))
+		return FASTTRACK_NEUTRAL;
 	return class;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);
@@ -384,8 +392,7 @@ void ft_file_dirtied(struct address_space *mapping)
 	if (id == before)
 		return;
 	if (mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)) {
-		if (!ft_takes_over(fasttrack_app_class(before),
-				   fasttrack_app_class(id)))
+		if (!ft_takes_over(ft_app_class(before), ft_app_class(id)))
 			return;
 		pages = ft_dirty_pages(mapping);
 		ft_app_dirtied(before, -(long)pages);

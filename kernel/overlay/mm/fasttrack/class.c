@@ -2,20 +2,24 @@
 /*
  * Classes: to which does an app belong?
  *
- * The configuration in force (struct ft_config) names who is in front in three
- * ways, all of which follow fork():
+ * The configuration in force (struct ft_config) names who is in front, and who is
+ * perceptible, in three ways, all of which follow fork():
  *  - UIDs, compared with the task's real UID;
  *  - thread groups, by a tag in their signal_struct (front.c);
  *  - cgroups of the default hierarchy, with all below them.
- * It names apps by ranges of UIDs and by cgroups.
+ * It names apps by ranges of UIDs and by cgroups, and exceptions from both.
  *
  * It is one RCU-protected object that is replaced as a whole: a reader sees one
  * state and takes no lock. An app's class is worked out when the app is first
  * seen, and anew when the configuration changes (app.c).
  *
- * An app that is not in front is background. Everything else is neutral.
+ * An app that is neither in front nor perceptible is background, save tasks that
+ * somebody privileged has asked more for (ft_never_behind()). Everything else is
+ * neutral.
  */
 #include <linux/cgroup.h>
+#include <linux/sched.h>
+#include <linux/sched/rt.h>
 
 #include "internal.h"
 
@@ -60,6 +64,8 @@ struct ft_config *ft_config_replace(struct ft_config *config)
 	struct ft_config *old;
 
 	config->by_cgroup = config->list[FT_FOREGROUND_CGROUPS] ||
+			    config->list[FT_PERCEPTIBLE_CGROUPS] ||
+			    config->list[FT_NEUTRAL_CGROUPS] ||
 			    config->list[FT_APP_CGROUPS];
 	old = rcu_replace_pointer(ft_config, config,
 				  lockdep_is_held(&ft_config_mutex));
@@ -122,6 +128,13 @@ static enum fasttrack_class ft_class_in(const struct ft_config *config,
 	    (key->group && ft_set_has(list[FT_FOREGROUND_TGIDS], key->group)) ||
 	    ft_cgroup_in(list[FT_FOREGROUND_CGROUPS], cgroup))
 		return FASTTRACK_FOREGROUND;
+	if (ft_set_has(list[FT_PERCEPTIBLE_UIDS], key->uid) ||
+	    (key->group && ft_set_has(list[FT_PERCEPTIBLE_TGIDS], key->group)) ||
+	    ft_cgroup_in(list[FT_PERCEPTIBLE_CGROUPS], cgroup))
+		return FASTTRACK_PERCEPTIBLE;
+	if (ft_set_has(list[FT_NEUTRAL_UIDS], app) ||
+	    ft_cgroup_in(list[FT_NEUTRAL_CGROUPS], cgroup))
+		return FASTTRACK_NEUTRAL;
 	if (ft_set_has(list[FT_APP_UIDS], app) ||
 	    ft_cgroup_in(list[FT_APP_CGROUPS], cgroup))
 		return FASTTRACK_BACKGROUND;
@@ -133,7 +146,8 @@ static enum fasttrack_class ft_class_in(const struct ft_config *config,
  * @config: what decides
  * @key: who it is
  *
- * Foreground wins over background, whichever way each was named.
+ * Foreground wins over perceptible, that over the exceptions, and those over
+ * background, whichever way each was named.
  *
  * Context: any; under the RCU read lock.
  * Return: its class.
@@ -146,6 +160,44 @@ enum fasttrack_class ft_class_of(const struct ft_config *config,
 
 	ft_cgroup_end(cgroup);
 	return class;
+}
+
+/* What PR_SET_IO_FLUSHER sets; the kernel's own sections set the first alone. */
+#define FT_IO_FLUSHER	(PF_MEMALLOC_NOIO | PF_LOCAL_THROTTLE)
+
+/* Is @task in KVM_RUN, or another call to one of its virtual processors? */
+static bool ft_is_vcpu(const struct task_struct *task)
+{
+#ifdef CONFIG_PREEMPT_NOTIFIERS
+	return !hlist_empty(&task->preempt_notifiers);
+#else
+	return false;
+#endif
+}
+
+/**
+ * ft_never_behind - is a task not to be held back, of whatever app it is?
+ * @task: a user task
+ *
+ * Not held back are:
+ *  - what has a real-time priority, its own or lent by whoever waits for it;
+ *  - a storage daemon that says so by PR_SET_IO_FLUSHER: others reclaim memory
+ *    through it;
+ *  - a virtual processor while it runs its guest: the guest's clock would run on.
+ *    What the same thread does between two KVM_RUN is its app's.
+ *
+ * Nobody gets there without a right: the first two need capabilities or an
+ * RLIMIT_RTPRIO, the third /dev/kvm. Who may open that can read files unpaused,
+ * through page faults of a guest, and no faster than a system service.
+ *
+ * Context: any.
+ * Return: if so.
+ */
+bool ft_never_behind(struct task_struct *task)
+{
+	return rt_or_dl_task(task) ||
+	       (READ_ONCE(task->flags) & FT_IO_FLUSHER) == FT_IO_FLUSHER ||
+	       ft_is_vcpu(task);
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

@@ -7,9 +7,9 @@
  * then leaves with it: cgroups, and thread groups of which no descendant is left.
  *
  * Adding a thread group puts a tag into its signal_struct, which fork() copies: a
- * tag says whose entry is nearest by descent. Removing a thread group retires its
- * tag, and so drops every descendant at once without a walk; a reused PID never
- * carries an old tag.
+ * tag says whose entry is nearest by descent. It is one tag whatever lists name
+ * the thread group, and it is retired when none does. That drops every descendant
+ * at once without a walk; a reused PID never carries an old tag.
  *
  * Lock order: ft_config_mutex, then what cgroup and PID look-ups take.
  */
@@ -136,7 +136,8 @@ pid_t ft_group_tgid(u32 tag)
 
 static bool ft_group_named(const struct ft_config *config, u32 tag)
 {
-	return ft_set_has(config->list[FT_FOREGROUND_TGIDS], tag);
+	return ft_set_has(config->list[FT_FOREGROUND_TGIDS], tag) ||
+	       ft_set_has(config->list[FT_PERCEPTIBLE_TGIDS], tag);
 }
 
 /*
@@ -288,7 +289,10 @@ struct ft_config *ft_config_change(void)
 		return NULL;
 	ft_groups_look();
 	ft_config_prune(config, FT_FOREGROUND_TGIDS, ft_group_dead);
+	ft_config_prune(config, FT_PERCEPTIBLE_TGIDS, ft_group_dead);
 	ft_config_prune(config, FT_FOREGROUND_CGROUPS, ft_cgroup_dead);
+	ft_config_prune(config, FT_PERCEPTIBLE_CGROUPS, ft_cgroup_dead);
+	ft_config_prune(config, FT_NEUTRAL_CGROUPS, ft_cgroup_dead);
 	ft_config_prune(config, FT_APP_CGROUPS, ft_cgroup_dead);
 	return config;
 }

@@ -52,6 +52,12 @@ static inline unsigned int ft_set_nr(const struct ft_set *set)
  * @FT_FOREGROUND_TGIDS: thread groups in front, by tag
  *	(signal_struct.fasttrack_group)
  * @FT_FOREGROUND_CGROUPS: cgroups in front, by ID
+ * @FT_PERCEPTIBLE_UIDS: perceptible UIDs
+ * @FT_PERCEPTIBLE_TGIDS: perceptible thread groups, by tag
+ * @FT_PERCEPTIBLE_CGROUPS: perceptible cgroups, by ID
+ * @FT_NEUTRAL_UIDS: UIDs modulo FT_UIDS_PER_USER that are no apps in spite of
+ *	@FT_APP_UIDS and @FT_APP_CGROUPS
+ * @FT_NEUTRAL_CGROUPS: cgroups that are none, likewise, by ID
  * @FT_APP_UIDS: UIDs of apps, modulo FT_UIDS_PER_USER
  * @FT_APP_CGROUPS: cgroups of apps, by ID
  * @FT_NR_LISTS: how many
@@ -60,16 +66,21 @@ enum ft_list {
 	FT_FOREGROUND_UIDS,
 	FT_FOREGROUND_TGIDS,
 	FT_FOREGROUND_CGROUPS,
+	FT_PERCEPTIBLE_UIDS,
+	FT_PERCEPTIBLE_TGIDS,
+	FT_PERCEPTIBLE_CGROUPS,
+	FT_NEUTRAL_UIDS,
+	FT_NEUTRAL_CGROUPS,
 	FT_APP_UIDS,
 	FT_APP_CGROUPS,
 	FT_NR_LISTS,
 };
 
 /* The lists that say who is in front come first. */
-#define FT_NR_FOREGROUND_LISTS	FT_APP_UIDS
+#define FT_NR_FOREGROUND_LISTS	FT_PERCEPTIBLE_UIDS
 
 /**
- * struct ft_config - who is in front, and who is an app
+ * struct ft_config - who is in front, who is perceptible, and who is an app
  * @rcu: frees a replaced configuration
  * @list: its lists
  * @by_cgroup: any of them is of cgroups
@@ -165,6 +176,7 @@ bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key);
+bool ft_never_behind(struct task_struct *task);
 
 /* app.c */
 u32 ft_app_intern(const struct ft_app_key *key);

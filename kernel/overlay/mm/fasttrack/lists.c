@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The lists of /sys/kernel/fasttrack/: who is in front, and who is an app. See
- * Documentation/ABI/testing/sysfs-kernel-fasttrack.
+ * The lists of /sys/kernel/fasttrack/: who is in front, who is perceptible, and
+ * who is an app. See Documentation/ABI/testing/sysfs-kernel-fasttrack.
  *
  * A write is words, separated by white space. Words with a sign change the list,
  * each by one entry; words without replace it, no words empty it. A word that is
@@ -406,18 +406,28 @@ static struct ft_list_attr ft_list_##_name = {				\
 
 FT_LIST(foreground_uids, FT_FOREGROUND_UIDS, uid);
 FT_LIST(foreground_tgids, FT_FOREGROUND_TGIDS, tgid);
+FT_LIST(perceptible_uids, FT_PERCEPTIBLE_UIDS, uid);
+FT_LIST(perceptible_tgids, FT_PERCEPTIBLE_TGIDS, tgid);
+FT_LIST(neutral_uids, FT_NEUTRAL_UIDS, uids);
 FT_LIST(app_uids, FT_APP_UIDS, uids);
 #ifdef CONFIG_CGROUPS
 FT_LIST(foreground_cgroups, FT_FOREGROUND_CGROUPS, cgroup);
+FT_LIST(perceptible_cgroups, FT_PERCEPTIBLE_CGROUPS, cgroup);
+FT_LIST(neutral_cgroups, FT_NEUTRAL_CGROUPS, cgroup);
 FT_LIST(app_cgroups, FT_APP_CGROUPS, cgroup);
 #endif
 
 static struct attribute *ft_list_attrs[] = {
 	&ft_list_foreground_uids.attr.attr,
 	&ft_list_foreground_tgids.attr.attr,
+	&ft_list_perceptible_uids.attr.attr,
+	&ft_list_perceptible_tgids.attr.attr,
+	&ft_list_neutral_uids.attr.attr,
 	&ft_list_app_uids.attr.attr,
 #ifdef CONFIG_CGROUPS
 	&ft_list_foreground_cgroups.attr.attr,
+	&ft_list_perceptible_cgroups.attr.attr,
+	&ft_list_neutral_cgroups.attr.attr,
 	&ft_list_app_cgroups.attr.attr,
 #endif
 	NULL

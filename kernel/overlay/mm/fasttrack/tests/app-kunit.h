@@ -53,6 +53,12 @@ static void ft_test_classes_follow_the_configuration(struct kunit *test)
 	set = ft_set_finish(set);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	mutex_lock(&ft_config_mutex);
+	/* What is perceptible travels as neutral. */
+	config.list[FT_PERCEPTIBLE_UIDS] = set;
+	ft_apps_classify(&config);
+	KUNIT_EXPECT_EQ(test, ft_app_class(id), FASTTRACK_PERCEPTIBLE);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_NEUTRAL);
+	config.list[FT_PERCEPTIBLE_UIDS] = NULL;
 	config.list[FT_FOREGROUND_UIDS] = set;
 	ft_apps_classify(&config);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
@@ -107,7 +113,7 @@ static void ft_test_full(struct kunit *test)
 static void ft_test_who_takes_over(struct kunit *test)
 {
 	const u8 order[] = { FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL,
-			     FASTTRACK_FOREGROUND };
+			     FASTTRACK_PERCEPTIBLE, FASTTRACK_FOREGROUND };
 
 	for (int i = 0; i < ARRAY_SIZE(order); i++)
 		for (int j = 0; j < ARRAY_SIZE(order); j++)
