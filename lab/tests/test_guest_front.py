@@ -200,7 +200,7 @@ def test_what_has_died_leaves_the_lists(tools: Tools) -> None:
     shown = ask(tools, "front.dead")
     assert len(shown["log"]) == 1 and "foreground_cgroups: /never is left out" in shown["log"][0]
     assert shown["shown"].split() == ["/stays", "/goes"]
-    assert shown["cgroup gone"] == ["0 1 1"]
+    assert shown["cgroup gone"] == ["0 1 1"] and shown["generations"] == 1
     assert shown["shown then"] == "/stays"
     # Not shown, and there for its child.
     assert shown["leader gone"] == ["", "1 1 1"]
@@ -213,3 +213,30 @@ def test_more_cgroups_than_a_page_shows(tools: Tools) -> None:
     assert shown["whole"] and 80 < shown["shown"] < 90
     assert shown["last in front"] and not shown["last then"]
     assert shown["last removed"] == ["0 0 511"] and shown["another"] == ["0 0 512"]
+
+
+# --- generation and lease
+
+
+def test_a_generation_can_be_waited_for(tools: Tools) -> None:
+    assert ask(tools, "front.generation") == {
+        "nothing": [0, False],
+        "uids": [1, True],
+        "the same": [1, False],
+        "perceptible": [1, False],
+        "tgids": [2, True],
+        "nobody": [3, True],
+        "off": [3, False],
+    }
+
+
+def test_nobody_is_in_front_when_the_lease_has_run_out(tools: Tools) -> None:
+    shown = ask(tools, "front.lease")
+    assert shown["for ever"] == ["10101", "", "", "", "1"]
+    held = ["10101", "1", "/app", "10102", "3"]
+    assert shown["set"] == shown["renewed"] == shown["by itself"] == held
+    assert shown["refused"] == [FAULT]
+    assert shown["events"] == ["0 0 0"] and shown["once"] == []
+    assert shown["over"] == ["", "", "", "10102", "4"]
+    assert shown["again"] == shown["given up"] == ["10101", "", "", "10102", "5"]
+    assert shown["log"] == ["fasttrack: nobody is in front: the lease of 500 ms has run out"]

@@ -358,6 +358,7 @@ KNOBS: dict[Path, tuple[str, ...]] = {
     FT / "app_uids": (" ", "10000-10003", "10000-19999", "+10000-19999 -10000-10003"),
     FT / "neutral_uids": (" ", "10002", "+10001 -10002"),
     FT / "perceptible_uids": (" ", "10001", "+10002 -10001"),
+    FT / "lease_ms": ("0", "0", "50", "1000"),
     IOSCHED / "idle_window_us": ("0", "20000", "200000"),
     IOSCHED / "background_expire_ms": ("1", "500", "2000"),
     IOSCHED / "background_depth": ("0", "1", "8"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import time
 from collections.abc import Callable
 from functools import partial
@@ -175,9 +176,11 @@ def dead() -> Shown:
     write(FT / "foreground_cgroups", "/stays /goes /never")
     write(FT / "foreground_tgids", str(pid))
     shown: Shown = {"log": kernel_log("left out"), "shown": read(FT / "foreground_cgroups")}
+    before = int(read(FT / "generation"))
     (CGROUP / "goes").rmdir()
     shown["cgroup gone"] = sizes(lambda: read(FT / "foreground_uids"))
     shown["shown then"] = read(FT / "foreground_cgroups")
+    shown["generations"] = int(read(FT / "generation")) - before
     os.write(go[1], b"x")
     wait(pid)
     grandchild = int(os.read(child[0], 20))
@@ -228,5 +231,71 @@ def many(count: int) -> Shown:
     return shown
 
 
+# --- generation and lease
+
+
+def generation() -> Shown:
+    """Who waits for another generation is woken by a change, and by nothing else."""
+    handle = os.open(FT / "generation", os.O_RDONLY)
+    poll = select.poll()
+    poll.register(handle, select.POLLPRI)
+
+    def after(work: Work) -> list[int]:
+        """The generation, and whether somebody who waits for the next one hears of the work."""
+        os.pread(handle, 100, 0)
+
+        def later() -> None:
+            time.sleep(0.01)
+            work()
+
+        child = start(0, later)
+        heard = bool(poll.poll(100))
+        wait(child)
+        return [int(os.pread(handle, 100, 0)), heard]
+
+    return {
+        "nothing": after(lambda: None),
+        "uids": after(lambda: write(FT / "foreground_uids", str(FRONT))),
+        "the same": after(lambda: write(FT / "foreground_uids", str(FRONT))),
+        "perceptible": after(lambda: write(FT / "perceptible_uids", str(BEHIND))),
+        "tgids": after(lambda: write(FT / "foreground_tgids", "+1")),
+        "nobody": after(lambda: write(FT / "foreground_uids", "\n")),
+        "off": after(lambda: write(FT / "enabled", "0")),
+    }
+
+
+def lease() -> Shown:
+    """500 ms, renewed twice, then not; what is in front, and how often that has changed."""
+    mount_cgroup("app")
+    enable("fasttrack/fasttrack_foreground")
+    files = ("foreground_uids", "foreground_tgids", "foreground_cgroups", "perceptible_uids")
+
+    def state() -> list[str]:
+        return [*(read(FT / file) for file in files), read(FT / "generation")]
+
+    def wrote(file: str, value: str, sleep_s: float) -> list[str]:
+        write(FT / file, value)
+        time.sleep(sleep_s)
+        return state()
+
+    shown: Shown = {"for ever": wrote("foreground_uids", str(FRONT), 700)}
+    write(FT / "foreground_tgids", "1")
+    write(FT / "foreground_cgroups", "/app")
+    write(FT / "perceptible_uids", str(BEHIND))
+    shown["set"] = wrote("lease_ms", "500", 0.4)
+    shown["renewed"] = wrote("foreground_uids", str(FRONT), 0.4)
+    shown["by itself"] = wrote("lease_ms", "500", 0.4)
+    # Neither a write that is refused nor one to another list renews it.
+    shown["refused"] = [tried(FT / "foreground_uids", "x")]
+    write(FT / "perceptible_uids", str(BEHIND))
+    shown["events"] = sizes(lambda: time.sleep(0.2))
+    shown["over"] = state()
+    shown["once"] = sizes(lambda: time.sleep(5))
+    shown["again"] = wrote("foreground_uids", str(FRONT), 0.4)
+    shown["given up"] = wrote("lease_ms", "0", 700)
+    shown["log"] = kernel_log("lease")
+    return shown
+
+
 if __name__ == "__main__":
-    run(held, lists, dead, many)
+    run(held, lists, dead, many, generation, lease)

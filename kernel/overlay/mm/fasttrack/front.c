@@ -21,6 +21,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 #include <linux/xarray.h>
 
 #include <trace/events/fasttrack.h>
@@ -48,10 +49,24 @@ static DEFINE_XARRAY_ALLOC1(ft_groups);
 static DEFINE_HASHTABLE(ft_groups_by_pid, 8);
 static u32 ft_next_tag;
 
+/* Counts changes of who is in front; guarded by ft_config_mutex. */
+static u64 ft_generation_nr;
+
+/* The file that shows it, for whoever polls; NULL until it is there. */
+struct kernfs_node *ft_generation_file;
+
 static struct ft_config *ft_config_now(void)
 {
 	return rcu_dereference_protected(ft_config,
 					 lockdep_is_held(&ft_config_mutex));
+}
+
+/* How often who is in front has changed since boot. */
+u64 ft_generation(void)
+{
+	lockdep_assert_held(&ft_config_mutex);
+
+	return ft_generation_nr;
 }
 
 static struct ft_group *ft_group_find(const struct pid *tgid)
@@ -334,9 +349,12 @@ static void ft_config_free(struct ft_config *old, const struct ft_config *config
 /* Somebody has come to the front, or left it. */
 static void ft_front_changed(const struct ft_config *config)
 {
+	ft_generation_nr++;
 	trace_fasttrack_foreground(ft_set_nr(config->list[FT_FOREGROUND_UIDS]),
 				   ft_set_nr(config->list[FT_FOREGROUND_TGIDS]),
 				   ft_set_nr(config->list[FT_FOREGROUND_CGROUPS]));
+	if (ft_generation_file)
+		sysfs_notify_dirent(ft_generation_file);
 }
 
 /* End a change: from now on @config decides. */

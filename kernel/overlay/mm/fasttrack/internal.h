@@ -13,6 +13,7 @@
 
 struct attribute_group;
 struct ft_activity;
+struct kernfs_node;
 
 /* All apps of a phone, one by one. */
 #define FT_MAX_ENTRIES	512
@@ -242,6 +243,9 @@ void ft_pause_end_all(void);
 void ft_reclaim_forget(void);
 
 /* front.c */
+extern struct kernfs_node *ft_generation_file;
+
+u64 ft_generation(void);
 int ft_group_tag(pid_t tgid, u32 *tag);
 pid_t ft_group_pid(u32 tag);
 pid_t ft_group_tgid(u32 tag);
@@ -251,6 +255,11 @@ int ft_config_set(struct ft_config *config, enum ft_list list,
 void ft_config_publish(struct ft_config *config);
 void ft_config_drop(struct ft_config *config);
 void ft_set_enabled(bool on);
+
+/* lease.c */
+unsigned int ft_lease_ms(void);
+void ft_lease_set(unsigned int ms);
+void ft_lease_renew(void);
 
 /* lists.c */
 extern const struct attribute_group ft_list_group;

@@ -348,6 +348,8 @@ static ssize_t ft_list_store(struct kobject *kobj, struct kobj_attribute *kattr,
 	if (ret >= 0) {
 		mutex_lock(&ft_config_mutex);
 		ret = ft_list_change(attr, words, copy + count, ret);
+		if (!ret && attr->list < FT_NR_FOREGROUND_LISTS)
+			ft_lease_renew();
 		mutex_unlock(&ft_config_mutex);
 	}
 	kfree(copy);

@@ -121,6 +121,42 @@ static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
 FT_PAGES_KNOB(segment_kb, segment_pages, PAGE_SIZE / SZ_1K, SZ_64K);
 FT_PAGES_KNOB(reserve_kb, reserve_pages, 0, SZ_4M);
 
+/* A detector that needs longer than ten minutes to say so is none. */
+#define FT_LEASE_MAX_MS	(600 * MSEC_PER_SEC)
+
+static ssize_t lease_ms_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%u\n", ft_lease_ms());
+}
+
+static ssize_t lease_ms_store(struct kobject *kobj, struct kobj_attribute *attr,
+			      const char *buf, size_t count)
+{
+	u64 ms;
+
+	if (ft_parse_number(buf, 0, FT_LEASE_MAX_MS, &ms))
+		return -EINVAL;
+	ft_lease_set(ms);
+	return count;
+}
+
+static struct kobj_attribute lease_ms_attr = __ATTR_RW(lease_ms);
+
+static ssize_t generation_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	u64 generation;
+
+	mutex_lock(&ft_config_mutex);
+	generation = ft_generation();
+	mutex_unlock(&ft_config_mutex);
+	return sysfs_emit(buf, "%llu\n", generation);
+}
+
+/* For root alone: it says when somebody changes apps. */
+static struct kobj_attribute generation_attr = __ATTR_RO_MODE(generation, 0400);
+
 static struct attribute *ft_attrs[] = {
 	&enabled_attr.attr,
 	&page_allocator_attr.attr,
@@ -131,6 +167,8 @@ static struct attribute *ft_attrs[] = {
 	&segment_kb_attr.attr,
 	&reserve_kb_attr.attr,
 	&foreground_cache_percent_attr.attr,
+	&lease_ms_attr.attr,
+	&generation_attr.attr,
 	NULL
 };
 
@@ -225,8 +263,11 @@ static int __init ft_sysfs_init(void)
 	if (!kobj)
 		return -ENOMEM;
 	ret = sysfs_create_groups(kobj, ft_attr_groups);
-	if (ret)
+	if (ret) {
 		kobject_put(kobj);
-	return ret;
+		return ret;
+	}
+	ft_generation_file = sysfs_get_dirent(kobj->sd, "generation");
+	return 0;
 }
 subsys_initcall(ft_sysfs_init);

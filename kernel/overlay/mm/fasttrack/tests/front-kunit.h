@@ -60,9 +60,30 @@ static void ft_test_shared_tag(struct kunit *test)
 	mutex_unlock(&ft_config_mutex);
 }
 
+/* Who is in front has a generation; the other lists, and no change, have not. */
+static void ft_test_generation(struct kunit *test)
+{
+	u64 before;
+
+	mutex_lock(&ft_config_mutex);
+	before = ft_generation();
+	ft_test_change(test, FT_PERCEPTIBLE_TGIDS, true);
+	KUNIT_EXPECT_EQ(test, ft_generation(), before);
+	ft_test_change(test, FT_FOREGROUND_TGIDS, true);
+	KUNIT_EXPECT_EQ(test, ft_generation(), before + 1);
+	ft_test_change(test, FT_FOREGROUND_TGIDS, true);
+	KUNIT_EXPECT_EQ(test, ft_generation(), before + 1);
+	ft_test_change(test, FT_FOREGROUND_TGIDS, false);
+	KUNIT_EXPECT_EQ(test, ft_generation(), before + 2);
+	ft_test_change(test, FT_PERCEPTIBLE_TGIDS, false);
+	KUNIT_EXPECT_EQ(test, ft_generation(), before + 2);
+	mutex_unlock(&ft_config_mutex);
+}
+
 static struct kunit_case ft_front_test_cases[] = {
 	KUNIT_CASE(ft_test_group_tags),
 	KUNIT_CASE(ft_test_shared_tag),
+	KUNIT_CASE(ft_test_generation),
 	{}
 };
 
