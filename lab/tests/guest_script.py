@@ -36,8 +36,12 @@ def setting(path: str, value: object) -> dict[str, str]:
     return {"path": path, "value": str(value)}
 
 
+ANDROID = setting(FT + "app_uids", "10000-19999 20000-29999 90000-99999")
+"""Who is an app: Android's apps, isolated processes and SDK sandboxes."""
+
 FASTTRACK: Settings = (
     setting(QUEUE + "scheduler", "fasttrack"),
+    ANDROID,
     setting(FT + "foreground_uids", FRONT),
     setting(FT + "enabled", 1),
 )

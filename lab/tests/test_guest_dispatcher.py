@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import FASTTRACK, FT, QUEUE, Settings, ask, setting
+from guest_script import ANDROID, FASTTRACK, FT, QUEUE, Settings, ask, setting
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run import fio
@@ -91,7 +91,7 @@ def test_device_is_told_by_ioprio(tools: Tools) -> None:
 
 def test_requests_merged_on_insertion_are_counted_once(tools: Tools) -> None:
     """A batch in which a block follows another, but not at once, merges when the batch is inserted."""
-    settings = [setting(QUEUE + "scheduler", "fasttrack"), setting(FT + "enabled", 1)]
+    settings = [setting(QUEUE + "scheduler", "fasttrack"), ANDROID, setting(FT + "enabled", 1)]
     shown = ask(tools, "dispatcher.merged", settings=settings)
     assert shown["merged"] >= 3
     assert [line.split()[2] for line in shown["state"][:3]] == ["0", "0", "0"]

@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from guest_script import FT, ask
+from guest_script import ask
 
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.run.runner import Tools
@@ -19,6 +19,12 @@ CONTRACT = CHECKOUT / "contract"
 OVERLAY = CHECKOUT / "kernel" / "overlay"
 FILES: list[dict[str, Any]] = tomllib.loads((CONTRACT / "sysfs.toml").read_text())["file"]
 EVENTS: dict[str, dict[str, Any]] = tomllib.loads((CONTRACT / "tracepoints.toml").read_text())
+FULL = " ".join(str(number) for number in range(2000, 2513))
+"""One entry more than a list takes."""
+
+LONG = "1 " * 2048
+"""A page."""
+
 ELEVATORS = sorted({one["elevator"] for one in FILES if "elevator" in one})
 
 
@@ -54,7 +60,7 @@ def test_the_ends_of_every_range_are_taken(tools: Tools) -> None:
     numbers = [one for one in FILES if one["mode"] == "0644" and one["type"] == "integer"]
     ends = {one["path"].format(disk="sda"): one["range"] for one in numbers}
     elevators = {one["path"].format(disk="sda"): one["elevator"] for one in numbers if "elevator" in one}
-    assert len(ends) == 16
+    assert len(ends) == 17
     shown = ask(tools, "fasttrack_files.takes", values=ends, elevators=elevators)
     assert shown == {path: [["ok", str(end)] for end in both] for path, both in ends.items()}
 
@@ -63,27 +69,37 @@ def test_wrong_input_changes_nothing(tools: Tools) -> None:
     numbers = [one for one in FILES if one["mode"] == "0644" and one["type"] in ("bool", "integer")]
     knobs = {one["path"].format(disk="sda"): wrong(one) for one in numbers}
     elevators = {one["path"].format(disk="sda"): one["elevator"] for one in numbers if "elevator" in one}
-    assert len(knobs) == 20
-    lists = {
-        "foreground_uids": ["10101 x", "-1", "4294967295", " ".join(["7"] * 33)],
-        "foreground_tgids": ["0", "-1", "1 zwei", "4194304"],
-        "app_uids": ["5-", "7-6", "1-100000", "a-b"],
-        "foreground_cgroups": ["/no/such/cgroup"],
-        "app_cgroups": ["/no/such/cgroup"],
+    assert len(knobs) == 21
+    uids = ["10101 x", "+-1", "+1 2", "4294967295", FULL, LONG]
+    tgids = ["0", "+-1", "1 zwei", "4194304", LONG]
+    ranges = ["5-", "7-6", "1-100000", "a-b", "4294967296-4294967297", FULL, LONG]
+    cgroups = ["/no/such/cgroup", "app.slice", "/ app.slice"]
+    by_type = {
+        "list of UIDs": uids,
+        "list of PIDs": tgids,
+        "list of UID ranges": ranges,
+        "list of cgroup paths": cgroups,
     }
-    values = {FT + name: words for name, words in lists.items()} | knobs
-    shown = ask(tools, "fasttrack_files.refuses", values=values, elevators=elevators)
+    lists = {one["path"]: by_type[one["type"]] for one in FILES if one["type"].startswith("list")}
+    assert len(lists) == 10
+    shown = ask(tools, "fasttrack_files.refuses", values=lists | knobs, elevators=elevators)
     for path, tried in shown.items():
         for value, said, before, after in tried:
             assert said != "ok", (path, value)
             assert before == after, (path, value)
             assert said == {
-                " ".join(["7"] * 33): "No space left on device",
+                FULL: "No space left on device",
+                LONG: "Argument list too long",
                 "4194304": "No such process",
                 "/no/such/cgroup": "No such file or directory",
             }.get(value, "Invalid argument"), (path, value)
-    for name in ("foreground_cgroups", "app_cgroups"):
-        assert shown[f"/sys/kernel/fasttrack/{name}"][0][1] == "No such file or directory"
+
+
+def test_what_tells_of_apps_is_for_root_alone() -> None:
+    private = [one for one in FILES if one["type"].startswith("list") or one["type"] in ("counter", "maximum")]
+    own = [one for one in private if "elevator" not in one]
+    assert len(own) == 28
+    assert {one["mode"] for one in own} == {"0600", "0400"}
 
 
 def test_class_by_uid_thread_group_and_cgroup(tools: Tools) -> None:
@@ -94,6 +110,7 @@ def test_class_by_uid_thread_group_and_cgroup(tools: Tools) -> None:
     }
     foreground = {"neutral": 0, "background": 0, "foreground": 1}
     assert shown["off"] == only["none"]
+    assert shown["no apps"] == only["neutral"]
     assert shown["app"] == only["background"]
     assert shown["service"] == only["neutral"]
     assert shown["uid"] == foreground

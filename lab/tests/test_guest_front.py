@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who is in front: what the kernel counts of the apps of a run, by class."""
+"""Who is in front: what the kernel counts of the apps of a run, by class; what the lists of apps take and forget."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from guest_script import EXT4, FASTTRACK, ask
 from jobs import MIB, spec, step, thread
 
 from fasttrack_lab.inputs import phone, policy, scenario
@@ -118,3 +119,124 @@ def test_a_split_screen_is_fast_beside_an_update(tools: Tools) -> None:
     assert max(stock) > 5 * max(alone)
     for mine, best in zip(fasttrack, alone, strict=True):
         assert mine < 1.1 * best
+
+
+# --- what a class means for a task
+
+
+def test_who_is_perceptible_excepted_or_real_time_is_not_held_beside_a_working_foreground(tools: Tools) -> None:
+    shown = ask(tools, "front.held", data=EXT4, settings=FASTTRACK)
+    behind = [shown.pop("background"), shown.pop("background again")]
+    for one in behind:
+        assert one["pauses"] > 0
+    assert len(shown) == 7
+    for name, one in shown.items():
+        assert one["pauses"] == 0, name
+        assert one["writes"] > 4 * max(held["writes"] for held in behind), (name, one, behind)
+        assert one["reads"] > 2 * max(held["reads"] for held in behind), (name, one, behind)
+
+
+# --- what the lists take
+
+
+LONG = " ".join(str(number) for number in range(1000, 1900))
+FULL = [str(number) for number in range(20000, 20512)]
+FAULT, NO_ROOM, NO_GROUP, NO_CGROUP, TOO_LONG = (
+    "Invalid argument",
+    "No space left on device",
+    "No such process",
+    "No such file or directory",
+    "Argument list too long",
+)
+
+
+@pytest.mark.parametrize("name", ["foreground_uids", "perceptible_uids", "neutral_uids", "app_uids"])
+def test_a_word_with_a_sign_changes_one_entry(tools: Tools, name: str) -> None:
+    steps = {
+        "10102 10101 10101": ("ok", ["10101", "10102"]),
+        "+10103 -10101": ("ok", ["10102", "10103"]),
+        "+10102 -10199": ("ok", ["10102", "10103"]),
+        "+10104 10105": (FAULT, ["10102", "10103"]),
+        "10105 -10102": (FAULT, ["10102", "10103"]),
+        "-10102 +x": (FAULT, ["10102", "10103"]),
+        "+": (FAULT, ["10102", "10103"]),
+        " ".join(FULL): ("ok", FULL),
+        "+1": (NO_ROOM, FULL),
+        "-20000 +1 -20001": ("ok", ["1", *FULL[2:]]),
+        LONG: (TOO_LONG, ["1", *FULL[2:]]),
+        "-1": ("ok", FULL[2:]),
+        "\n": ("ok", []),
+    }
+    assert 4096 <= len(LONG) < 8192
+    shown = ask(tools, "front.lists", steps=[(name, value) for value in steps])
+    ranges = name in ("neutral_uids", "app_uids")
+    for (value, (said, held)), found in zip(steps.items(), shown["steps"], strict=True):
+        full = [f"{one}-{one}" for one in held] if ranges else held
+        assert found[0] == said, value
+        # As many as a page shows.
+        assert found[1].split() == full[: len(found[1].split())], value
+        assert len(found[1]) + len(" 20000-20000\n") >= 4096 or len(found[1].split()) == len(full), value
+    assert shown["log"] == []
+
+
+def test_who_is_not_there_fails_alone_and_is_named(tools: Tools) -> None:
+    steps = [
+        ("foreground_tgids", "1", "ok", "1"),
+        ("foreground_tgids", "4194304", NO_GROUP, "1"),
+        ("foreground_tgids", "+4194304", NO_GROUP, "1"),
+        ("foreground_tgids", "4194304 1 4194303", "ok", "1"),
+        ("foreground_tgids", "+4194304 -1", "ok", ""),
+        ("perceptible_tgids", "-1 -4194304", "ok", ""),
+        ("app_cgroups", "/no/such", NO_CGROUP, ""),
+        ("app_cgroups", "app.slice", FAULT, ""),
+    ]
+    shown = ask(tools, "front.lists", steps=[(file, value) for file, value, *_ in steps])
+    assert shown["steps"] == [[said, held] for *_, said, held in steps]
+    named = [line.split(":")[1:3] for line in shown["log"]]
+    assert named == [[" foreground_tgids", f" {word} is left out"] for word in ("4194304", "4194303", "+4194304")]
+
+
+def test_what_has_died_leaves_the_lists(tools: Tools) -> None:
+    shown = ask(tools, "front.dead")
+    assert len(shown["log"]) == 1 and "foreground_cgroups: /never is left out" in shown["log"][0]
+    assert shown["shown"].split() == ["/stays", "/goes"]
+    assert shown["cgroup gone"] == ["0 1 1"] and shown["generations"] == 1
+    assert shown["shown then"] == "/stays"
+    # Not shown, and there for its child.
+    assert shown["leader gone"] == ["", "1 1 1"]
+    assert shown["all gone"] == ["1 0 1"]
+
+
+def test_more_cgroups_than_a_page_shows(tools: Tools) -> None:
+    shown = ask(tools, "front.many", count=512)
+    assert shown["said"] == ["ok"] and shown["too many"] == NO_ROOM
+    assert shown["whole"] and 80 < shown["shown"] < 90
+    assert shown["last in front"] and not shown["last then"]
+    assert shown["last removed"] == ["0 0 511"] and shown["another"] == ["0 0 512"]
+
+
+# --- generation and lease
+
+
+def test_a_generation_can_be_waited_for(tools: Tools) -> None:
+    assert ask(tools, "front.generation") == {
+        "nothing": [0, False],
+        "uids": [1, True],
+        "the same": [1, False],
+        "perceptible": [1, False],
+        "tgids": [2, True],
+        "nobody": [3, True],
+        "off": [3, False],
+    }
+
+
+def test_nobody_is_in_front_when_the_lease_has_run_out(tools: Tools) -> None:
+    shown = ask(tools, "front.lease")
+    assert shown["for ever"] == ["10101", "", "", "", "1"]
+    held = ["10101", "1", "/app", "10102", "3"]
+    assert shown["set"] == shown["renewed"] == shown["by itself"] == held
+    assert shown["refused"] == [FAULT]
+    assert shown["events"] == ["0 0 0"] and shown["once"] == []
+    assert shown["over"] == ["", "", "", "10102", "4"]
+    assert shown["again"] == shown["given up"] == ["10101", "", "", "10102", "5"]
+    assert shown["log"] == ["fasttrack: nobody is in front: the lease of 500 ms has run out"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, EXT4, FRONT, FT, QUEUE, ask, setting
+from guest_script import ANDROID, BEHIND, EXT4, FRONT, FT, QUEUE, ask, setting
 
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.run.runner import Tools
@@ -30,6 +30,7 @@ READ_MIB = 16
 
 SETTINGS = (
     setting(QUEUE + "scheduler", "fasttrack"),
+    ANDROID,
     setting(FT + "enabled", 1),
     setting(FT + "background_pause_ms", PAUSE_MS),
     # Background requests go when they have waited for so long, and not before.

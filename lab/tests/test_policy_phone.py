@@ -107,9 +107,16 @@ def test_ablation_policies(name: str, elevator: str, device: str, knobs: tuple[s
     assert [setting.path for setting in found.foreground] == ["/sys/kernel/fasttrack/foreground_uids"]
 
 
+def test_who_is_an_app_is_said_wherever_fasttrack_is_on() -> None:
+    """The kernel knows none by itself; every policy names the same."""
+    found = [{one.path: one.value for one in policy.load(name).settings} for name in policy.names()]
+    apps = {one.get("/sys/kernel/fasttrack/app_uids") for one in found if "/sys/kernel/fasttrack/enabled" in one}
+    assert apps == {"10000-19999 20000-29999 90000-99999"}
+
+
 def test_qasio_prefers_no_app() -> None:
     found = policy.load("qasio")
-    (front,) = (one for one in found.settings_json({"apps": "10101 1000"}) if one["path"].endswith("_uids"))
+    (front,) = (one for one in found.settings_json({"apps": "10101 1000"}) if one["path"].endswith("/foreground_uids"))
     assert front["value"] == "10101 1000"
     assert found.foreground_json({}, 10101) == []
 

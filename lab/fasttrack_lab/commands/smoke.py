@@ -33,6 +33,7 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc none /proc; mount -t sysfs none /sys; mount -t tmpfs none /run; mount -t debugfs none /sys/kernel/debug
 mkdir /run/data
 echo "smoke: $(uname -r), $(nproc) processors"
+echo 10000-19999 > /sys/kernel/fasttrack/app_uids
 echo 1 > /sys/kernel/fasttrack/enabled
 echo 10001 > /sys/kernel/fasttrack/foreground_uids
 for fs in ext4 f2fs; do

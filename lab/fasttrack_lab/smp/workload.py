@@ -319,13 +319,16 @@ def switcher(pids: Callable[[], list[int]]) -> Work:
 
     def work(rng: random.Random, beat: Callable[[], None]) -> None:
         while True:
-            match rng.randrange(5):
+            match rng.randrange(6):
                 case 0 | 1:
                     value = " ".join(map(str, rng.sample(UIDS, rng.randrange(4))))
                     write(FT / "foreground_uids", value)
                 case 2:
                     value = " ".join(map(str, rng.sample(pids(), 2)))
-                    write(FT / "foreground_tgids", value, {errno.ESRCH, errno.ENOSPC, errno.EINVAL})
+                    write(FT / "foreground_tgids", value, {errno.EINVAL})
+                case 5:
+                    file = FT / rng.choice(("foreground_tgids", "perceptible_tgids"))
+                    write(file, f"{rng.choice('+-')}{rng.choice(pids())}", {errno.ESRCH, errno.EINVAL})
                 case 3:
                     groups = [f"/{path.name}" for path in CGROUP.glob("app-*")]
                     write(FT / "foreground_cgroups", " ".join(rng.sample(groups, rng.randrange(3))))
@@ -352,7 +355,10 @@ KNOBS: dict[Path, tuple[str, ...]] = {
     FT / "segment_kb": ("4", "512", "4096"),
     FT / "reserve_kb": ("0", "16384", "65536"),
     FT / "foreground_cache_percent": ("0", "60", "100"),
-    FT / "app_uids": ("", "10000-10003", "10000-19999"),
+    FT / "app_uids": (" ", "10000-10003", "10000-19999", "+10000-19999 -10000-10003"),
+    FT / "neutral_uids": (" ", "10002", "+10001 -10002"),
+    FT / "perceptible_uids": (" ", "10001", "+10002 -10001"),
+    FT / "lease_ms": ("0", "0", "50", "1000"),
     IOSCHED / "idle_window_us": ("0", "20000", "200000"),
     IOSCHED / "background_expire_ms": ("1", "500", "2000"),
     IOSCHED / "background_depth": ("0", "1", "8"),
@@ -583,6 +589,7 @@ def play(duration_s: float, seed: str, short: bool) -> NoReturn:
         swap_on(PLACES["ext4"] / "swap", 64 * MIB)
     else:
         write(QUEUE / "scheduler", "fasttrack")
+    write(FT / "app_uids", "10000-19999")
     write(FT / "enabled", "1")
     write(CGROUP / "cgroup.subtree_control", "+memory +io")
     stage = Stage(seed)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from prologue import (
+    APPS,
     BEHIND,
     CGROUP,
     DATA,
@@ -50,6 +51,8 @@ def by(uid: int) -> dict[str, int]:
 def by_uid() -> Shown:
     shown = {"off": by(BEHIND)}
     write(FT / "enabled", "1")
+    shown["no apps"] = by(BEHIND)
+    write(FT / "app_uids", APPS)
     shown["app"] = by(BEHIND)
     shown["service"] = by(SERVICE)
     write(FT / "foreground_uids", f"{FRONT} {BEHIND}")
@@ -146,6 +149,7 @@ def by_work() -> Shown:
     mount("ext4", DATA, DISK, "noinit_itable")
     DATA.chmod(0o777)
     write(QUEUE / "scheduler", "fasttrack")
+    write(FT / "app_uids", APPS)
     write(FT / "foreground_uids", str(FRONT))
     write(FT / "enabled", "1")
     enable("fasttrack/fasttrack_bio")

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from prologue import BLOCK, DISK, FT, MIB, QUEUE, VM, Shown, read, run, start, stat, unmount, write
+from prologue import APPS, BLOCK, DISK, FT, MIB, QUEUE, VM, Shown, read, run, start, unmount, write
 
 UIDS = (10101, 10102)
 EVERY = 8
@@ -49,7 +49,7 @@ def replace_file(directory: int, writer: int, number: int) -> None:
     os.fsync(directory)
 
 
-def sync_records(writer: int, fs: str) -> None:
+def sync_records(writer: int, fs: str, counters: dict[str, int]) -> None:
     log = os.open(PHONE / f"log{writer}", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     directory = os.open(PHONE, os.O_RDONLY)
     for number in range(100000):
@@ -57,7 +57,7 @@ def sync_records(writer: int, fs: str) -> None:
         os.fsync(log)
         if number % EVERY == 0:
             replace_file(directory, writer, number)
-        counted = " ".join(f"{name} {stat(name)}" for name in ("pauses", "dispatch_held"))
+        counted = " ".join(f"{name} {int(os.pread(counter, 20, 0))}" for name, counter in counters.items())
         os.write(1, f"acked {writer} {number} {counted} fast {fast_commits(fs)}\n".encode())
         # Now and then the app in front rests for longer than the idle window.
         time.sleep(0.04 if writer == 0 and number % 16 == 15 else 0.0005)
@@ -80,6 +80,7 @@ def write_records(fs: str, options: str, argv: list[str], command: int) -> Shown
         (QUEUE / "scheduler", "fasttrack"),
         (MFLASH / "scheduler", "foreground"),
         (FT / "foreground_uids", str(UIDS[0])),
+        (FT / "app_uids", APPS),
         (FT / "enabled", "1"),
         # Short segments and pauses, and early write-back: many of each before the cut.
         (FT / "segment_kb", "16"),
@@ -88,8 +89,10 @@ def write_records(fs: str, options: str, argv: list[str], command: int) -> Shown
         (MFLASH / "power_cut_after", str(command)),
     ):
         write(path, value)
-    start(UIDS[0], lambda: sync_records(0, fs))
-    start(UIDS[1], lambda: sync_records(1, fs))
+    # Only root can open them.
+    counters = {name: os.open(FT / "stats" / name, os.O_RDONLY) for name in ("pauses", "dispatch_held")}
+    start(UIDS[0], lambda: sync_records(0, fs, counters))
+    start(UIDS[1], lambda: sync_records(1, fs, counters))
     start(UIDS[1], dirty_pages)
     raise ChildProcessError(f"a writer ended: {os.wait()}")
 

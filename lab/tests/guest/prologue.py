@@ -26,6 +26,9 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 FRONT, BEHIND, SERVICE = 10101, 10102, 1000
 """UIDs: of two apps, as guest_script.py has them, and of a system service."""
 
+APPS = "10000-19999"
+"""The UIDs of apps."""
+
 FT = Path("/sys/kernel/fasttrack")
 TRACE = Path("/sys/kernel/tracing")
 DEBUG = Path("/sys/kernel/debug")

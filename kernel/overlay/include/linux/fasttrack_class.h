@@ -18,14 +18,29 @@
  *	boosted by themselves. Also "not known".
  * @FASTTRACK_BACKGROUND: an app that is not in front
  * @FASTTRACK_FOREGROUND: an app in front, or a task working for one
- * @FASTTRACK_NR_CLASSES: number of classes
+ * @FASTTRACK_NR_CLASSES: number of classes of I/O
+ * @FASTTRACK_PERCEPTIBLE: an app that is heard or felt though it is not in front:
+ *	never held back, never boosted
+ * @FASTTRACK_NR_APP_CLASSES: number of classes of apps and tasks
+ *
+ * Bios, requests and commands have room for three classes: two of the flags of
+ * a bio, two bits of a command. Perceptible I/O travels as neutral, see
+ * fasttrack_io_class(); what is not of the core (mm/fasttrack/) sees no other.
  */
 enum fasttrack_class {
 	FASTTRACK_NEUTRAL	= 0,
 	FASTTRACK_BACKGROUND	= 1,
 	FASTTRACK_FOREGROUND	= 2,
 	FASTTRACK_NR_CLASSES,
+	FASTTRACK_PERCEPTIBLE	= FASTTRACK_NR_CLASSES,
+	FASTTRACK_NR_APP_CLASSES,
 };
+
+/* The class that the I/O of a task or of an app travels with. */
+static inline enum fasttrack_class fasttrack_io_class(enum fasttrack_class class)
+{
+	return class == FASTTRACK_PERCEPTIBLE ? FASTTRACK_NEUTRAL : class;
+}
 
 /*
  * SAM-5 leaves bits 7:6 of the CONTROL byte, the last byte of a fixed-length
@@ -43,7 +58,7 @@ static inline enum fasttrack_class fasttrack_control_class(u8 control)
 
 static inline u8 fasttrack_class_control(enum fasttrack_class class)
 {
-	return (u8)class << FASTTRACK_CONTROL_SHIFT;
+	return (u8)fasttrack_io_class(class) << FASTTRACK_CONTROL_SHIFT;
 }
 
 #endif /* _LINUX_FASTTRACK_CLASS_H */

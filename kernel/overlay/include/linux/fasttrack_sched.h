@@ -148,16 +148,17 @@ bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
 void fasttrack_foreground_io(void);
 
 /**
- * fasttrack_task_class - the class that @task works for
+ * fasttrack_task_class - the class of what @task sends
  * @task: current, or a task that cannot go away meanwhile
  *
  * Context: any; takes the RCU read lock.
- * Return: FASTTRACK_NEUTRAL while FastTrack is off.
+ * Return: a class of I/O; FASTTRACK_NEUTRAL while FastTrack is off.
  */
 static inline enum fasttrack_class fasttrack_task_class(struct task_struct *task)
 {
-	return fasttrack_enabled() ? __fasttrack_task_class(task) :
-				     FASTTRACK_NEUTRAL;
+	return fasttrack_enabled() ?
+		fasttrack_io_class(__fasttrack_task_class(task)) :
+		FASTTRACK_NEUTRAL;
 }
 
 #endif /* _LINUX_FASTTRACK_SCHED_H */

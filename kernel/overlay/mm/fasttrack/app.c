@@ -240,8 +240,7 @@ static struct ft_app_key ft_key_of(struct task_struct *task,
 	return (struct ft_app_key){
 		.uid = from_kuid(&init_user_ns, task_uid(task)),
 		.group = READ_ONCE(task->signal->fasttrack_group),
-		.cgroup = config->cgroups.nr || config->app_cgroups.nr ?
-			  ft_task_cgroup_id(task) : 0,
+		.cgroup = config->by_cgroup ? ft_task_cgroup_id(task) : 0,
 	};
 }
 
@@ -277,20 +276,27 @@ u32 ft_app_of(struct task_struct *task)
 	return id;
 }
 
-/**
- * fasttrack_app_class - the class of an app
- * @id: its number, as files and bios carry it
- *
- * Context: any.
- * Return: its class; neutral if there is no such app (any more).
- */
-enum fasttrack_class fasttrack_app_class(u32 id)
+/* The class of the app @id; neutral if there is no such app (any more). */
+static enum fasttrack_class ft_app_class(u32 id)
 {
 	unsigned int place = ft_app_place(id);
 
+	/* Pairs with the release in ft_app_intern(). */
 	if (!id || smp_load_acquire(&ft_apps[place].id) != id)
 		return FASTTRACK_NEUTRAL;
 	return READ_ONCE(ft_app_classes[place]);
+}
+
+/**
+ * fasttrack_app_class - the class of an app's I/O
+ * @id: its number, as files and bios carry it
+ *
+ * Context: any.
+ * Return: a class of I/O; neutral if there is no such app (any more).
+ */
+enum fasttrack_class fasttrack_app_class(u32 id)
+{
+	return fasttrack_io_class(ft_app_class(id));
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_class);
 
@@ -305,6 +311,7 @@ u32 fasttrack_app_uid(u32 id)
 {
 	const struct ft_app *app = &ft_apps[ft_app_place(id)];
 
+	/* Pairs with the release in ft_app_intern(). */
 	if (!id || smp_load_acquire(&app->id) != id)
 		return (u32)-1;
 	return READ_ONCE(app->key.uid);
@@ -327,8 +334,10 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	config = rcu_dereference(ft_config);
 	key = ft_key_of(task, config);
 	id = ft_app_of_key(task, &key);
-	class = id ? fasttrack_app_class(id) : ft_class_of(config, &key);
+	class = id ? ft_app_class(id) : ft_class_of(config, &key);
 	rcu_read_unlock();
+	if (class == FASTTRACK_BACKGROUND && ft_never_behind(task))
+		return FASTTRACK_NEUTRAL;
 	return class;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);
@@ -383,8 +392,7 @@ void ft_file_dirtied(struct address_space *mapping)
 	if (id == before)
 		return;
 	if (mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)) {
-		if (!ft_takes_over(fasttrack_app_class(before),
-				   fasttrack_app_class(id)))
+		if (!ft_takes_over(ft_app_class(before), ft_app_class(id)))
 			return;
 		pages = ft_dirty_pages(mapping);
 		ft_app_dirtied(before, -(long)pages);

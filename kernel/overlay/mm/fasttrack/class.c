@@ -2,19 +2,24 @@
 /*
  * Classes: to which does an app belong?
  *
- * The configuration in force (struct ft_config) names the foreground in three
- * ways, all of which follow fork():
+ * The configuration in force (struct ft_config) names who is in front, and who is
+ * perceptible, in three ways, all of which follow fork():
  *  - UIDs, compared with the task's real UID;
  *  - thread groups, by a tag in their signal_struct (front.c);
  *  - cgroups of the default hierarchy, with all below them.
+ * It names apps by ranges of UIDs and by cgroups, and exceptions from both.
  *
  * It is one RCU-protected object that is replaced as a whole: a reader sees one
  * state and takes no lock. An app's class is worked out when the app is first
  * seen, and anew when the configuration changes (app.c).
  *
- * An app that is not in front is background. Everything else is neutral.
+ * An app that is neither in front nor perceptible is background, save tasks that
+ * somebody privileged has asked more for (ft_never_behind()). Everything else is
+ * neutral.
  */
 #include <linux/cgroup.h>
+#include <linux/sched.h>
+#include <linux/sched/rt.h>
 
 #include "internal.h"
 
@@ -24,17 +29,8 @@ DEFINE_MUTEX(ft_config_mutex);
 DEFINE_STATIC_KEY_FALSE(fasttrack_key);
 EXPORT_SYMBOL_GPL(fasttrack_key);
 
-struct ft_config ft_config_boot = {
-	/* Apps, isolated processes, SDK sandboxes: AID_* in Android's
-	 * android_filesystem_config.h.
-	 */
-	.nr_app_uids = 3,
-	.app_uids = {
-		{ 10000, 19999 },
-		{ 20000, 29999 },
-		{ 90000, 99999 },
-	},
-};
+/* Nobody is in front, and nobody is an app. */
+struct ft_config ft_config_boot;
 
 struct ft_config __rcu *ft_config = RCU_INITIALIZER(&ft_config_boot);
 
@@ -47,6 +43,16 @@ bool ft_foreground_set(void)
 	return READ_ONCE(ft_has_foreground);
 }
 
+/* Has any of @nr lists from @first on an entry? */
+static bool ft_config_names(const struct ft_config *config, enum ft_list first,
+			    unsigned int nr)
+{
+	for (unsigned int i = first; i < first + nr; i++)
+		if (config->list[i])
+			return true;
+	return false;
+}
+
 /**
  * ft_config_replace - another configuration decides from now on
  * @config: which
@@ -57,71 +63,91 @@ struct ft_config *ft_config_replace(struct ft_config *config)
 {
 	struct ft_config *old;
 
+	config->by_cgroup = config->list[FT_FOREGROUND_CGROUPS] ||
+			    config->list[FT_PERCEPTIBLE_CGROUPS] ||
+			    config->list[FT_NEUTRAL_CGROUPS] ||
+			    config->list[FT_APP_CGROUPS];
 	old = rcu_replace_pointer(ft_config, config,
 				  lockdep_is_held(&ft_config_mutex));
 	WRITE_ONCE(ft_has_foreground,
-		   config->nr_uids || config->nr_groups || config->cgroups.nr);
+		   ft_config_names(config, 0, FT_NR_FOREGROUND_LISTS));
 	return old;
 }
 
-static bool ft_uid_is_app(const struct ft_config *config, u32 uid)
-{
-	u32 app = uid % FT_UIDS_PER_USER;
-
-	for (unsigned int i = 0; i < config->nr_app_uids; i++)
-		if (app >= config->app_uids[i].first &&
-		    app <= config->app_uids[i].last)
-			return true;
-	return false;
-}
-
 #ifdef CONFIG_CGROUPS
-static bool ft_cgroup_in(const struct ft_cgroups *list, struct cgroup *cgroup)
+/* The cgroup with this ID; its tasks may be gone, and so may it: NULL. */
+static struct cgroup *ft_cgroup_of(u64 id)
 {
-	for (unsigned int i = 0; i < list->nr; i++)
-		if (cgroup_is_descendant(cgroup, list->cgroup[i]))
+	/* Not cgroup_get_from_id(): it hides what current's namespace does. */
+	struct cgroup *cgroup = id ? __cgroup_get_from_id(id) : NULL;
+
+	return IS_ERR(cgroup) ? NULL : cgroup;
+}
+
+/* Is @cgroup, or one above it, in @list? */
+static bool ft_cgroup_in(const struct ft_set *list, struct cgroup *cgroup)
+{
+	if (!list || !cgroup)
+		return false;
+	for (int level = 0; level <= cgroup->level; level++)
+		if (ft_set_has(list, cgroup_id(cgroup->ancestors[level])))
 			return true;
 	return false;
 }
 
-static enum fasttrack_class ft_cgroup_class(const struct ft_config *config,
-					    struct cgroup *cgroup)
+static void ft_cgroup_end(struct cgroup *cgroup)
 {
-	if (ft_cgroup_in(&config->cgroups, cgroup))
+	if (cgroup)
+		cgroup_put(cgroup);
+}
+#else
+static struct cgroup *ft_cgroup_of(u64 id)
+{
+	return NULL;
+}
+
+static bool ft_cgroup_in(const struct ft_set *list, struct cgroup *cgroup)
+{
+	return false;
+}
+
+static void ft_cgroup_end(struct cgroup *cgroup)
+{
+}
+#endif /* CONFIG_CGROUPS */
+
+/* The class of an app whose cgroup, if that decides, is @cgroup. */
+static enum fasttrack_class ft_class_in(const struct ft_config *config,
+					const struct ft_app_key *key,
+					struct cgroup *cgroup)
+{
+	struct ft_set * const *list = config->list;
+	u32 app = key->uid % FT_UIDS_PER_USER;
+
+	if (ft_set_has(list[FT_FOREGROUND_UIDS], key->uid) ||
+	    (key->group && ft_set_has(list[FT_FOREGROUND_TGIDS], key->group)) ||
+	    ft_cgroup_in(list[FT_FOREGROUND_CGROUPS], cgroup))
 		return FASTTRACK_FOREGROUND;
-	if (ft_cgroup_in(&config->app_cgroups, cgroup))
+	if (ft_set_has(list[FT_PERCEPTIBLE_UIDS], key->uid) ||
+	    (key->group && ft_set_has(list[FT_PERCEPTIBLE_TGIDS], key->group)) ||
+	    ft_cgroup_in(list[FT_PERCEPTIBLE_CGROUPS], cgroup))
+		return FASTTRACK_PERCEPTIBLE;
+	if (ft_set_has(list[FT_NEUTRAL_UIDS], app) ||
+	    ft_cgroup_in(list[FT_NEUTRAL_CGROUPS], cgroup))
+		return FASTTRACK_NEUTRAL;
+	if (ft_set_has(list[FT_APP_UIDS], app) ||
+	    ft_cgroup_in(list[FT_APP_CGROUPS], cgroup))
 		return FASTTRACK_BACKGROUND;
 	return FASTTRACK_NEUTRAL;
 }
-
-/* The class that the cgroup with this id gives; its tasks may be gone. */
-static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
-					       u64 id)
-{
-	/* Not cgroup_get_from_id(): it hides what current's namespace does. */
-	struct cgroup *cgroup = __cgroup_get_from_id(id);
-	enum fasttrack_class class;
-
-	if (IS_ERR(cgroup))
-		return FASTTRACK_NEUTRAL;
-	class = ft_cgroup_class(config, cgroup);
-	cgroup_put(cgroup);
-	return class;
-}
-#else
-static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
-					       u64 id)
-{
-	return FASTTRACK_NEUTRAL;
-}
-#endif /* CONFIG_CGROUPS */
 
 /**
  * ft_class_of - the class of an app
  * @config: what decides
  * @key: who it is
  *
- * Foreground wins over background, whichever way each was named.
+ * Foreground wins over perceptible, that over the exceptions, and those over
+ * background, whichever way each was named.
  *
  * Context: any; under the RCU read lock.
  * Return: its class.
@@ -129,18 +155,49 @@ static enum fasttrack_class ft_cgroup_id_class(const struct ft_config *config,
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key)
 {
-	enum fasttrack_class class = FASTTRACK_NEUTRAL;
+	struct cgroup *cgroup = ft_cgroup_of(key->cgroup);
+	enum fasttrack_class class = ft_class_in(config, key, cgroup);
 
-	if (ft_u32_in(config->uids, config->nr_uids, key->uid))
-		return FASTTRACK_FOREGROUND;
-	if (key->group &&
-	    ft_u32_in(config->groups, config->nr_groups, key->group))
-		return FASTTRACK_FOREGROUND;
-	if (key->cgroup)
-		class = ft_cgroup_id_class(config, key->cgroup);
-	if (class == FASTTRACK_NEUTRAL && ft_uid_is_app(config, key->uid))
-		class = FASTTRACK_BACKGROUND;
+	ft_cgroup_end(cgroup);
 	return class;
+}
+
+/* What PR_SET_IO_FLUSHER sets; the kernel's own sections set the first alone. */
+#define FT_IO_FLUSHER	(PF_MEMALLOC_NOIO | PF_LOCAL_THROTTLE)
+
+/* Is @task in KVM_RUN, or another call to one of its virtual processors? */
+static bool ft_is_vcpu(const struct task_struct *task)
+{
+#ifdef CONFIG_PREEMPT_NOTIFIERS
+	return !hlist_empty(&task->preempt_notifiers);
+#else
+	return false;
+#endif
+}
+
+/**
+ * ft_never_behind - is a task not to be held back, of whatever app it is?
+ * @task: a user task
+ *
+ * Not held back are:
+ *  - what has a real-time priority, its own or lent by whoever waits for it;
+ *  - a storage daemon that says so by PR_SET_IO_FLUSHER: others reclaim memory
+ *    through it;
+ *  - a virtual processor while it runs its guest: the guest's clock would run on.
+ *    What the same thread does between two KVM_RUN is its app's.
+ *
+ * Nobody gets there without a right: the first two need capabilities or an
+ * RLIMIT_RTPRIO, the third /dev/kvm. Who may open that can read files unpaused,
+ * through page faults of a guest, and no faster than a system service.
+ *
+ * Context: any.
+ * Return: if so.
+ */
+bool ft_never_behind(struct task_struct *task)
+{
+	return rt_or_dl_task(task) ||
+	       (READ_ONCE(task->flags) & FT_IO_FLUSHER) == FT_IO_FLUSHER ||
+	       ft_is_vcpu(task);
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

@@ -1,125 +1,158 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is in front: the configuration that a detector in user space writes
- * through sysfs.c, and what the other files are told when it changes.
+ * Who is in front: changes of the configuration, which programs in user space
+ * make through lists.c, and what the other files are told of one.
  *
- * A change is a copy, which is published or dropped as a whole.
+ * A change is a copy, which is published or dropped as a whole. What is dead by
+ * then leaves with it: cgroups, and thread groups of which no descendant is left.
  *
- * Adding a thread group puts a tag into its signal_struct, which fork() copies.
- * Removing one retires the tag, and so drops every descendant at once without a
- * walk; a reused PID never carries an old tag.
+ * Adding a thread group puts a tag into its signal_struct, which fork() copies: a
+ * tag says whose entry is nearest by descent. It is one tag whatever lists name
+ * the thread group, and it is retired when none does. That drops every descendant
+ * at once without a walk; a reused PID never carries an old tag.
  *
  * Lock order: ft_config_mutex, then what cgroup and PID look-ups take.
  */
 #include <linux/cgroup.h>
+#include <linux/err.h>
+#include <linux/hashtable.h>
+#include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
+#include <linux/xarray.h>
 
 #include <trace/events/fasttrack.h>
 
 #include "internal.h"
 
 /**
- * struct ft_group - a thread group in the foreground set
- * @tag: what its signal_struct carries, 0 for a free entry
+ * struct ft_group - a thread group that a list names
+ * @node: in ft_groups_by_pid
+ * @tag: what its signal_struct carries
+ * @alive: it, or a descendant, was there when somebody looked
  * @tgid: its leader's PID, referenced
+ *
+ * Guarded by ft_config_mutex.
  */
 struct ft_group {
+	struct hlist_node node;
 	u32 tag;
+	bool alive;
 	struct pid *tgid;
 };
 
-/* The list in force, and the one that is to replace it. */
-static struct ft_group ft_groups[2 * FT_MAX_ENTRIES];
-static u32 ft_last_tag;
+/* By tag. Those of a change that is not published yet are there, too. */
+static DEFINE_XARRAY_ALLOC1(ft_groups);
+static DEFINE_HASHTABLE(ft_groups_by_pid, 8);
+static u32 ft_next_tag;
 
-#ifdef CONFIG_CGROUPS
-int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path)
+/* Counts changes of who is in front; guarded by ft_config_mutex. */
+static u64 ft_generation_nr;
+
+/* The file that shows it, for whoever polls; NULL until it is there. */
+struct kernfs_node *ft_generation_file;
+
+static struct ft_config *ft_config_now(void)
 {
-	struct cgroup *cgroup;
+	return rcu_dereference_protected(ft_config,
+					 lockdep_is_held(&ft_config_mutex));
+}
 
-	if (cgroups->nr == FT_MAX_ENTRIES)
-		return -ENOSPC;
-	cgroup = cgroup_get_from_path(path);
-	if (IS_ERR(cgroup))
-		return PTR_ERR(cgroup);
-	cgroups->cgroup[cgroups->nr++] = cgroup;
+/* How often who is in front has changed since boot. */
+u64 ft_generation(void)
+{
+	lockdep_assert_held(&ft_config_mutex);
+
+	return ft_generation_nr;
+}
+
+static struct ft_group *ft_group_find(const struct pid *tgid)
+{
+	struct ft_group *group;
+
+	hash_for_each_possible(ft_groups_by_pid, group, node,
+			       (unsigned long)tgid)
+		if (group->tgid == tgid)
+			return group;
+	return NULL;
+}
+
+/* A thread group gets a tag. Return: 0, -ENOMEM. */
+static int ft_group_make(struct pid *tgid, u32 *tag)
+{
+	struct ft_group *group = kmalloc(sizeof(*group), GFP_KERNEL);
+	int ret;
+
+	if (!group)
+		return -ENOMEM;
+	ret = xa_alloc_cyclic(&ft_groups, &group->tag, group,
+			      XA_LIMIT(1, U32_MAX), &ft_next_tag, GFP_KERNEL);
+	if (ret < 0) {
+		kfree(group);
+		return ret;
+	}
+	group->alive = true;
+	group->tgid = get_pid(tgid);
+	hash_add(ft_groups_by_pid, &group->node, (unsigned long)tgid);
+	*tag = group->tag;
 	return 0;
 }
-
-void ft_cgroups_put(struct ft_cgroups *cgroups)
-{
-	for (unsigned int i = 0; i < cgroups->nr; i++)
-		cgroup_put(cgroups->cgroup[i]);
-	cgroups->nr = 0;
-}
-
-void ft_cgroups_get(struct ft_cgroups *cgroups)
-{
-	for (unsigned int i = 0; i < cgroups->nr; i++)
-		cgroup_get(cgroups->cgroup[i]);
-}
-#else
-int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path)
-{
-	return -EOPNOTSUPP;
-}
-
-void ft_cgroups_put(struct ft_cgroups *cgroups)
-{
-}
-
-void ft_cgroups_get(struct ft_cgroups *cgroups)
-{
-}
-#endif /* CONFIG_CGROUPS */
 
 /**
  * ft_group_tag - the tag of a thread group, made at need
  * @tgid: in the caller's PID namespace
  * @tag: result
  *
- * Return: 0; -ESRCH if there is no such thread group, -ENOSPC.
+ * Return: 0; -ESRCH if there is no such thread group, -ENOMEM.
  */
 int ft_group_tag(pid_t tgid, u32 *tag)
 {
-	struct ft_group *free = NULL;
-	struct task_struct *leader;
+	struct ft_group *group;
 	struct pid *pid;
-	int ret = -ESRCH;
+	int ret = 0;
 
 	lockdep_assert_held(&ft_config_mutex);
 
 	pid = find_get_pid(tgid);
-	leader = get_pid_task(pid, PIDTYPE_TGID);
-	if (!leader)
-		goto out;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
-		if (ft_groups[i].tag && ft_groups[i].tgid == pid) {
-			*tag = ft_groups[i].tag;
-			ret = 0;
-			goto out;
-		}
-		if (!ft_groups[i].tag)
-			free = &ft_groups[i];
-	}
-	ret = -ENOSPC;
-	if (!free)
-		goto out;
-	if (!++ft_last_tag)
-		ft_last_tag = 1;
-	free->tag = ft_last_tag;
-	free->tgid = get_pid(pid);
-	*tag = free->tag;
-	ret = 0;
-out:
-	if (leader)
-		put_task_struct(leader);
+	group = ft_group_find(pid);
+	if (!pid || !pid_has_task(pid, PIDTYPE_TGID))
+		ret = -ESRCH;
+	else if (group)
+		*tag = group->tag;
+	else
+		ret = ft_group_make(pid, tag);
 	put_pid(pid);
 	return ret;
+}
+
+/* The PID of a tag's thread group in the caller's namespace, dead or not. */
+pid_t ft_group_pid(u32 tag)
+{
+	const struct ft_group *group = xa_load(&ft_groups, tag);
+
+	lockdep_assert_held(&ft_config_mutex);
+
+	return group ? pid_vnr(group->tgid) : 0;
+}
+
+/* The same; 0 if it is dead, though descendants of it may not be. */
+pid_t ft_group_tgid(u32 tag)
+{
+	const struct ft_group *group = xa_load(&ft_groups, tag);
+
+	lockdep_assert_held(&ft_config_mutex);
+
+	return group && pid_has_task(group->tgid, PIDTYPE_TGID) ?
+		pid_vnr(group->tgid) : 0;
+}
+
+static bool ft_group_named(const struct ft_config *config, u32 tag)
+{
+	return ft_set_has(config->list[FT_FOREGROUND_TGIDS], tag) ||
+	       ft_set_has(config->list[FT_PERCEPTIBLE_TGIDS], tag);
 }
 
 /*
@@ -128,111 +161,221 @@ out:
  */
 static void ft_groups_mark(const struct ft_config *config)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
-		const struct ft_group *group = &ft_groups[i];
+	struct ft_group *group;
+	unsigned long tag;
+
+	xa_for_each(&ft_groups, tag, group) {
 		struct task_struct *leader;
 
-		if (!ft_u32_in(config->groups, config->nr_groups, group->tag))
+		if (!ft_group_named(config, tag))
 			continue;
 		leader = get_pid_task(group->tgid, PIDTYPE_TGID);
 		if (!leader)
 			continue;
-		WRITE_ONCE(leader->signal->fasttrack_group, group->tag);
+		WRITE_ONCE(leader->signal->fasttrack_group, tag);
 		put_task_struct(leader);
 	}
-}
-
-/* The thread group with @tag in the reader's PID namespace, 0 if it is dead. */
-pid_t ft_group_tgid(u32 tag)
-{
-	lockdep_assert_held(&ft_config_mutex);
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
-		if (ft_groups[i].tag != tag)
-			continue;
-		return pid_has_task(ft_groups[i].tgid, PIDTYPE_TGID) ?
-			pid_vnr(ft_groups[i].tgid) : 0;
-	}
-	return 0;
 }
 
 /* Forget the thread groups that @config does not name. */
 static void ft_groups_retire(const struct ft_config *config)
 {
+	struct ft_group *group;
+	unsigned long tag;
+
 	lockdep_assert_held(&ft_config_mutex);
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(ft_groups); i++) {
-		struct ft_group *group = &ft_groups[i];
-
-		if (!group->tag ||
-		    ft_u32_in(config->groups, config->nr_groups, group->tag))
+	xa_for_each(&ft_groups, tag, group) {
+		if (ft_group_named(config, tag))
 			continue;
+		xa_erase(&ft_groups, tag);
+		hash_del(&group->node);
 		put_pid(group->tgid);
-		group->tgid = NULL;
-		group->tag = 0;
+		kfree(group);
 	}
 }
 
+/* See which thread groups live, or have left descendants that do. */
+static void ft_groups_look(void)
+{
+	struct task_struct *process;
+	struct ft_group *group;
+	unsigned long tag;
+
+	xa_for_each(&ft_groups, tag, group)
+		group->alive = pid_has_task(group->tgid, PIDTYPE_TGID);
+	rcu_read_lock();
+	/* A child is put behind its parent, before that can go. */
+	for_each_process(process) {
+		group = xa_load(&ft_groups,
+				READ_ONCE(process->signal->fasttrack_group));
+		if (group)
+			group->alive = true;
+	}
+	rcu_read_unlock();
+}
+
+static bool ft_group_dead(u64 tag)
+{
+	const struct ft_group *group = xa_load(&ft_groups, tag);
+
+	return !group || !group->alive;
+}
+
+#ifdef CONFIG_CGROUPS
+static bool ft_cgroup_dead(u64 id)
+{
+	struct cgroup *cgroup = __cgroup_get_from_id(id);
+
+	if (IS_ERR(cgroup))
+		return true;
+	cgroup_put(cgroup);
+	return false;
+}
+#else
+static bool ft_cgroup_dead(u64 id)
+{
+	return true;
+}
+#endif /* CONFIG_CGROUPS */
+
 /**
- * ft_config_copy - begin a change
+ * ft_config_set - replace a list in a change
+ * @config: the change
+ * @list: which
+ * @edit: a copy of ft_set_edit(); is freed
  *
- * Return: a copy with references of its own, for ft_config_publish() or
+ * Return: 0, or -ENOMEM; then the change is as before.
+ */
+int ft_config_set(struct ft_config *config, enum ft_list list,
+		  struct ft_set *edit)
+{
+	struct ft_set *now = ft_config_now()->list[list];
+	struct ft_set *set = ft_set_finish(edit);
+
+	if (IS_ERR(set))
+		return PTR_ERR(set);
+	/* What a change has made already, no reader has seen. */
+	if (config->list[list] != now)
+		kvfree(config->list[list]);
+	if (ft_set_equal(set, now)) {
+		kvfree(set);
+		set = now;
+	}
+	config->list[list] = set;
+	return 0;
+}
+
+/* What is dead in a list leaves it. Without memory it leaves another time. */
+static void ft_config_prune(struct ft_config *config, enum ft_list list,
+			    bool (*dead)(u64 value))
+{
+	const struct ft_set *set = config->list[list];
+	struct ft_set *edit = NULL;
+
+	for (unsigned int i = 0; i < ft_set_nr(set); i++) {
+		u64 value = set->range[i].first;
+
+		if (!dead(value))
+			continue;
+		edit = edit ?: ft_set_edit(set);
+		if (!edit)
+			return;
+		ft_set_remove(edit, value, value);
+	}
+	if (edit)
+		ft_config_set(config, list, edit);
+}
+
+/**
+ * ft_config_change - begin a change
+ *
+ * Return: the configuration without what is dead, for ft_config_publish() or
  * ft_config_drop(); NULL without memory.
  */
-struct ft_config *ft_config_copy(void)
+struct ft_config *ft_config_change(void)
 {
 	struct ft_config *config;
 
 	lockdep_assert_held(&ft_config_mutex);
 
-	config = kmemdup(rcu_dereference_protected(ft_config, true),
-			 sizeof(*config), GFP_KERNEL);
+	config = kmemdup(ft_config_now(), sizeof(*config), GFP_KERNEL);
 	if (!config)
 		return NULL;
-	ft_cgroups_get(&config->cgroups);
-	ft_cgroups_get(&config->app_cgroups);
+	ft_groups_look();
+	ft_config_prune(config, FT_FOREGROUND_TGIDS, ft_group_dead);
+	ft_config_prune(config, FT_PERCEPTIBLE_TGIDS, ft_group_dead);
+	ft_config_prune(config, FT_FOREGROUND_CGROUPS, ft_cgroup_dead);
+	ft_config_prune(config, FT_PERCEPTIBLE_CGROUPS, ft_cgroup_dead);
+	ft_config_prune(config, FT_NEUTRAL_CGROUPS, ft_cgroup_dead);
+	ft_config_prune(config, FT_APP_CGROUPS, ft_cgroup_dead);
 	return config;
 }
 
-static void ft_config_free(struct ft_config *config)
+/* How many of the first @nr lists are not the same in @a and @b? */
+static unsigned int ft_config_differs(const struct ft_config *a,
+				      const struct ft_config *b,
+				      unsigned int nr)
 {
-	ft_cgroups_put(&config->cgroups);
-	ft_cgroups_put(&config->app_cgroups);
-	kfree(config);
-}
+	unsigned int differs = 0;
 
-static void ft_config_free_rcu(struct rcu_head *rcu)
-{
-	ft_config_free(container_of(rcu, struct ft_config, rcu));
+	for (unsigned int i = 0; i < nr; i++)
+		differs += a->list[i] != b->list[i];
+	return differs;
 }
 
 /* End a change that failed. Tags that were made for it are given back. */
 void ft_config_drop(struct ft_config *config)
 {
-	lockdep_assert_held(&ft_config_mutex);
+	struct ft_config *now = ft_config_now();
 
-	ft_config_free(config);
-	ft_groups_retire(rcu_dereference_protected(ft_config, true));
+	for (unsigned int i = 0; i < FT_NR_LISTS; i++)
+		if (config->list[i] != now->list[i])
+			kvfree(config->list[i]);
+	kfree(config);
+	ft_groups_retire(now);
+}
+
+/* Free what @config does not share with @old, once no reader has it. */
+static void ft_config_free(struct ft_config *old, const struct ft_config *config)
+{
+	for (unsigned int i = 0; i < FT_NR_LISTS; i++)
+		if (old->list[i] && old->list[i] != config->list[i])
+			kvfree_rcu(old->list[i], rcu);
+	if (old != &ft_config_boot)
+		kfree_rcu(old, rcu);
+}
+
+/* Somebody has come to the front, or left it. */
+static void ft_front_changed(const struct ft_config *config)
+{
+	ft_generation_nr++;
+	trace_fasttrack_foreground(ft_set_nr(config->list[FT_FOREGROUND_UIDS]),
+				   ft_set_nr(config->list[FT_FOREGROUND_TGIDS]),
+				   ft_set_nr(config->list[FT_FOREGROUND_CGROUPS]));
+	if (ft_generation_file)
+		sysfs_notify_dirent(ft_generation_file);
 }
 
 /* End a change: from now on @config decides. */
 void ft_config_publish(struct ft_config *config)
 {
-	struct ft_config *old;
+	struct ft_config *old = ft_config_now();
 
-	lockdep_assert_held(&ft_config_mutex);
-
+	if (!ft_config_differs(old, config, FT_NR_LISTS)) {
+		ft_config_drop(config);
+		return;
+	}
 	ft_groups_mark(config);
-	old = ft_config_replace(config);
+	ft_config_replace(config);
 	ft_apps_classify(config);
-	trace_fasttrack_foreground(config->nr_uids, config->nr_groups,
-				   config->cgroups.nr);
+	if (ft_config_differs(old, config, FT_NR_FOREGROUND_LISTS))
+		ft_front_changed(config);
 	ft_groups_retire(config);
 	/* Requests are queued with the class that their app had then. */
 	if (fasttrack_enabled())
 		ft_relabel();
-	if (old != &ft_config_boot)
-		call_rcu(&old->rcu, ft_config_free_rcu);
+	ft_config_free(old, config);
 	ft_reclaim_forget();
 	ft_pause_end_all();
 }

@@ -11,70 +11,92 @@
 #include <linux/sched.h>
 #include <linux/wait.h>
 
-struct cgroup;
+struct attribute_group;
 struct ft_activity;
+struct kernfs_node;
 
-/* Split screen, picture in picture and a helper or two: far below this. */
-#define FT_MAX_ENTRIES	32
+/* All apps of a phone, one by one. */
+#define FT_MAX_ENTRIES	512
 
 /**
- * struct ft_range - UIDs @first to @last, both included
+ * struct ft_range - numbers @first to @last, both included
  * @first: lowest
  * @last: highest
+ * @reach: highest of this range and of all before it
  */
 struct ft_range {
-	u32 first;
-	u32 last;
+	u64 first;
+	u64 last;
+	u64 reach;
 };
 
 /**
- * struct ft_cgroups - a list of cgroups, each with a reference held
- * @nr: how many
- * @cgroup: the subtrees' roots
+ * struct ft_set - a set of numbers
+ * @rcu: frees a replaced set
+ * @nr: length of @range
+ * @range: ranges, by @first, then @last
  */
-struct ft_cgroups {
+struct ft_set {
+	struct rcu_head rcu;
 	unsigned int nr;
-	struct cgroup *cgroup[FT_MAX_ENTRIES];
+	struct ft_range range[];
 };
 
+static inline unsigned int ft_set_nr(const struct ft_set *set)
+{
+	return set ? set->nr : 0;
+}
+
 /**
- * struct ft_config - who is in front, and who is an app
+ * enum ft_list - what the configuration consists of
+ * @FT_FOREGROUND_UIDS: UIDs in front
+ * @FT_FOREGROUND_TGIDS: thread groups in front, by tag
+ *	(signal_struct.fasttrack_group)
+ * @FT_FOREGROUND_CGROUPS: cgroups in front, by ID
+ * @FT_PERCEPTIBLE_UIDS: perceptible UIDs
+ * @FT_PERCEPTIBLE_TGIDS: perceptible thread groups, by tag
+ * @FT_PERCEPTIBLE_CGROUPS: perceptible cgroups, by ID
+ * @FT_NEUTRAL_UIDS: UIDs modulo FT_UIDS_PER_USER that are no apps in spite of
+ *	@FT_APP_UIDS and @FT_APP_CGROUPS
+ * @FT_NEUTRAL_CGROUPS: cgroups that are none, likewise, by ID
+ * @FT_APP_UIDS: UIDs of apps, modulo FT_UIDS_PER_USER
+ * @FT_APP_CGROUPS: cgroups of apps, by ID
+ * @FT_NR_LISTS: how many
+ */
+enum ft_list {
+	FT_FOREGROUND_UIDS,
+	FT_FOREGROUND_TGIDS,
+	FT_FOREGROUND_CGROUPS,
+	FT_PERCEPTIBLE_UIDS,
+	FT_PERCEPTIBLE_TGIDS,
+	FT_PERCEPTIBLE_CGROUPS,
+	FT_NEUTRAL_UIDS,
+	FT_NEUTRAL_CGROUPS,
+	FT_APP_UIDS,
+	FT_APP_CGROUPS,
+	FT_NR_LISTS,
+};
+
+/* The lists that say who is in front come first. */
+#define FT_NR_FOREGROUND_LISTS	FT_PERCEPTIBLE_UIDS
+
+/**
+ * struct ft_config - who is in front, who is perceptible, and who is an app
  * @rcu: frees a replaced configuration
- * @nr_uids: length of @uids
- * @uids: foreground UIDs
- * @nr_groups: length of @groups
- * @groups: foreground thread groups, by tag (signal_struct.fasttrack_group)
- * @cgroups: foreground cgroups
- * @nr_app_uids: length of @app_uids
- * @app_uids: UIDs of apps, modulo FT_UIDS_PER_USER; such a UID that is not in
- *	front is background
- * @app_cgroups: cgroups of apps, likewise
+ * @list: its lists
+ * @by_cgroup: any of them is of cgroups
  *
- * Never changed once published: a change is a new one. Readers hold the RCU
- * read lock, writers ft_config_mutex.
+ * Never changes once published: a change is a new one, which shares those lists
+ * that stay. Readers hold the RCU read lock, writers ft_config_mutex.
  */
 struct ft_config {
 	struct rcu_head rcu;
-	unsigned int nr_uids;
-	u32 uids[FT_MAX_ENTRIES];
-	unsigned int nr_groups;
-	u32 groups[FT_MAX_ENTRIES];
-	struct ft_cgroups cgroups;
-	unsigned int nr_app_uids;
-	struct ft_range app_uids[FT_MAX_ENTRIES];
-	struct ft_cgroups app_cgroups;
+	struct ft_set *list[FT_NR_LISTS];
+	bool by_cgroup;
 };
 
 /* Android gives each user of the phone this many UIDs (AID_USER_OFFSET). */
 #define FT_UIDS_PER_USER	100000
-
-static inline bool ft_u32_in(const u32 *list, unsigned int nr, u32 value)
-{
-	for (unsigned int i = 0; i < nr; i++)
-		if (list[i] == value)
-			return true;
-	return false;
-}
 
 /* An app's task, or a worker that acts with its rights (io_uring, vhost). */
 static inline bool ft_is_user_task(const struct task_struct *task)
@@ -138,6 +160,14 @@ extern struct ft_knobs ft_knobs;
 /* stats.c */
 unsigned long ft_stat_read(enum fasttrack_stat stat);
 
+/* set.c */
+bool ft_set_has(const struct ft_set *set, u64 value);
+struct ft_set *ft_set_edit(const struct ft_set *set);
+int ft_set_add(struct ft_set *edit, u64 first, u64 last);
+void ft_set_remove(struct ft_set *edit, u64 first, u64 last);
+struct ft_set *ft_set_finish(struct ft_set *edit);
+bool ft_set_equal(const struct ft_set *a, const struct ft_set *b);
+
 /* class.c */
 extern struct mutex ft_config_mutex;
 extern struct ft_config ft_config_boot;
@@ -147,6 +177,7 @@ bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key);
+bool ft_never_behind(struct task_struct *task);
 
 /* app.c */
 u32 ft_app_intern(const struct ft_app_key *key);
@@ -212,14 +243,25 @@ void ft_pause_end_all(void);
 void ft_reclaim_forget(void);
 
 /* front.c */
-int ft_cgroups_add(struct ft_cgroups *cgroups, const char *path);
-void ft_cgroups_put(struct ft_cgroups *cgroups);
-void ft_cgroups_get(struct ft_cgroups *cgroups);
+extern struct kernfs_node *ft_generation_file;
+
+u64 ft_generation(void);
 int ft_group_tag(pid_t tgid, u32 *tag);
+pid_t ft_group_pid(u32 tag);
 pid_t ft_group_tgid(u32 tag);
-struct ft_config *ft_config_copy(void);
+struct ft_config *ft_config_change(void);
+int ft_config_set(struct ft_config *config, enum ft_list list,
+		  struct ft_set *edit);
 void ft_config_publish(struct ft_config *config);
 void ft_config_drop(struct ft_config *config);
 void ft_set_enabled(bool on);
+
+/* lease.c */
+unsigned int ft_lease_ms(void);
+void ft_lease_set(unsigned int ms);
+void ft_lease_renew(void);
+
+/* lists.c */
+extern const struct attribute_group ft_list_group;
 
 #endif /* _MM_FASTTRACK_INTERNAL_H */

@@ -151,10 +151,9 @@ void __fasttrack_bio_submit(struct bio *bio)
 	rcu_read_unlock();
 	WRITE_ONCE(current->fasttrack_sends, fasttrack_bio_file(bio));
 	/* Made from another bio's flags, by dm-crypt for one: keep that class. */
-	if (bio->bi_opf & REQ_FASTTRACK_MASK)
-		class = fasttrack_opf_class(bio->bi_opf);
-	else
+	if (!(bio->bi_opf & REQ_FASTTRACK_MASK))
 		bio->bi_opf |= fasttrack_class_opf(class);
+	class = fasttrack_opf_class(bio->bi_opf);
 	fasttrack_count(FASTTRACK_BIO_NEUTRAL + class);
 	trace_fasttrack_bio(bio, class);
 }

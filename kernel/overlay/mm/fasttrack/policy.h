@@ -94,10 +94,11 @@ static inline bool ft_dirty_exempt(unsigned long own, unsigned long dirty,
 static inline bool ft_takes_over(enum fasttrack_class before,
 				 enum fasttrack_class now)
 {
-	static const u8 rank[FASTTRACK_NR_CLASSES] = {
+	static const u8 rank[FASTTRACK_NR_APP_CLASSES] = {
 		[FASTTRACK_BACKGROUND]	= 0,
 		[FASTTRACK_NEUTRAL]	= 1,
-		[FASTTRACK_FOREGROUND]	= 2,
+		[FASTTRACK_PERCEPTIBLE]	= 2,
+		[FASTTRACK_FOREGROUND]	= 3,
 	};
 
 	return rank[now] > rank[before];

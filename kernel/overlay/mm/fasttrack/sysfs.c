@@ -3,252 +3,15 @@
  * /sys/kernel/fasttrack/: FastTrack's interface, see
  * Documentation/ABI/testing/sysfs-kernel-fasttrack.
  *
- * A list is written as a whole, values separated by white space; what is
- * written replaces what was there, an empty write empties it. Input with any
- * error in it changes nothing.
+ * The switches, the knobs and the counters are here; the lists are in lists.c.
  */
-#include <linux/cgroup.h>
 #include <linux/kobject.h>
 #include <linux/math64.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "internal.h"
-
-#define FT_SPACE	" \t\n"
-
-/*
- * Replace one list: @clear empties it, @parse adds a word. The result is
- * published only if every word was good.
- */
-static ssize_t ft_store_list(const char *buf, size_t count,
-			     void (*clear)(struct ft_config *config),
-			     int (*parse)(struct ft_config *config,
-					  const char *word))
-{
-	struct ft_config *config;
-	char *words, *rest, *word;
-	int ret = 0;
-
-	words = kstrndup(buf, count, GFP_KERNEL);
-	if (!words)
-		return -ENOMEM;
-
-	mutex_lock(&ft_config_mutex);
-	config = ft_config_copy();
-	if (!config) {
-		ret = -ENOMEM;
-		goto unlock;
-	}
-	clear(config);
-	rest = words;
-	while (!ret && (word = strsep(&rest, FT_SPACE)))
-		if (*word)
-			ret = parse(config, word);
-	if (ret)
-		ft_config_drop(config);
-	else
-		ft_config_publish(config);
-unlock:
-	mutex_unlock(&ft_config_mutex);
-	kfree(words);
-	return ret ?: count;
-}
-
-/*
- * Show one list: @print writes its values, each with a space after it. The
- * last space becomes the line's end.
- */
-static ssize_t ft_show_list(char *buf,
-			    ssize_t (*print)(const struct ft_config *config,
-					     char *buf))
-{
-	ssize_t len;
-
-	mutex_lock(&ft_config_mutex);
-	len = print(rcu_dereference_protected(ft_config, true), buf);
-	mutex_unlock(&ft_config_mutex);
-	if (!len)
-		return sysfs_emit(buf, "\n");
-	buf[len - 1] = '\n';
-	return len;
-}
-
-#define FT_LIST(_file, _clear, _parse, _print)				\
-static ssize_t _file##_show(struct kobject *kobj,			\
-			    struct kobj_attribute *attr, char *buf)	\
-{									\
-	return ft_show_list(buf, _print);				\
-}									\
-									\
-static ssize_t _file##_store(struct kobject *kobj,			\
-			     struct kobj_attribute *attr,		\
-			     const char *buf, size_t count)		\
-{									\
-	return ft_store_list(buf, count, _clear, _parse);		\
-}									\
-									\
-static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
-
-static int ft_parse_uid(struct ft_config *config, const char *word)
-{
-	u32 uid;
-
-	if (kstrtou32(word, 10, &uid) || uid == (u32)-1)
-		return -EINVAL;
-	if (config->nr_uids == FT_MAX_ENTRIES)
-		return -ENOSPC;
-	config->uids[config->nr_uids++] = uid;
-	return 0;
-}
-
-static void ft_clear_uids(struct ft_config *config)
-{
-	config->nr_uids = 0;
-}
-
-static ssize_t ft_print_uids(const struct ft_config *config, char *buf)
-{
-	ssize_t len = 0;
-
-	for (unsigned int i = 0; i < config->nr_uids; i++)
-		len += sysfs_emit_at(buf, len, "%u ", config->uids[i]);
-	return len;
-}
-
-FT_LIST(foreground_uids, ft_clear_uids, ft_parse_uid, ft_print_uids);
-
-static int ft_parse_tgid(struct ft_config *config, const char *word)
-{
-	pid_t tgid;
-	u32 tag;
-	int ret;
-
-	if (kstrtoint(word, 10, &tgid) || tgid <= 0)
-		return -EINVAL;
-	if (config->nr_groups == FT_MAX_ENTRIES)
-		return -ENOSPC;
-	ret = ft_group_tag(tgid, &tag);
-	if (ret)
-		return ret;
-	config->groups[config->nr_groups++] = tag;
-	return 0;
-}
-
-static void ft_clear_tgids(struct ft_config *config)
-{
-	config->nr_groups = 0;
-}
-
-static ssize_t ft_print_tgids(const struct ft_config *config, char *buf)
-{
-	ssize_t len = 0;
-
-	for (unsigned int i = 0; i < config->nr_groups; i++) {
-		pid_t tgid = ft_group_tgid(config->groups[i]);
-
-		/* A dead leader's children may still be in front. */
-		if (tgid)
-			len += sysfs_emit_at(buf, len, "%d ", tgid);
-	}
-	return len;
-}
-
-FT_LIST(foreground_tgids, ft_clear_tgids, ft_parse_tgid, ft_print_tgids);
-
-static int ft_parse_app_uid(struct ft_config *config, const char *word)
-{
-	struct ft_range range;
-	char end;
-	int n;
-
-	n = sscanf(word, "%u-%u%c", &range.first, &range.last, &end);
-	if (n == 1 && !strchr(word, '-') && !kstrtou32(word, 10, &range.first))
-		range.last = range.first;
-	else if (n != 2)
-		return -EINVAL;
-	if (range.first > range.last || range.last >= FT_UIDS_PER_USER)
-		return -EINVAL;
-	if (config->nr_app_uids == FT_MAX_ENTRIES)
-		return -ENOSPC;
-	config->app_uids[config->nr_app_uids++] = range;
-	return 0;
-}
-
-static void ft_clear_app_uids(struct ft_config *config)
-{
-	config->nr_app_uids = 0;
-}
-
-static ssize_t ft_print_app_uids(const struct ft_config *config, char *buf)
-{
-	ssize_t len = 0;
-
-	for (unsigned int i = 0; i < config->nr_app_uids; i++)
-		len += sysfs_emit_at(buf, len, "%u-%u ",
-				     config->app_uids[i].first,
-				     config->app_uids[i].last);
-	return len;
-}
-
-FT_LIST(app_uids, ft_clear_app_uids, ft_parse_app_uid, ft_print_app_uids);
-
-#ifdef CONFIG_CGROUPS
-static ssize_t ft_print_paths(const struct ft_cgroups *cgroups, char *buf)
-{
-	ssize_t len = 0;
-
-	for (unsigned int i = 0; i < cgroups->nr; i++) {
-		ssize_t room = PAGE_SIZE - len - 1;
-		ssize_t n = cgroup_path(cgroups->cgroup[i], buf + len, room);
-
-		/* kernfs cuts a path that is too long, without an error. */
-		if (n < 0 || n >= room - 1)
-			break;
-		len += n;
-		buf[len++] = ' ';
-	}
-	return len;
-}
-
-static int ft_parse_cgroup(struct ft_config *config, const char *word)
-{
-	return ft_cgroups_add(&config->cgroups, word);
-}
-
-static void ft_clear_cgroups(struct ft_config *config)
-{
-	ft_cgroups_put(&config->cgroups);
-}
-
-static ssize_t ft_print_cgroups(const struct ft_config *config, char *buf)
-{
-	return ft_print_paths(&config->cgroups, buf);
-}
-
-FT_LIST(foreground_cgroups, ft_clear_cgroups, ft_parse_cgroup,
-	ft_print_cgroups);
-
-static int ft_parse_app_cgroup(struct ft_config *config, const char *word)
-{
-	return ft_cgroups_add(&config->app_cgroups, word);
-}
-
-static void ft_clear_app_cgroups(struct ft_config *config)
-{
-	ft_cgroups_put(&config->app_cgroups);
-}
-
-static ssize_t ft_print_app_cgroups(const struct ft_config *config, char *buf)
-{
-	return ft_print_paths(&config->app_cgroups, buf);
-}
-
-FT_LIST(app_cgroups, ft_clear_app_cgroups, ft_parse_app_cgroup,
-	ft_print_app_cgroups);
-#endif /* CONFIG_CGROUPS */
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
@@ -358,6 +121,42 @@ static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
 FT_PAGES_KNOB(segment_kb, segment_pages, PAGE_SIZE / SZ_1K, SZ_64K);
 FT_PAGES_KNOB(reserve_kb, reserve_pages, 0, SZ_4M);
 
+/* A detector that needs longer than ten minutes to say so is none. */
+#define FT_LEASE_MAX_MS	(600 * MSEC_PER_SEC)
+
+static ssize_t lease_ms_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%u\n", ft_lease_ms());
+}
+
+static ssize_t lease_ms_store(struct kobject *kobj, struct kobj_attribute *attr,
+			      const char *buf, size_t count)
+{
+	u64 ms;
+
+	if (ft_parse_number(buf, 0, FT_LEASE_MAX_MS, &ms))
+		return -EINVAL;
+	ft_lease_set(ms);
+	return count;
+}
+
+static struct kobj_attribute lease_ms_attr = __ATTR_RW(lease_ms);
+
+static ssize_t generation_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	u64 generation;
+
+	mutex_lock(&ft_config_mutex);
+	generation = ft_generation();
+	mutex_unlock(&ft_config_mutex);
+	return sysfs_emit(buf, "%llu\n", generation);
+}
+
+/* For root alone: it says when somebody changes apps. */
+static struct kobj_attribute generation_attr = __ATTR_RO_MODE(generation, 0400);
+
 static struct attribute *ft_attrs[] = {
 	&enabled_attr.attr,
 	&page_allocator_attr.attr,
@@ -368,13 +167,8 @@ static struct attribute *ft_attrs[] = {
 	&segment_kb_attr.attr,
 	&reserve_kb_attr.attr,
 	&foreground_cache_percent_attr.attr,
-	&foreground_uids_attr.attr,
-	&foreground_tgids_attr.attr,
-	&app_uids_attr.attr,
-#ifdef CONFIG_CGROUPS
-	&foreground_cgroups_attr.attr,
-	&app_cgroups_attr.attr,
-#endif
+	&lease_ms_attr.attr,
+	&generation_attr.attr,
 	NULL
 };
 
@@ -403,7 +197,7 @@ static ssize_t ft_stat_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 #define FT_STAT(_name, _stat)						\
 static struct ft_stat_attr ft_stat_##_name = {				\
-	.attr = __ATTR(_name, 0444, ft_stat_show, NULL),		\
+	.attr = __ATTR(_name, 0400, ft_stat_show, NULL),		\
 	.stat = (_stat),						\
 }
 
@@ -453,6 +247,7 @@ static const struct attribute_group ft_stat_group = {
 
 static const struct attribute_group *ft_attr_groups[] = {
 	&ft_group,
+	&ft_list_group,
 	&ft_stat_group,
 	NULL
 };
@@ -468,12 +263,11 @@ static int __init ft_sysfs_init(void)
 	if (!kobj)
 		return -ENOMEM;
 	ret = sysfs_create_groups(kobj, ft_attr_groups);
-	if (ret)
+	if (ret) {
 		kobject_put(kobj);
-	return ret;
+		return ret;
+	}
+	ft_generation_file = sysfs_get_dirent(kobj->sd, "generation");
+	return 0;
 }
 subsys_initcall(ft_sysfs_init);
-
-#ifdef CONFIG_FASTTRACK_KUNIT_TEST
-#include "tests/sysfs-kunit.h"
-#endif

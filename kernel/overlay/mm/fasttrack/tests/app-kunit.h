@@ -43,16 +43,24 @@ static void ft_test_nobody(struct kunit *test)
 
 static void ft_test_classes_follow_the_configuration(struct kunit *test)
 {
-	struct ft_config *config = kunit_kzalloc(test, sizeof(*config),
-						 GFP_KERNEL);
+	struct ft_config config = ft_config_boot;
+	struct ft_set *set = ft_set_edit(NULL);
 	u32 id = ft_test_intern(FT_TEST_UID, 0, 0);
 	u32 other = ft_test_intern(FT_TEST_UID + 1, 0, 0);
 
-	KUNIT_ASSERT_NOT_NULL(test, config);
-	*config = ft_config_boot;
-	config->uids[config->nr_uids++] = FT_TEST_UID;
+	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_EQ(test, ft_set_add(set, FT_TEST_UID, FT_TEST_UID), 0);
+	set = ft_set_finish(set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	mutex_lock(&ft_config_mutex);
-	ft_apps_classify(config);
+	/* What is perceptible travels as neutral. */
+	config.list[FT_PERCEPTIBLE_UIDS] = set;
+	ft_apps_classify(&config);
+	KUNIT_EXPECT_EQ(test, ft_app_class(id), FASTTRACK_PERCEPTIBLE);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_NEUTRAL);
+	config.list[FT_PERCEPTIBLE_UIDS] = NULL;
+	config.list[FT_FOREGROUND_UIDS] = set;
+	ft_apps_classify(&config);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
 	KUNIT_EXPECT_TRUE(test, fasttrack_app_moved(id));
 	KUNIT_EXPECT_FALSE(test, fasttrack_app_moved(other));
@@ -66,6 +74,7 @@ static void ft_test_classes_follow_the_configuration(struct kunit *test)
 	ft_app_dirtied(other, -3);
 	ft_apps_classify(rcu_dereference_protected(ft_config, true));
 	mutex_unlock(&ft_config_mutex);
+	kvfree(set);
 	KUNIT_EXPECT_NE(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
 }
 
@@ -104,7 +113,7 @@ static void ft_test_full(struct kunit *test)
 static void ft_test_who_takes_over(struct kunit *test)
 {
 	const u8 order[] = { FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL,
-			     FASTTRACK_FOREGROUND };
+			     FASTTRACK_PERCEPTIBLE, FASTTRACK_FOREGROUND };
 
 	for (int i = 0; i < ARRAY_SIZE(order); i++)
 		for (int j = 0; j < ARRAY_SIZE(order); j++)
