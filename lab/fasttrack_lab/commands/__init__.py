@@ -13,6 +13,7 @@ COMMANDS = {
     "off-check": "fasttrack_lab.commands.off_check:command",
     "lint-kernel": "fasttrack_lab.commands.lint_kernel:command",
     "kunit": "fasttrack_lab.commands.kunit:command",
+    "matrix": "fasttrack_lab.commands.matrix:command",
     "ratchet": "fasttrack_lab.commands.ratchet:command",
     "replay": "fasttrack_lab.commands.replay:command",
     "report": "fasttrack_lab.commands.compare:report_command",

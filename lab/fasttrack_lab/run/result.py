@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fasttrack_lab.inputs.cell import Cell
@@ -172,6 +172,14 @@ def _replayed(guest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
+class Printed:
+    """What a command printed: standard output and errors."""
+
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
 class Result:
     """One run's result, ready to be written as JSON."""
 
@@ -181,6 +189,8 @@ class Result:
     kernel: str
     wall_s: float
     kept_log: str | None = None
+    printed: Mapping[str, Printed] = field(default_factory=dict)
+    """By app, where the run was to keep it."""
 
     @property
     def ok(self) -> bool:
@@ -246,5 +256,7 @@ class Result:
             answer["why"] = why.digest(guest["why"], recording=bool(_replayed(guest)))
         if guest.get("exec"):
             answer["exit_code"] = guest["exec"]["exit_code"]
+        if self.printed:
+            answer["printed"] = {name: asdict(text) for name, text in self.printed.items()}
         answer["host"] = {"wall_s": round(self.wall_s, 3), "log": self.kept_log}
         return answer
