@@ -10,6 +10,7 @@ COMMANDS = {
     "demo": "fasttrack_lab.commands.demo:command",
     "exec": "fasttrack_lab.commands.exec_:command",
     "figures": "fasttrack_lab.commands.figures:command",
+    "frontier": "fasttrack_lab.commands.frontier:command",
     "off-check": "fasttrack_lab.commands.off_check:command",
     "lint-kernel": "fasttrack_lab.commands.lint_kernel:command",
     "kunit": "fasttrack_lab.commands.kunit:command",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from itertools import product
 from pathlib import Path
@@ -15,15 +16,8 @@ from fasttrack_lab.inputs import phone, policy
 
 FS = "ext4"
 WARMUP_S = 4.0
-LIMIT_S = 300.0
+LIMIT_S = 600.0
 """Virtual seconds that the program in front may take; alone it takes ten at most."""
-
-
-def kinds_text(in_front: bool) -> str:
-    """The kinds, with what they do, for the help."""
-    from fasttrack_lab.workloads import behind, front  # noqa: PLC0415
-
-    return ", ".join(front.KINDS if in_front else behind.KINDS)
 
 
 @click.command("matrix")
@@ -86,7 +80,7 @@ def command(
     from fasttrack_lab.compare import comparison  # noqa: PLC0415
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415
     from fasttrack_lab.run.runner import Tools  # noqa: PLC0415
-    from fasttrack_lab.workloads import behind, calls, front, matrix, programs  # noqa: PLC0415
+    from fasttrack_lab.workloads import behind, calls, front, matrix, matrix_page, programs  # noqa: PLC0415
 
     rules = common.split_list(policies, "--policies")
     places = tuple(product(phones or ("s6",), file_systems or (FS,)))
@@ -110,7 +104,10 @@ def command(
     records = comparison.run_missing(out, runs, tools, Again.asked(fresh, again_failed), "matrix", jobs=jobs)
     found = matrix.rows(records, rules)
     matrix.write_csv(out / matrix.CSV, found)
+    failed = calls.failures(records)
+    said = shlex.join(["./fasttrack", *sys.argv[1:]])
+    (out / matrix_page.PAGE).write_text(matrix_page.page(found, asked, records, failed, said), encoding="utf-8")
     Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(matrix.table(found, rules))
     click.echo(matrix.summary(found, rules))
-    ui.say(f"written: {out / matrix.CSV}")
-    common.end(records, calls.failures(records))
+    ui.say(f"written: {out / matrix.CSV}, {out / matrix_page.PAGE}")
+    common.end(records, failed)

@@ -158,6 +158,12 @@ def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _early_end(app: dict[str, Any]) -> dict[str, Any]:
+    """The exit status of a command that ended by itself."""
+    code = app.get("exit_code")
+    return {} if code is None else {"exit_code": code}
+
+
 def _app_response_s(app: dict[str, Any], touch_ns: int) -> float | None:
     """The part of the response that is one foreground app's, in s; see Result.response_s."""
     if "replay" in app:
@@ -244,7 +250,7 @@ class Result:
                 a["name"]: _app_figures(a) | {"response_s": _app_response_s(a, touch_ns) if self.ok else None}
                 for a in front
             },
-            "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
+            "background": {a["name"]: _app_figures(a) | _early_end(a) for a in apps if a["role"] != "foreground"},
             "kernel": guest.get("kernel", self.kernel),
             "log_problems": [str(problem) for problem in self.verdict.problems],
             "memory": guest.get("memory", {}),

@@ -30,6 +30,8 @@ SHOWN_NS = 250_000_000
 """Time between two lines."""
 BREATH_S = 0.001
 """The processor is infinitely fast: a round that waits for nothing would have no end. It takes as long as this."""
+COMPUTE_S = 0.3
+"""What a program computes while it makes a tree of thousands of files, which takes no virtual time by itself."""
 KEPT = 8
 """Trees that are there at once before the oldest is removed."""
 
@@ -137,7 +139,7 @@ def untar(count: Count, _: random.Random) -> None:
         count.add(files * size)
         if number >= KEPT:
             shutil.rmtree(f"unpacked{number - KEPT}")
-        time.sleep(0.02)
+        time.sleep(COMPUTE_S)
 
 
 def hardlink(count: Count, _: random.Random) -> None:
@@ -154,7 +156,7 @@ def hardlink(count: Count, _: random.Random) -> None:
         count.add(0)
         if number >= KEPT:
             shutil.rmtree(f"linked{number - KEPT}")
-        time.sleep(0.05)
+        time.sleep(COMPUTE_S)
 
 
 def fsyncs(count: Count, chance: random.Random) -> None:
@@ -221,7 +223,7 @@ def at_once(number: int, one: Callable[[str, random.Random], None], chance: rand
         time.sleep(1000)
 
 
-def fio(*options: str) -> Callable[[Count, random.Random], None]:
+def fio(purpose: str, *options: str) -> Callable[[Count, random.Random], None]:
     """A kind that fio does."""
 
     def become(_: Count, chance: random.Random) -> None:
@@ -230,6 +232,7 @@ def fio(*options: str) -> Callable[[Count, random.Random], None]:
         own = ("--clocksource=clock_gettime", f"--randseed={chance.randrange(1 << 30)}", "--output=/dev/null")
         os.execvp("fio", ["fio", *fixed, *own, *options])
 
+    become.__doc__ = purpose
     return become
 
 
@@ -247,11 +250,43 @@ KINDS: dict[str, Kind] = {
     "syncs": syncs,
     "memory": memory,
     "sqlite": sqlite,
-    "direct": fio("--rw=write", "--bs=512k", "--size=512m", "--direct=1", "--ioengine=libaio", "--iodepth=32"),
-    "randdirect": fio("--rw=randwrite", "--bs=4k", "--size=512m", "--direct=1", "--ioengine=libaio", "--iodepth=64"),
-    "uring": fio("--rw=write", "--bs=256k", "--size=600m", "--ioengine=io_uring", "--iodepth=16"),
-    "mmap": fio("--rw=randwrite", "--bs=4k", "--size=400m", "--ioengine=mmap"),
-    "randsync": fio("--rw=randwrite", "--bs=4k", "--size=400m", "--ioengine=psync", "--fsync=256"),
+    "direct": fio(
+        "A file is written with O_DIRECT, 32 requests at once.",
+        "--rw=write",
+        "--bs=512k",
+        "--size=512m",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=32",
+    ),
+    "randdirect": fio(
+        "Anywhere in a file 4 KiB are written with O_DIRECT, 64 requests at once.",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=512m",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=64",
+    ),
+    "uring": fio(
+        "A file is written by io_uring, 16 requests at once.",
+        "--rw=write",
+        "--bs=256k",
+        "--size=600m",
+        "--ioengine=io_uring",
+        "--iodepth=16",
+    ),
+    "mmap": fio(
+        "Pages anywhere in a mapped file are written.", "--rw=randwrite", "--bs=4k", "--size=400m", "--ioengine=mmap"
+    ),
+    "randsync": fio(
+        "4 KiB anywhere in a file, fsync after each 256.",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=400m",
+        "--ioengine=psync",
+        "--fsync=256",
+    ),
 }
 """The kinds that `./fasttrack matrix` has behind."""
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.inputs.exec_job import FOREGROUND
@@ -28,6 +29,11 @@ class Calls:
     end_s: float = 0.0
 
 
+def ratio_text(value: float | None) -> str:
+    """A ratio, in three digits or so."""
+    return "-" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
 def parse(printed: str) -> Calls | None:
     """What our programs print last; None where it is something else."""
     lines = printed.strip().splitlines()
@@ -42,11 +48,18 @@ def problem(record: Record) -> str | None:
     """Why a run has no times: it failed, or its program in front did, or one behind ended before it was to."""
     if record.error is not None or record.result is None:
         return record.error or "no result"
-    printed = record.result.get("printed", {})
     if code := record.result.get("exit_code"):
-        lines = printed.get(FOREGROUND, {}).get("err", "").strip().splitlines()
-        return f"the program in front ended with status {code}{': ' + lines[-1][:SAID] if lines else ''}"
+        return f"the program in front ended with status {code}{_last_words(record.result, FOREGROUND)}"
+    for name, app in record.result["background"].items():
+        if "exit_code" in app:
+            return f"{name} ended before it was to, with status {app['exit_code']}{_last_words(record.result, name)}"
     return None
+
+
+def _last_words(result: dict[str, Any], app: str) -> str:
+    """The last line of an app's errors."""
+    lines = result.get("printed", {}).get(app, {}).get("err", "").strip().splitlines()
+    return f": {lines[-1][:SAID]}" if lines else ""
 
 
 def calls_of(record: Record) -> Calls | None:

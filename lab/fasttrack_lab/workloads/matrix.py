@@ -20,10 +20,10 @@ from rich.text import Text
 from fasttrack_lab.compare.ranking import NEAR
 from fasttrack_lab.compare.records import BASELINE_POLICY, Record, latest
 from fasttrack_lab.inputs import phone, policy
-from fasttrack_lab.inputs.cell import NONE, Cell
+from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
-from fasttrack_lab.workloads.calls import Calls, calls_of
-from fasttrack_lab.workloads.programs import Program, spec_of
+from fasttrack_lab.workloads.calls import Calls, calls_of, ratio_text
+from fasttrack_lab.workloads.programs import Place, Program, spec_of
 
 BESIDE = 2
 """Programs of a kind behind."""
@@ -31,9 +31,6 @@ OURS = "fasttrack"
 FLOOR_S = 0.001
 """Times count as this at least: in a millisecond nobody has waited, and many programs wait for nothing alone."""
 CSV = "cells.csv"
-
-Place = tuple[str, str]
-"""Phone and file system."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +114,6 @@ def rows(records: Iterable[Record], policies: Sequence[str]) -> list[Row]:
     ]
 
 
-def text_of(value: float | None) -> str:
-    """A ratio."""
-    return "-" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
-
-
 def ms_text(value_s: float | None) -> str:
     """A time in ms."""
     return "-" if value_s is None else f"{value_s * 1e3:.1f}" if value_s < 0.1 else f"{value_s * 1e3:.0f}"
@@ -129,7 +121,7 @@ def ms_text(value_s: float | None) -> str:
 
 def mark(row: Row) -> str:
     """What is said of a cell where we are slower than another policy."""
-    return f"{text_of(row.over_best)}x {row.best()}" if row.worse else ""
+    return f"{ratio_text(row.over_best)}x {row.best()}" if row.worse else ""
 
 
 def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
@@ -158,24 +150,54 @@ def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
 
 def _policy_text(row: Row, rule: str) -> str:
     calls = row.by_policy[rule]
-    return "failed" if calls is None else f"{text_of(row.over_alone(rule))} ({ms_text(calls.longest_s)})"
+    return "failed" if calls is None else f"{ratio_text(row.over_alone(rule))} ({ms_text(calls.longest_s)})"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """All cells of a policy that have a result."""
+
+    policy: str
+    cells: int
+    mean: float
+    """Geometric mean of the times over alone."""
+    worst: float
+    where: str
+    longest_s: float | None
+    """The longest call of all."""
+
+
+def sums(found: Sequence[Row], policies: Sequence[str]) -> list[Sum]:
+    """Each policy over all cells."""
+    made = []
+    for rule in policies:
+        values = [(over, row) for row in found if (over := row.over_alone(rule)) is not None]
+        if values:
+            worst, where = max(values, key=lambda value: value[0])
+            calls = [row.by_policy[rule] for _, row in values]
+            longest_s = max((one.longest_s for one in calls if one and one.longest_s is not None), default=None)
+            mean = geometric_mean([over for over, _ in values])
+            made.append(Sum(rule, len(values), mean, worst, f"{where.front} beside {where.behind}", longest_s))
+    return made
+
+
+def counted(found: Sequence[Row]) -> tuple[int, int]:
+    """In how many cells we are worse than the best other policy, and of how many."""
+    both = [row for row in found if row.over_best is not None]
+    return sum(row.worse for row in both), len(both)
 
 
 def summary(found: Sequence[Row], policies: Sequence[str]) -> str:
     """In a line: each policy's geometric mean and worst, and in how many cells we are worse than the best other."""
-    parts = []
-    for rule in policies:
-        values = {(row.front, row.behind): value for row in found if (value := row.over_alone(rule)) is not None}
-        if values:
-            worst = max(values, key=lambda cell: values[cell])
-            mean, most = text_of(geometric_mean(values.values())), text_of(values[worst])
-            parts.append(f"{rule} {mean}, worst {most} ({worst[0]} beside {worst[1]})")
-    counted = [row for row in found if row.over_best is not None]
-    if counted:
+    parts = [
+        f"{one.policy} {ratio_text(one.mean)}, worst {ratio_text(one.worst)} ({one.where})"
+        for one in sums(found, policies)
+    ]
+    worse, cells = counted(found)
+    if cells:
         others = ", ".join(rule for rule in policies if rule != OURS)
-        worse = sum(row.worse for row in counted)
-        parts.append(f"{OURS} is worse than the best of {others} in {worse} of {len(counted)} cells")
-    return "geometric mean over alone: " + "; ".join(parts) if parts else f"no cell has a result; {NONE} is compared"
+        parts.append(f"{OURS} is worse than the best of {others} in {worse} of {cells} cells")
+    return f"geometric mean over alone: {'; '.join(parts) or 'no cell has a result'}"
 
 
 TIMES = ("sum_s", "p50_s", "p99_s", "longest_s")

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fasttrack_lab.host.errors import LabError, UsageProblem, unknown
 from fasttrack_lab.host.paths import cache_dir, digest, write_if_changed
@@ -26,6 +25,9 @@ FRONT_TEXT, BEHIND_TEXT = "front.py", "behind.py"
 
 Files = tuple[tuple[str, int], ...]
 """Paths in an app's directory, and sizes in bytes."""
+
+Place = tuple[str, str]
+"""A phone and its file system."""
 
 FOLDERS, IN_FOLDER = 30, 20
 DATA_BYTES, FILM_BYTES = 96 * MIB, 200 * MIB
@@ -58,35 +60,48 @@ class Program:
     files: Files = ()
     programs: bool = False
     """Whether it finds programs, too."""
+    purpose: str = ""
+    """What it does, for people."""
 
 
-def purpose(kind: Any) -> str:
+def _purpose(kind: object) -> str:
     """The first line of what a kind says of itself."""
-    return str(kind.__doc__ or "").split("\n", 1)[0]
+    return (kind.__doc__ or "").split("\n", 1)[0]
 
 
-def _known(what: str, names: Iterable[str], valid: Iterable[str]) -> list[str]:
-    """The names, each once; UsageProblem for one that is not valid."""
-    chosen, known = list(dict.fromkeys(names)), list(valid)
-    for name in chosen:
-        if name not in known:
-            raise UsageProblem(unknown(what, name, known))
-    return chosen
+def known(option: str, names: Sequence[str], valid: Iterable[str]) -> tuple[str, ...]:
+    """The names that an option gives, each once, or all; UsageProblem for one that is not valid."""
+    every = tuple(valid)
+    for name in names:
+        if name not in every:
+            raise UsageProblem(f"{option}: {unknown('kind', name, every)}")
+    return tuple(dict.fromkeys(names)) or every
 
 
 def fronts(kinds: Sequence[str], seed: int) -> list[Program]:
     """The programs in front; all where no kind is given."""
     return [
-        Program(kind, f"exec python3 {RUN}/{FRONT_TEXT} {kind} {seed}", FRONT_FILES, kind == NEEDS_PROGRAMS)
-        for kind in _known("kind in front", kinds or front.KINDS, front.KINDS)
+        Program(
+            kind,
+            f"exec python3 {RUN}/{FRONT_TEXT} {kind} {seed}",
+            FRONT_FILES,
+            kind == NEEDS_PROGRAMS,
+            _purpose(front.KINDS[kind]),
+        )
+        for kind in known("--front", kinds, front.KINDS)
     ]
 
 
 def behinds(kinds: Sequence[str]) -> list[Program]:
     """The programs behind, without their seeds; all where no kind is given."""
     return [
-        Program(kind, f"exec python3 {RUN}/{BEHIND_TEXT} {kind} {{seed}}", BEHIND_FILES.get(kind, ()))
-        for kind in _known("kind behind", kinds or behind.KINDS, behind.KINDS)
+        Program(
+            kind,
+            f"exec python3 {RUN}/{BEHIND_TEXT} {kind} {{seed}}",
+            BEHIND_FILES.get(kind, ()),
+            purpose=_purpose(behind.KINDS[kind]),
+        )
+        for kind in known("--behind", kinds, behind.KINDS)
     ]
 
 
@@ -99,7 +114,7 @@ def own(given: Sequence[str], option: str, taken: Iterable[str], files: Files = 
             raise UsageProblem(f"{option} '{text}': must be NAME=CMD, with a name of letters, digits and hyphens")
         if name in found or name in taken:
             raise UsageProblem(f"{option}: '{name}' is there already; give it another name")
-        found[name] = Program(name, line, files)
+        found[name] = Program(name, line, files, purpose=line)
     return list(found.values())
 
 
