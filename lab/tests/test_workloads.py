@@ -90,6 +90,22 @@ def test_a_cold_reader_reads_each_part_once(monkeypatch: pytest.MonkeyPatch, tmp
     assert sorted(places[:5]) == sorted(places[5:]) == [0, 1, 2, 3, 4]
 
 
+def test_calls_that_wait_for_nothing_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, slept = [0.0], []
+
+    def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+        now_s[0] += pause_s
+
+    monkeypatch.setattr(front.time, "monotonic_ns", lambda: round(now_s[0] * 1e9))
+    monkeypatch.setattr(front.time, "sleep", sleep)
+    for one, think_s, pauses in ((lambda: None, 0.0, 10), (lambda: sleep(0.002), 0.0, 5), (lambda: None, 0.005, 2)):
+        call = front.Calls()
+        slept.clear()
+        front.pace(call, one, think_s, 0.01)
+        assert len(slept) == pauses
+
+
 def test_bytes_are_shown_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[bytes] = []
     clock = iter([1_000_000_000, 1_100_000_000, 1_300_000_000])

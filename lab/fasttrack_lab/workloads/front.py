@@ -373,7 +373,8 @@ Paced = Callable[[random.Random], Callable[[], object]]
 PACED: dict[str, Paced] = {"read": reader, "write": writer, "commit": committer, "nothing": nothing}
 """The kinds of `./fasttrack frontier`: what makes the call that is done again and again."""
 
-THINK_OF_NOTHING_S = 0.01
+BREATH_S = 0.001
+"""The processor is infinitely fast: calls that wait for nothing, without a pause, would have no end."""
 
 
 def pace(call: Calls, one: Callable[[], object], think_s: float, window_s: float) -> None:
@@ -381,8 +382,9 @@ def pace(call: Calls, one: Callable[[], object], think_s: float, window_s: float
     end_ns = call.begin_ns + round(window_s * 1e9)
     while time.monotonic_ns() < end_ns:
         call(one)
-        if think_s:
-            time.sleep(think_s)
+        pause_s = think_s if call.took_ns[-1] else max(think_s, BREATH_S)
+        if pause_s:
+            time.sleep(pause_s)
 
 
 def main(arguments: list[str]) -> None:
