@@ -30,7 +30,7 @@ SHOWN_NS = 250_000_000
 """Time between two lines."""
 BREATH_S = 0.001
 """The processor is infinitely fast: a round that waits for nothing would have no end. It takes as long as this."""
-COMPUTE_S = 0.3
+UNTAR_S, LINK_S = 0.3, 0.1
 """What a program computes while it makes a tree of thousands of files, which takes no virtual time by itself."""
 KEPT = 8
 """Trees that are there at once before the oldest is removed."""
@@ -139,7 +139,7 @@ def untar(count: Count, _: random.Random) -> None:
         count.add(files * size)
         if number >= KEPT:
             shutil.rmtree(f"unpacked{number - KEPT}")
-        time.sleep(COMPUTE_S)
+        time.sleep(UNTAR_S)
 
 
 def hardlink(count: Count, _: random.Random) -> None:
@@ -156,7 +156,7 @@ def hardlink(count: Count, _: random.Random) -> None:
         count.add(0)
         if number >= KEPT:
             shutil.rmtree(f"linked{number - KEPT}")
-        time.sleep(COMPUTE_S)
+        time.sleep(LINK_S)
 
 
 def fsyncs(count: Count, chance: random.Random) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fasttrack_lab.compare.plots import BASELINE_COLOUR, STYLE, colour, svg
 from fasttrack_lab.workloads.frontier import GOAL, Row
@@ -51,6 +51,8 @@ def figure(found: Sequence[Row], policies: Sequence[str]) -> Figure:
 def _panel(axes: Axes, found: Sequence[Row], policies: Sequence[str]) -> None:
     """A line a policy over its pauses; the longer the pause, the larger the mark."""
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     thinks = sorted({row.point.think_ms for row in found})
     for rule in policies:
