@@ -28,7 +28,7 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         places=PLACES,
         policies=POLICIES,
         seed=1,
-        times_s=(2.0, 120.0, 120.0),
+        times_s=(2.0, 120.0, 300.0),
     )
     runs = comparison.keyed(asked.runs(), tools)
     records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "matrix")
@@ -53,7 +53,7 @@ def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, 
         places=PLACES,
         policies=POLICIES,
         seed=1,
-        times_s=(2.0, 3.0, 120.0),
+        times_s=(2.0, 3.0, 300.0),
     )
     runs = comparison.keyed(asked.runs(), tools)
     records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "frontier")
