@@ -17,6 +17,7 @@ from rich.console import Console
 from fasttrack_lab.compare.comparison import inputs_key
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
 from fasttrack_lab.workloads import behind, calls, front, frontier, frontier_plot, matrix, matrix_page, programs
@@ -353,6 +354,27 @@ def test_a_frontier_has_its_baselines() -> None:
     ]
     job = list(runs.values())[1].job
     assert job["apps"][0]["argv"][-1] == "exec python3 /run/fasttrack/front.py read 1 100 8"
+
+
+def test_the_page_of_commands_has_the_numbers_of_runs() -> None:
+    text = (CHECKOUT / "docs" / "COMMANDS.md").read_text()
+    every = matrix_asked(
+        fronts=tuple(programs.fronts((), 1)),
+        behinds=tuple(programs.behinds(())),
+        policies=("stock", "bfq", "cgroup", "fasttrack"),
+    )
+    whole = frontier_asked(
+        kinds=frontier.KINDS,
+        thinks_ms=frontier.THINKS_MS,
+        behinds=frontier.BEHIND,
+        apps=frontier.APPS,
+        places=(("s6", "ext4"), ("n6", "ext4"), ("ufs31", "f2fs")),
+        policies=("stock", "bfq", "cgroup", "fasttrack-minus", "fasttrack"),
+    )
+    quick = frontier_asked(kinds=frontier.KINDS, thinks_ms=(0.0, 10.0, 100.0), behinds=frontier.BEHIND)
+    numbers = [len(dict(asked.runs())) for asked in (every, whole, quick)]
+    assert all(f" {number}" in text for number in numbers), numbers
+    assert f"{len(every.fronts)} kinds" in text and f"each of {len(every.behinds)} kinds" in text.replace("\n", " ")
 
 
 def test_readers_read_more_than_the_memory_however_many_they_are() -> None:
