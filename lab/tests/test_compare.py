@@ -168,6 +168,7 @@ class Lab:
         tools: object,
         title: str,
         on_result: Callable[..., None],
+        jobs: int | None = None,  # noqa: ARG002
     ) -> list[Any]:
         """Every run takes as long as its policy's name has letters."""
         assert tools is self.tools

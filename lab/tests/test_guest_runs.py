@@ -14,10 +14,10 @@ import pytest
 from guest_script import look
 from jobs import MIB, reader_and_writer, spec, step, thread
 
-from fasttrack_lab.commands.exec_ import exec_job
 from fasttrack_lab.host.paths import CHECKOUT, digest
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.inputs import lru, phone, policy, scenario
+from fasttrack_lab.inputs.exec_job import exec_job
 from fasttrack_lab.run.boot.backend import BootSpec
 from fasttrack_lab.run.image import ROOM_MIB, storage_params
 from fasttrack_lab.run.result import judge_boot

@@ -24,7 +24,8 @@ ABOVE = {
     "compare": "host inputs build run",
     "figures": "host inputs build run compare",
     "storebench": "host inputs build run compare figures",
-    "commands": "host inputs build run smp compare figures storebench",
+    "workloads": "host inputs build run compare",
+    "commands": "host inputs build run smp compare figures storebench workloads",
 }
 """Room -> the rooms that it may import."""
 

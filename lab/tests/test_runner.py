@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fasttrack_lab.build.kernel import kbuild
-from fasttrack_lab.commands.exec_ import exec_job
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.rundir import held_mib
 from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.exec_job import exec_job
 from fasttrack_lab.run import image, runner
 from fasttrack_lab.run.boot import job as boot_job
 from fasttrack_lab.run.boot.backend import BootSpec

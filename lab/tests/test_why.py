@@ -12,9 +12,9 @@ from jobs import MIB, spec, step, two_apps
 from rich.console import Console
 
 from fasttrack_lab.commands import common
-from fasttrack_lab.commands.exec_ import exec_job
 from fasttrack_lab.host.paths import cache_root
 from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.exec_job import exec_job
 from fasttrack_lab.run import why
 from fasttrack_lab.run.result import Result, Verdict
 from fasttrack_lab.run.runner import Tools, run

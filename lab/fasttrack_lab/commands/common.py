@@ -91,6 +91,9 @@ limit_option: Decorator = click.option(
     show_default=True,
     help="Real seconds after which a guest counts as hung and is killed.",
 )
+jobs_option: Decorator = click.option(
+    "--jobs", type=click.IntRange(1, 1024), help="Guests at once  [default: one a core of this machine]"
+)
 PLAIN_WIDTH = 140
 """Columns of a table that does not go to a terminal."""
 
@@ -215,11 +218,11 @@ def finish(shown: Result, json_path: str | None) -> None:
             Console(width=width).print(why.tables(found, shown.response_s))
 
 
-def end(records: Sequence[Record]) -> None:
-    """Say how long runs took, and which failed; the command fails with them."""
+def end(records: Sequence[Record], failed: Sequence[str] | None = None) -> None:
+    """Say how long runs took, and which FAILED, or whose records say so; the command fails with them."""
     if time := took(records):
         ui.say(time)
-    failed = failures(records)
+    failed = failures(records) if failed is None else failed
     for line in failed:
         ui.say(line)
     if failed:

@@ -4,33 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fasttrack_lab.commands import common
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.exec_job import FOREGROUND, background_name, exec_job
 from fasttrack_lab.run.runner import RunSpec, Tools, run
 
-FOREGROUND_UID = 10101
-BACKGROUND_UID = 10201
 LIMIT_S = 3600.0
-
-
-def command_app(name: str, uid: int, role: str, line: str) -> dict[str, Any]:
-    """An app that is a shell command line."""
-    argv = ["/bin/sh", "-c", line]
-    return {"name": name, "uid": uid, "role": role, "start_s": 0.0, "threads": [], "argv": argv, "cwd": ".", "env": {}}
-
-
-def exec_job(foreground: str, backgrounds: tuple[str, ...], warmup_s: float, limit_s: float) -> dict[str, Any]:
-    """The job of a foreground command that starts WARMUP_S after its background commands."""
-    apps = [command_app("foreground", FOREGROUND_UID, "foreground", foreground)]
-    for index, line in enumerate(backgrounds):
-        apps.append(command_app(f"background-{index + 1}", BACKGROUND_UID + index, "background", line))
-    apps[0]["start_s"] = warmup_s
-    return {"mode": "exec", "apps": apps, "files": [], "touch_s": warmup_s, "limit_s": limit_s + warmup_s}
 
 
 @click.command("exec")
@@ -92,7 +75,7 @@ def command(
     common.check_json_path(json_path)
     if not foreground.strip():
         raise UsageProblem("--foreground: the command is empty")
-    names = tuple(f"background-{index + 1}" for index in range(len(backgrounds)))
+    names = tuple(background_name(index) for index in range(len(backgrounds)))
     cell = Cell("exec", phone.name, policy.name, names, seed)
     job = exec_job(foreground, backgrounds, warmup, limit)
     if why_ns := common.why_ns(why, why_interval):
@@ -105,6 +88,6 @@ def command(
 def show_output(where: Path) -> None:
     """Pass what the foreground command printed on to standard error."""
     for ending in ("out", "err"):
-        printed = where / f"foreground.{ending}"
+        printed = where / f"{FOREGROUND}.{ending}"
         if printed.is_file() and printed.stat().st_size:
             click.echo(printed.read_text(errors="replace"), nl=False, err=True)

@@ -25,7 +25,7 @@ from fasttrack_lab.compare.records import (
 )
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.host.paths import digest, recording
+from fasttrack_lab.host.paths import digest, recording, tree_parts
 from fasttrack_lab.inputs import phone, policy, scenario, smartio
 from fasttrack_lab.inputs.cell import Cell, recording_part
 from fasttrack_lab.inputs.scenario import Scenario
@@ -74,11 +74,17 @@ def run_of(cell: Cell) -> runner.RunSpec:
 
 
 def inputs_key(spec: runner.RunSpec) -> str:
-    """Hash of all that a run is made from, save the kernel: the job with its settings, the traces, the phone."""
+    """Hash of all that a run is made from, save the kernel: the job with its settings, the files, the phone."""
     job = json.dumps(runner.full_job(spec), sort_keys=True)
     described = repr((spec.phone, spec.policy))
     texts = [f"{name}\n{text}" for name, text in sorted(spec.traces.items())]
-    return digest([job, described, *texts])[:16]
+    files = tree_parts(spec.files_from) if spec.files_from else ()
+    return digest([job, described, *texts, *files])[:16]
+
+
+def keyed(specs: Iterable[tuple[Cell, runner.RunSpec]], tools: runner.Tools) -> Runs:
+    """Runs with what their records have as inputs."""
+    return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
 
 
 Runs = Mapping[Cell, tuple[runner.RunSpec, str]]
@@ -87,8 +93,7 @@ Runs = Mapping[Cell, tuple[runner.RunSpec, str]]
 
 def runs_of(cells: Iterable[Cell], tools: runner.Tools) -> Runs:
     """The runs of cells, in their order."""
-    specs = ((cell, run_of(cell)) for cell in cells)
-    return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
+    return keyed(((cell, run_of(cell)) for cell in cells), tools)
 
 
 def run_missing(
@@ -98,11 +103,13 @@ def run_missing(
     again: Again,
     title: str,
     capped: Collection[Cell] = (),
+    jobs: int | None = None,
 ) -> list[Record]:
     """Makes the runs that the directory lacks, and those to be made AGAIN; adds each as it ends. TITLE is the bar's.
 
     CAPPED runs come last, and end at so many times their own time alone; another may have been ended so by a command
-    that caps it, and is then made in full. Returns the records of all, in their order.
+    that caps it, and is then made in full. JOBS guests run at once, or one a core. Returns the records of all, in
+    their order.
     """
     kernel = tools.kernel.key
     wanted = {cell: (cell, key, kernel) for cell, (_, key) in runs.items()}
@@ -134,7 +141,7 @@ def run_missing(
 
     def make(made: Sequence[runner.RunSpec]) -> None:
         if made:
-            runner.run_many(made, tools, title=title, on_result=keep)
+            runner.run_many(made, tools, title=title, on_result=keep, jobs=jobs)
 
     make([spec for cell, (spec, _) in missing.items() if cell not in capped])
     baselines = limits.alone(record for record in read(directory) if wanted.get(record.cell) == record.key)

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.colors import LogNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -74,13 +74,14 @@ def wrapped(name: str, characters: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _ink(face: str) -> str:
+def ink_on(face: str) -> str:
     """The colour of a text on FACE."""
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(face))
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < DARK else INK
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A slowdown, in as many digits as a cell has room for."""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
@@ -91,6 +92,22 @@ def _without_result(row: Mapping[str, Any]) -> str:
     return over_text(row["over_times"]) if row["over"] else "-"
 
 
+def face_of(slowdown: float, hottest: float = HOTTEST) -> str:
+    """The colour of a slowdown; the same for all from the HOTTEST on."""
+    return to_hex(mpl.colormaps[COLOUR_MAP](LogNorm(1.0, hottest, clip=True)(slowdown)))
+
+
+def paint_cell(axes: Axes, place: tuple[int, int], look: tuple[str, str], *, framed: bool) -> None:
+    """A cell of a heat map: its colour and its text."""
+    face, text = look
+    corner = (place[0] - 0.5, place[1] - 0.5)
+    axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+    if framed:
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=1.6, zorder=3))
+    weight = "bold" if framed else "normal"
+    axes.text(*place, text, ha="center", va="center", fontsize=NOTE_PT, color=ink_on(face), fontweight=weight)
+
+
 def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fastest: bool) -> None:
     """One cell: slowdown and its colour; grey where all runs failed, empty where there was none."""
     if row is None:
@@ -98,14 +115,9 @@ def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fas
     slowdown = row["slowdown_mean"]
     face, text = FAILED_COLOUR, _without_result(row)
     if slowdown is not None:
-        face = mpl.colormaps[COLOUR_MAP](LogNorm(1.0, HOTTEST, clip=True)(slowdown))
-        text = _number(slowdown) + ("*" if row["failed"] or row["over"] else "")
-    corner = (place[0] - 0.5, place[1] - 0.5)
-    axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor="white", linewidth=1))
-    if fastest:
-        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=1.6, zorder=3))
-    weight = "bold" if fastest else "normal"
-    axes.text(*place, text, ha="center", va="center", fontsize=NOTE_PT, color=_ink(face), fontweight=weight)
+        face = face_of(slowdown)
+        text = number_text(slowdown) + ("*" if row["failed"] or row["over"] else "")
+    paint_cell(axes, place, (face, text), framed=fastest)
 
 
 def _fastest(values: Values, column: Column, policies: Sequence[str]) -> str | None:
@@ -204,7 +216,7 @@ def bars_figure(values: Values, policies: Sequence[str], scenario: str, backgrou
         rows = [values.get((scenario, background, policy)) for policy in policies]
         slowdown, throughput = panels[2 * index], panels[2 * index + 1]
         _slowdowns(slowdown, policies, rows)
-        _panel(throughput, policies, rows, "background_mb_s", lambda row: _number(row["background_mb_s_mean"]))
+        _panel(throughput, policies, rows, "background_mb_s", lambda row: number_text(row["background_mb_s_mean"]))
         slowdown.set_title(wrapped(background, TITLE_CHARACTERS), loc="left", fontsize=10, fontweight="bold")
         throughput.set_xlabel("background (MB/s)")
     panels[0].set_yticks(range(len(policies)), policies)
@@ -221,7 +233,7 @@ def _slowdowns(axes: Axes, policies: Sequence[str], rows: Rows) -> None:
     """Slowdowns, the response time behind each."""
 
     def text(row: Mapping[str, Any]) -> str:
-        return f"{_number(row['slowdown_mean'])} ({row['response_s_mean']:.2f} s)"
+        return f"{number_text(row['slowdown_mean'])} ({row['response_s_mean']:.2f} s)"
 
     longest = max((row["slowdown_max"] or 0.0 for row in rows if row), default=0.0)
     if longest > LOGARITHMIC_FROM:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fasttrack_lab.inputs.cell import Cell
@@ -158,6 +158,12 @@ def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _early_end(app: dict[str, Any]) -> dict[str, Any]:
+    """The exit status of a command that ended by itself."""
+    code = app.get("exit_code")
+    return {} if code is None else {"exit_code": code}
+
+
 def _app_response_s(app: dict[str, Any], touch_ns: int) -> float | None:
     """The part of the response that is one foreground app's, in s; see Result.response_s."""
     if "replay" in app:
@@ -172,6 +178,14 @@ def _replayed(guest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
+class Printed:
+    """What a command printed: standard output and errors."""
+
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
 class Result:
     """One run's result, ready to be written as JSON."""
 
@@ -181,6 +195,8 @@ class Result:
     kernel: str
     wall_s: float
     kept_log: str | None = None
+    printed: Mapping[str, Printed] = field(default_factory=dict)
+    """By app, where the run was to keep it."""
 
     @property
     def ok(self) -> bool:
@@ -234,7 +250,7 @@ class Result:
                 a["name"]: _app_figures(a) | {"response_s": _app_response_s(a, touch_ns) if self.ok else None}
                 for a in front
             },
-            "background": {a["name"]: _app_figures(a) for a in apps if a["role"] != "foreground"},
+            "background": {a["name"]: _app_figures(a) | _early_end(a) for a in apps if a["role"] != "foreground"},
             "kernel": guest.get("kernel", self.kernel),
             "log_problems": [str(problem) for problem in self.verdict.problems],
             "memory": guest.get("memory", {}),
@@ -246,5 +262,7 @@ class Result:
             answer["why"] = why.digest(guest["why"], recording=bool(_replayed(guest)))
         if guest.get("exec"):
             answer["exit_code"] = guest["exec"]["exit_code"]
+        if self.printed:
+            answer["printed"] = {name: asdict(text) for name, text in self.printed.items()}
         answer["host"] = {"wall_s": round(self.wall_s, 3), "log": self.kept_log}
         return answer

@@ -28,12 +28,14 @@ from fasttrack_lab.run import image
 from fasttrack_lab.run.boot import job as boot_job
 from fasttrack_lab.run.boot.backend import Backend, BootSpec, Outcome
 from fasttrack_lab.run.boot.uml import Uml, kernel_release
-from fasttrack_lab.run.result import LogProblem, Result, Verdict, judge
+from fasttrack_lab.run.result import LogProblem, Printed, Result, Verdict, judge
 
 LIMIT_S = 300.0
 """Real time after which a guest counts as hung; a run takes 5 to 30 s."""
 
 FAILED_KEPT = 50
+PRINTED_KEPT = 64 << 10
+"""Characters of what an app has printed that a result keeps, at its end."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,14 @@ class RunSpec:
     job: Mapping[str, Any]
     """mode, apps, files, touch_s and limit_s; the rest of job.json is added here."""
     traces: Mapping[str, str] = field(default_factory=dict)
-    """Normalised traces by the names that apps give."""
+    """Files of the run's directory by their names: normalised traces, programs."""
     files_from: Path | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     limit_s: float | None = LIMIT_S
     before_touch: tuple[int, ...] = ()
     """UIDs in front from the start to the touch."""
+    printed: bool = False
+    """Whether the result keeps what the apps print."""
 
     @property
     def on_its_fs(self) -> Cell:
@@ -166,10 +170,21 @@ def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = No
     with booted(spec, tools, prepared) as (where, outcome):
         written = where / "result.json"
         verdict = judge(outcome, written.read_text() if written.is_file() else None)
+        printed = printed_by(spec, where) if spec.printed else {}
         if collect:
             collect(where)
     kept = None if verdict.ok else str(keep_failed(spec.cell, outcome, verdict))
-    return Result(spec.on_its_fs, verdict, kernel_release(outcome.console), outcome.wall_s, kept)
+    return Result(spec.on_its_fs, verdict, kernel_release(outcome.console), outcome.wall_s, kept, printed)
+
+
+def printed_by(spec: RunSpec, where: Path) -> dict[str, Printed]:
+    """What the apps printed last, by their names."""
+
+    def end(path: Path) -> str:
+        return path.read_text(errors="replace")[-PRINTED_KEPT:] if path.is_file() else ""
+
+    names = [app["name"] for app in spec.job["apps"]]
+    return {name: Printed(end(where / f"{name}.out"), end(where / f"{name}.err")) for name in names}
 
 
 def keep_failed(cell: Cell, outcome: Outcome, verdict: Verdict) -> Path:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack matrix: ordinary programs in front of ordinary programs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from itertools import product
+from pathlib import Path
+
+import click
+
+from fasttrack_lab.commands import common
+from fasttrack_lab.host import ui
+from fasttrack_lab.inputs import phone, policy
+
+FS = "ext4"
+WARMUP_S = 4.0
+LIMIT_S = 600.0
+"""Virtual seconds that the program in front may take; alone it takes ten at most."""
+
+
+@click.command("matrix")
+@click.option("--front", "fronts", multiple=True, metavar="KIND", help="Kind in front, several times  [default: all]")
+@click.option("--behind", "behinds", multiple=True, metavar="KIND", help="Kind behind, several times  [default: all]")
+@click.option(
+    "--front-program", "own_fronts", multiple=True, metavar="NAME=CMD", help="A program of your own in front."
+)
+@click.option("--behind-program", "own_behinds", multiple=True, metavar="NAME=CMD", help="One of your own behind.")
+@click.option("--phone", "phones", multiple=True, metavar="PHONE", help="Phone, several times  [default: s6]")
+@click.option(
+    "--fs",
+    "file_systems",
+    multiple=True,
+    type=click.Choice(phone.FILE_SYSTEMS),
+    help=f"File system, several times  [default: {FS}]",
+)
+@click.option("--policies", default="stock,bfq,cgroup,fasttrack", show_default=True, help="Policies, with commas.")
+@click.option(
+    "--warmup",
+    type=click.FloatRange(0),
+    default=WARMUP_S,
+    show_default=True,
+    help="Virtual seconds that the programs behind run before the one in front starts.",
+)
+@common.seed_option
+@common.jobs_option
+@common.limit_option
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results") / "matrix",
+    show_default=True,
+    help="Directory for records and report.",
+)
+@common.fresh_option
+@common.again_failed_option
+def command(
+    fronts: tuple[str, ...],
+    behinds: tuple[str, ...],
+    own_fronts: tuple[str, ...],
+    own_behinds: tuple[str, ...],
+    phones: tuple[str, ...],
+    file_systems: tuple[str, ...],
+    policies: str,
+    warmup: float,
+    seed: int,
+    jobs: int | None,
+    time_limit: float,
+    out: Path,
+    fresh: bool,
+    again_failed: bool,
+) -> None:
+    """Run every kind of program in front beside two of every kind behind, under every policy.
+
+    Times are virtual seconds in the calls of the program in front, over those of the same alone under stock.
+    """
+    from rich.console import Console  # noqa: PLC0415 # slow to import; --help does not wait for it
+
+    from fasttrack_lab.compare import comparison  # noqa: PLC0415
+    from fasttrack_lab.compare.records import Again  # noqa: PLC0415
+    from fasttrack_lab.run.runner import Tools  # noqa: PLC0415
+    from fasttrack_lab.workloads import behind, calls, front, matrix, matrix_page, programs  # noqa: PLC0415
+
+    rules = common.split_list(policies, "--policies")
+    places = tuple(product(phones or ("s6",), file_systems or (FS,)))
+    for rule, (name, _) in product(rules, places):
+        policy.load(rule).values(phone.load(name).name)
+    mine = programs.own(own_fronts, "--front-program", front.KINDS, programs.FRONT_FILES)
+    others = programs.own(own_behinds, "--behind-program", behind.KINDS)
+    asked = matrix.Asked(
+        fronts=(*(programs.fronts(fronts, seed) if fronts or not mine else ()), *mine),
+        behinds=(*(programs.behinds(behinds) if behinds or not others else ()), *others),
+        places=places,
+        policies=rules,
+        seed=seed,
+        times_s=(warmup, LIMIT_S, time_limit),
+    )
+    common.check_host()
+    tools = Tools.of_checkout()
+    runs = comparison.keyed(asked.runs(), tools)
+    ui.say(f"{len(runs)} runs")
+    out.mkdir(parents=True, exist_ok=True)
+    records = comparison.run_missing(out, runs, tools, Again.asked(fresh, again_failed), "matrix", jobs=jobs)
+    found = matrix.rows(records, rules)
+    matrix.write_csv(out / matrix.CSV, found)
+    failed = calls.failures(records)
+    said = shlex.join(["./fasttrack", *sys.argv[1:]])
+    (out / matrix_page.PAGE).write_text(matrix_page.page(found, asked, records, failed, said), encoding="utf-8")
+    Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(matrix.table(found, rules))
+    click.echo(matrix.summary(found, rules))
+    ui.say(f"written: {out / matrix.CSV}, {out / matrix_page.PAGE}")
+    common.end(records, failed)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs in front of programs: the runs of a matrix, and what its cells say.
+
+A cell is a program in front, beside two of a kind behind, on a phone with a file system. Its time is the time in the
+program's calls, over the time of the same alone under the policy `stock`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fasttrack_lab.compare.ranking import NEAR
+from fasttrack_lab.compare.records import BASELINE_POLICY, Record, latest
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.run.runner import RunSpec
+from fasttrack_lab.workloads.calls import Calls, calls_of, ratio_text
+from fasttrack_lab.workloads.programs import Place, Program, spec_of
+
+BESIDE = 2
+"""Programs of a kind behind."""
+OURS = "fasttrack"
+FLOOR_S = 0.001
+"""Times count as this at least: in a millisecond nobody has waited, and many programs wait for nothing alone."""
+CSV = "cells.csv"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a matrix is made of. Times in s: virtual before the front starts and that it may take, real for a run."""
+
+    fronts: tuple[Program, ...]
+    behinds: tuple[Program, ...]
+    places: tuple[Place, ...]
+    policies: tuple[str, ...]
+    seed: int
+    times_s: tuple[float, float, float]
+
+    def runs(self) -> Iterator[tuple[Cell, RunSpec]]:
+        """All runs: those alone first, which every cell needs."""
+        for place in self.places:
+            for one in self.fronts:
+                yield self._run(place, one, None, BASELINE_POLICY)
+        for place in self.places:
+            for one in self.fronts:
+                for other in self.behinds:
+                    for rule in self.policies:
+                        yield self._run(place, one, other, rule)
+
+    def _run(self, place: Place, one: Program, other: Program | None, rule: str) -> tuple[Cell, RunSpec]:
+        name, fs = place
+        others = [other] * BESIDE if other else []
+        cell = Cell(one.name, name, rule, tuple(program.name for program in others), self.seed, fs)
+        on = phone.load(name).with_fs(fs), policy.load(rule)
+        return cell, spec_of(cell, on, (one, others), self.times_s)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell of the matrix: the program alone, and under each policy; None where a run failed or is lacking."""
+
+    front: str
+    behind: str
+    place: Place
+    alone: Calls | None
+    by_policy: Mapping[str, Calls | None]
+
+    def over_alone(self, rule: str) -> float | None:
+        """The time under a policy over the time alone."""
+        mine = self.by_policy.get(rule)
+        return _over(mine.sum_s, self.alone.sum_s) if mine and self.alone else None
+
+    def best(self) -> str | None:
+        """The fastest of the policies but ours."""
+        others = {rule: calls.sum_s for rule, calls in self.by_policy.items() if calls and rule != OURS}
+        return min(others, key=lambda rule: others[rule], default=None)
+
+    @property
+    def over_best(self) -> float | None:
+        """Our time over the fastest other policy's."""
+        mine, best = self.by_policy.get(OURS), self.best()
+        other = self.by_policy[best] if best else None
+        return _over(mine.sum_s, other.sum_s) if mine and other else None
+
+    @property
+    def worse(self) -> bool:
+        """Whether we are slower than the fastest other policy."""
+        return (self.over_best or 0.0) > NEAR
+
+
+def _over(mine_s: float, other_s: float) -> float:
+    return max(mine_s, FLOOR_S) / max(other_s, FLOOR_S)
+
+
+def rows(records: Iterable[Record], policies: Sequence[str]) -> list[Row]:
+    """The cells of some records, in their order."""
+    found = {cell: calls_of(record) for cell, record in latest(records).items()}
+    alone = {(cell.scenario, cell.phone, cell.fs): calls for cell, calls in found.items() if not cell.backgrounds}
+    by_cell: dict[tuple[str, str, Place], dict[str, Calls | None]] = {}
+    for cell, calls in found.items():
+        if cell.backgrounds:
+            by_cell.setdefault((cell.scenario, cell.backgrounds[0], (cell.phone, cell.fs)), {})[cell.policy] = calls
+    return [
+        Row(front, behind, place, alone.get((front, *place)), {rule: timed.get(rule) for rule in policies})
+        for (front, behind, place), timed in by_cell.items()
+    ]
+
+
+def ms_text(value_s: float | None) -> str:
+    """A time in ms."""
+    return "-" if value_s is None else f"{value_s * 1e3:.1f}" if value_s < 0.1 else f"{value_s * 1e3:.0f}"
+
+
+def mark(row: Row) -> str:
+    """What is said of a cell where we are slower than another policy."""
+    return f"{ratio_text(row.over_best)}x {row.best()}" if row.worse else ""
+
+
+def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
+    """For the terminal: time over alone, and the longest call in ms, under each policy."""
+    title = f"time in calls over alone (longest call, ms), beside {BESIDE} programs of the kind behind"
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    several = len({row.place for row in found}) > 1
+    for heading in (*(("place",) if several else ()), "in front", "behind"):
+        shown.add_column(heading, no_wrap=True)
+    for heading in ("alone, s", *policies):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("worse than", no_wrap=True)
+    for row in found:
+        place = ("-".join(row.place),) if several else ()
+        alone = "-" if row.alone is None else f"{row.alone.sum_s:.3f} ({ms_text(row.alone.longest_s)})"
+        shown.add_row(
+            *place,
+            row.front,
+            row.behind,
+            alone,
+            *(_policy_text(row, rule) for rule in policies),
+            Text(mark(row), style="bold red"),
+        )
+    return shown
+
+
+def _policy_text(row: Row, rule: str) -> str:
+    calls = row.by_policy[rule]
+    return "failed" if calls is None else f"{ratio_text(row.over_alone(rule))} ({ms_text(calls.longest_s)})"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """All cells of a policy that have a result."""
+
+    policy: str
+    cells: int
+    mean: float
+    """Geometric mean of the times over alone."""
+    worst: float
+    where: str
+    longest_s: float | None
+    """The longest call of all."""
+
+
+def sums(found: Sequence[Row], policies: Sequence[str]) -> list[Sum]:
+    """Each policy over all cells."""
+    made = []
+    for rule in policies:
+        values = [(over, row) for row in found if (over := row.over_alone(rule)) is not None]
+        if values:
+            worst, where = max(values, key=lambda value: value[0])
+            calls = [row.by_policy[rule] for _, row in values]
+            longest_s = max((one.longest_s for one in calls if one and one.longest_s is not None), default=None)
+            mean = geometric_mean([over for over, _ in values])
+            made.append(Sum(rule, len(values), mean, worst, f"{where.front} beside {where.behind}", longest_s))
+    return made
+
+
+def counted(found: Sequence[Row]) -> tuple[int, int]:
+    """In how many cells we are worse than the best other policy, and of how many."""
+    both = [row for row in found if row.over_best is not None]
+    return sum(row.worse for row in both), len(both)
+
+
+def summary(found: Sequence[Row], policies: Sequence[str]) -> str:
+    """In a line: each policy's geometric mean and worst, and in how many cells we are worse than the best other."""
+    parts = [
+        f"{one.policy} {ratio_text(one.mean)}, worst {ratio_text(one.worst)} ({one.where})"
+        for one in sums(found, policies)
+    ]
+    worse, cells = counted(found)
+    if cells:
+        others = ", ".join(rule for rule in policies if rule != OURS)
+        parts.append(f"{OURS} is worse than the best of {others} in {worse} of {cells} cells")
+    return f"geometric mean over alone: {'; '.join(parts) or 'no cell has a result'}"
+
+
+TIMES = ("sum_s", "p50_s", "p99_s", "longest_s")
+
+
+def write_csv(path: Path, found: Sequence[Row]) -> None:
+    """A line a cell and policy; the program alone is the policy `alone`."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["front", "behind", "phone", "fs", "policy", "calls", *TIMES, "over_alone", "over_best_other"])
+        for row in found:
+            for rule, calls in (("alone", row.alone), *row.by_policy.items()):
+                times = [getattr(calls, name) for name in TIMES] if calls else [None] * len(TIMES)
+                ratios = [row.over_alone(rule), row.over_best if rule == OURS else None]
+                writer.writerow(
+                    [row.front, row.behind, *row.place, rule, calls.calls if calls else None, *times, *ratios]
+                )

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs in front of programs, in guests: one small cell of a matrix, one point of a frontier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.compare import comparison
+from fasttrack_lab.compare.records import Again
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.workloads import calls, frontier, matrix, programs
+
+pytestmark = pytest.mark.guest
+
+PLACES = (("s6", "ext4"),)
+POLICIES = ("stock", "fasttrack")
+
+
+def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
+    """FastTrack makes it bearable; a program that fails is named, and takes no other with it."""
+    (save,) = programs.fronts(("save",), 1)
+    asked = matrix.Asked(
+        fronts=(replace(save, files=()), programs.Program("broken", "ls no-such-file")),
+        behinds=tuple(programs.behinds(("write",))),
+        places=PLACES,
+        policies=POLICIES,
+        seed=1,
+        times_s=(2.0, 120.0, 300.0),
+    )
+    runs = comparison.keyed(asked.runs(), tools)
+    records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "matrix")
+    saved, broken = matrix.rows(records, POLICIES)
+    assert saved.alone is not None and saved.alone.calls == 30
+    stock, ours = (saved.over_alone(rule) for rule in POLICIES)
+    assert stock is not None and ours is not None and stock > 5 * ours
+    assert not saved.worse
+    assert broken.alone is None and [broken.over_alone(rule) for rule in POLICIES] == [None, None]
+    lines = calls.failures(records)
+    assert len(lines) == 3 and all("no-such-file" in line for line in lines)
+    again = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "matrix")
+    assert again == records
+
+
+def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, tmp_path: Path) -> None:
+    asked = frontier.Asked(
+        kinds=("read",),
+        thinks_ms=(30.0,),
+        behinds=("write",),
+        apps=(2,),
+        places=PLACES,
+        policies=POLICIES,
+        seed=1,
+        times_s=(2.0, 3.0, 300.0),
+    )
+    runs = comparison.keyed(asked.runs(), tools)
+    records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "frontier")
+    assert calls.failures(records) == []
+    stock, ours = frontier.rows(records, asked)
+    assert stock.share is not None and stock.share < frontier.LITTLE
+    assert stock.behind_to_stock == 1.0 and ours.met
+    assert stock.behind_to_idle is not None and 0.5 < stock.behind_to_idle < 1.2
+    assert ours.p50 is not None and stock.p50 is not None and 1.0 <= ours.p50 < stock.p50
