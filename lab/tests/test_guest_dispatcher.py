@@ -15,26 +15,23 @@ from fasttrack_lab.run.runner import Tools
 pytestmark = pytest.mark.guest
 
 STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
-FULL = fio.argv(
-    fio.Job(
-        "behind",
-        "/dev/sda",
-        "randrw",
-        "128k",
-        256,
-        "192m",
-        runtime_s=1.5,
-        options=("--offset=64m", "--time_based", "--buffer_pattern=7", "--allow_file_create=0"),
-    )
-)
-"""A background app that keeps 256 requests queued."""
 
 
-def under(tools: Tools, what: str, *kinds: Settings, phone_name: str = "s6", **parameters: object) -> list[Any]:
+def full(size: str) -> list[str]:
+    """A background app that keeps 256 requests of this size queued."""
+    options = ("--offset=64m", "--time_based", "--buffer_pattern=7", "--allow_file_create=0")
+    return fio.argv(fio.Job("behind", "/dev/sda", "randrw", size, 256, "192m", runtime_s=1.5, options=options))
+
+
+def under(
+    tools: Tools, what: str, *kinds: Settings, phone_name: str = "s6", size: str = "128k", **parameters: object
+) -> list[Any]:
     """The same while the background app works, under each of these settings."""
 
     def one(settings: Settings) -> Any:
-        return ask(tools, f"dispatcher.{what}", settings=settings, phone_name=phone_name, behind=FULL, **parameters)
+        return ask(
+            tools, f"dispatcher.{what}", settings=settings, phone_name=phone_name, behind=full(size), **parameters
+        )
 
     return each(kinds, one, "settings")
 
@@ -65,8 +62,8 @@ def test_background_is_not_starved(tools: Tools) -> None:
 
 
 def test_the_window_is_how_long_the_foreground_still_works(tools: Tools) -> None:
-    """A block every 5 ms: with the default window of 20 ms background is held in between, with none it is not."""
-    held, let = under(tools, "reads", FASTTRACK, iosched("idle_window_us", 0), count=150, think_s=0.005)
+    """Gaps of 0.1 ms: with the default window background is held in between, with none it is not."""
+    held, let = under(tools, "reads", FASTTRACK, iosched("idle_window_us", 0), count=2000, think_s=0.0001)
     assert let["behind_ios"] > 1.3 * held["behind_ios"]
 
 
@@ -78,9 +75,12 @@ def test_the_share_is_what_background_has_of_a_busy_device(tools: Tools) -> None
 
 
 def test_the_reserve_is_what_background_leaves_of_the_devices_queue(tools: Tools) -> None:
-    """Once a foreground app has been seen, and while it is idle."""
-    least, default, more = under(tools, "reserve", *(iosched("foreground_reserve", entries) for entries in (0, 4, 12)))
+    """Once a foreground app has been seen, and while it is idle. Of small requests: of large ones fewer are enough."""
+    reserves = [iosched("foreground_reserve", entries) for entries in (0, 4, 12)]
+    least, default, more = under(tools, "reserve", *reserves, size="16k")
     assert [least["free"], default["free"], more["free"]] == [0, 4, 12]
+    (large,) = under(tools, "reserve", FASTTRACK)
+    assert large["free"] == 16
 
 
 def test_device_is_told_by_ioprio(tools: Tools) -> None:

@@ -179,7 +179,8 @@ def test_cache_flush(tools: Tools) -> None:
     assert median(stock.beside) > 10 * median(stock.alone)
     # The first one finds the cache full: the background may fill it while nobody is in front.
     assert fasttrack.beside[0] < 19
-    assert sum(fasttrack.beside[1:]) < 1.25 * sum(fasttrack.alone[1:])
+    # One each 5 ms: in between the device is the background's.
+    assert sum(fasttrack.beside[1:]) < 1.4 * sum(fasttrack.alone[1:])
 
 
 @pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
@@ -229,13 +230,13 @@ def test_holder_of_a_lock(tools: Tools) -> None:
         "inversion_lock.lock_holder",
         EXT4,
         STOCK,
-        [*ON, setting(FT + "promotion", 0)],
+        [*ON, setting(FT + "promotion", 0), setting(FT + "stuck_ms", 0)],
         ON,
         fio=requests("randwrite", 131072, 64),
     )
     assert promoted.shown["depended"] > 0
     assert sum(stock.beside) > 1.5 * sum(promoted.beside)
-    assert max(held.beside) > 500
+    assert max(held.beside) > 1.4 * max(promoted.beside)
     # The holder's own request is one of those in the queue.
     assert max(promoted.beside) < 12.5
 
@@ -246,7 +247,7 @@ def test_own_write_back(tools: Tools) -> None:
     The fsyncs wait for what the app itself has in the device's cache.
     """
     stock, fasttrack = on_both(tools, "inversion_queue.own_write_back")
-    assert max(fasttrack.beside[0::2]) < 1.5
+    assert max(fasttrack.beside[0::2]) < 3
     assert max(stock.beside[1::2]) > 2 * max(fasttrack.beside[1::2])
     assert sum(stock.beside[1::2]) > 2 * sum(fasttrack.beside[1::2])
     assert max(fasttrack.beside[1::2]) < 178

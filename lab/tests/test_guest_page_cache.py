@@ -41,20 +41,19 @@ def test_background_pauses_and_is_bounded(tools: Tools) -> None:
 
 
 def test_background_pauses_while_the_foreground_has_been_idle_for_less_than_the_window(tools: Tools) -> None:
-    """A block every 50 ms: with the default window of 20 ms background goes on in between, with 100 ms it does not."""
+    """Reads for 30 ms, and 10 ms of nothing: with the default window background stands still, with none it does not."""
     shown = play(tools, "pauses.window")
-    assert shown["20000"] > 3 * shown["100000"]
+    assert shown["0"] > 3 * shown["20000"]
 
 
-def test_a_long_copy_pauses_between_segments(tools: Tools) -> None:
-    """One call that copies pages of the cache pauses inside it, once a segment, for as long as the bound."""
+def test_a_long_copy_owes_a_pause_for_each_segment(tools: Tools) -> None:
+    """It pays for the first when it returns, and for the others at its next calls; never inside one."""
     shown = play(tools, "pauses.copies")
     for name, (pauses, within) in shown.items():
         # A page that is written counts twice, copied and made dirty. A read's segment ends with a batch of 31 pages.
         segments = (128 if "writes" in name else 64) * 1024 // int(name.split()[1])
-        assert 0.8 * segments <= pauses <= segments + 2, (name, pauses)
-        # 10 ms each, looked at every millisecond.
-        assert within >= 7 * (pauses - 1), (name, within)
+        assert 0.8 * segments <= pauses <= segments + 4, (name, pauses)
+        assert within == 0, (name, within)
 
 
 def test_a_task_that_reclaims_pauses(tools: Tools) -> None:
@@ -87,8 +86,8 @@ def test_write_back_goes_on_a_segment_at_a_time(tools: Tools, fs: str) -> None:
         ("f2fs", "writes", ""),
         ("f2fs", "reads", ""),
         ("f2fs", "faults", ""),
-        ("ext4", "syncs", "do_writepages"),
-        ("f2fs", "syncs", "do_writepages"),
+        ("ext4", "syncs", "__fasttrack_fsync"),
+        ("f2fs", "syncs", "__fasttrack_fsync"),
     ],
 )
 def test_paused_tasks_die_stop_and_freeze_at_once(tools: Tools, fs: str, work: str, where: str) -> None:

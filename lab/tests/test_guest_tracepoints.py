@@ -108,6 +108,7 @@ def test_as_many_as_counted(watched: Watched) -> None:
         "bios_neutral": bios["neutral"],
         "bios_background": bios["background"],
         "bios_foreground": bios["foreground"],
+        "stuck": len(watched.of("stuck")),
         "dispatch_boosted": sum(event["boosted"] for event in watched.of("dispatch")),
         "dispatch_expired": sum(event["expired"] for event in watched.of("dispatch")),
         "dispatch_held": len(watched.of("hold")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the I/O dispatcher holds background back, and when it decides again.
+ * How the I/O dispatcher holds others back, and when it decides again.
  *
  * A decision (fti_choose()) is taken on numbers that completions and the core
  * change without fti_lock. So a hold looks at them once more after it has
@@ -41,11 +41,17 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->others_in_a_row = fti->others_in_a_row;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
+	state->idle_window = fasttrack_idle_window();
 	state->foreground_depends = fasttrack_foreground_depends();
+	state->lifted = fasttrack_holds_lifted();
+	state->own = fti_oldest_is_own(&fti->class[FASTTRACK_NEUTRAL]);
+	state->neutral_next = atomic64_read(&fti->neutral_next);
 	state->background_next = atomic64_read(&fti->background_next);
 	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
 	state->async_in_flight = atomic_read(&fti->async_in_flight);
+	state->pages_in_flight = atomic_read(&fti->pages_in_flight);
 	state->device_depth = fti_device_depth(fti->q);
+	state->cheap_depth = READ_ONCE(fti->cost.depth);
 }
 
 /* The knobs as they are now; a decision sees each of them once. */
@@ -53,15 +59,18 @@ struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 {
 	return (struct fti_bounds){
 		.idle_window = READ_ONCE(fti->bounds.idle_window),
+		.neutral_expire = READ_ONCE(fti->bounds.neutral_expire),
+		.neutral_share = READ_ONCE(fti->bounds.neutral_share),
 		.background_expire = READ_ONCE(fti->bounds.background_expire),
 		.background_depth = READ_ONCE(fti->bounds.background_depth),
 		.background_share = READ_ONCE(fti->bounds.background_share),
 		.foreground_reserve = READ_ONCE(fti->bounds.foreground_reserve),
+		.foreground_cost = READ_ONCE(fti->bounds.foreground_cost),
 	};
 }
 
 /*
- * Hold background back until @wake (0: until a request leaves the device).
+ * Hold others back until @wake (0: until a request leaves the device).
  * Return: false if one has left meanwhile, so that the decision is stale.
  */
 bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
@@ -73,7 +82,8 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 	WRITE_ONCE(fti->held, true);
 	/* Pairs with the barrier in fti_release(). */
 	smp_mb();
-	stale = state->foreground_depends != fasttrack_foreground_depends();
+	stale = state->foreground_depends != fasttrack_foreground_depends() ||
+		state->lifted != fasttrack_holds_lifted();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
 	stale |= atomic_read(&fti->async_in_flight) != state->async_in_flight;
@@ -84,6 +94,7 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 	if (wake)
 		hrtimer_start(&fti->timer, ns_to_ktime(wake),
 			      HRTIMER_MODE_ABS);
+	fasttrack_holds();
 	fasttrack_count(FASTTRACK_DISPATCH_HELD);
 	trace_fasttrack_hold(fti->q, fti->class[FASTTRACK_BACKGROUND].queued,
 			     state->in_flight[FASTTRACK_BACKGROUND], wake);

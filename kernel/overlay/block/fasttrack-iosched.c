@@ -15,14 +15,19 @@
  *    neither: it is neutral here, until somebody waits for it. It has few
  *    tags: a journal's commit may have to wait for all that is under way, and so
  *    do reads of devices that do not put them first.
- *  - A request that has waited for background_expire goes next, of background
- *    within its share, and what is waited for after twice that time: nobody
- *    starves.
+ *  - What is neutral goes one at a time then, within a share, but one in
+ *    neutral_expire at least.
+ *  - Between the foreground's requests background may have as many in the device
+ *    as do not make the foreground's next ones slower than foreground_cost allows:
+ *    that is measured.
+ *  - A background request that has waited for background_expire goes next, within
+ *    its share, and what is waited for after twice that time: nobody starves.
  *  - A queued request that a foreground task waits for becomes foreground, and
  *    while the foreground waits for others nobody is held (mm/fasttrack/wait.c),
  *    and requests go in the order in which they came: it may be any.
- *  - A foreground request is sent with ioprio class RT, which UFS, SATA and
- *    virtio devices are told; sd tells the class itself in the CDB.
+ *  - A foreground request is sent with ioprio class RT, unless its app has another
+ *    priority of its own. UFS, SATA and virtio devices are told; sd tells the
+ *    class itself in the CDB.
  *
  * The order within a class is in fasttrack-queues.c, how background is held in
  * fasttrack-hold.c. Write-back throttling is off for this elevator, as it is for
@@ -39,6 +44,7 @@
 #include <linux/fasttrack.h>
 #include <linux/ioprio.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/sbitmap.h>
 #include <linux/slab.h>
@@ -55,6 +61,10 @@
 
 /* Long enough for an app to decode an image or lay out a view between reads. */
 static const u64 fti_idle_window = 20 * NSEC_PER_MSEC;
+/* What a user does not feel. */
+static const u64 fti_neutral_expire = 20 * NSEC_PER_MSEC;
+/* Of the device's time while the foreground works, in per cent. */
+static const u64 fti_neutral_share = 20;
 /* Half of the second that nobody shall be paused longer than. */
 static const u64 fti_background_expire = 500 * NSEC_PER_MSEC;
 /* One request keeps background moving and costs the foreground at most one. */
@@ -65,6 +75,8 @@ static const u64 fti_background_depth = 1;
 static const u64 fti_background_share = 5;
 /* An eighth of a queue of 32, the depth of UFS and SATA. */
 static const u64 fti_foreground_reserve = 4;
+/* Per cent of its time alone that a request of the foreground's may lose. */
+static const u64 fti_foreground_cost = 10;
 
 /*
  * Scheduler tags that a class may take, in per cent, for asynchronous writes
@@ -87,6 +99,61 @@ static void fti_set_free(struct request *rq)
 static bool fti_is_free(const struct request *rq)
 {
 	return (uintptr_t)rq->elv.priv[0] & FTI_FREE;
+}
+
+/* Has the foreground's @rq met requests of background's in the device? */
+static bool fti_is_beside(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0] & FTI_BESIDE;
+}
+
+static unsigned int fti_pages(const struct request *rq)
+{
+	return FIELD_GET(FTI_PAGES_MASK, (uintptr_t)rq->elv.priv[0]);
+}
+
+/* The power of two of its pages. */
+static unsigned int fti_size(const struct request *rq)
+{
+	unsigned int pages = fti_pages(rq);
+
+	return min(pages ? ilog2(pages) : 0, FTI_SIZES - 1);
+}
+
+static void fti_note_start(struct request *rq, bool beside)
+{
+	unsigned int pages = min_t(unsigned int,
+				   blk_rq_sectors(rq) >> PAGE_SECTORS_SHIFT,
+				   FIELD_MAX(FTI_PAGES_MASK));
+
+	rq->elv.priv[0] = (void *)((uintptr_t)rq->elv.priv[0] |
+				   (beside ? FTI_BESIDE : 0) |
+				   FIELD_PREP(FTI_PAGES_MASK, pages));
+}
+
+/* @rq is in the queue: its sender may wait for it. */
+static void fti_count(struct request *rq)
+{
+	uintptr_t kept = (uintptr_t)rq->elv.priv[0];
+	unsigned int sender;
+
+	if (!rq->bio || (kept & FTI_COUNTED))
+		return;
+	sender = fasttrack_sender(rq->bio->bi_origin.pid);
+	fasttrack_request(sender, 1);
+	rq->elv.priv[0] = (void *)(kept | FTI_COUNTED |
+				   FIELD_PREP(FTI_SENDER_MASK, sender));
+}
+
+/* It is there no more. */
+static void fti_uncount(struct request *rq)
+{
+	uintptr_t kept = (uintptr_t)rq->elv.priv[0];
+
+	if (!(kept & FTI_COUNTED))
+		return;
+	fasttrack_request(FIELD_GET(FTI_SENDER_MASK, kept), -1);
+	rq->elv.priv[0] = (void *)(kept & ~(uintptr_t)FTI_KEPT);
 }
 
 static bool fti_has_class(const struct request *rq)
@@ -115,6 +182,22 @@ static bool fti_overtakes(const struct fti_state *state, u64 arrival)
 	return false;
 }
 
+/*
+ * Devices learn that it is the foreground's: by its I/O priority, unless the app
+ * in front has one of its own. req_get_ioprio() reads the first bio, and nothing
+ * merges any more.
+ */
+static void fti_set_prio(struct request *rq)
+{
+	struct bio *bio = rq->bio;
+
+	if (!bio || (bio->bi_origin.own_prio &&
+		     fasttrack_app_class(bio->bi_origin.app) ==
+			     FASTTRACK_FOREGROUND))
+		return;
+	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
+}
+
 /* @rq goes to the device now. */
 static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 {
@@ -122,17 +205,18 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 
 	rq->rq_flags |= RQF_STARTED;
 	rq->elv.priv[1] = (void *)fti_now_us(now);
+	fti_note_start(rq, atomic_read(&fti->in_flight[FASTTRACK_BACKGROUND]));
 	atomic_inc(&fti->in_flight[class]);
+	if (class == FASTTRACK_BACKGROUND)
+		atomic_add(fti_pages(rq), &fti->pages_in_flight);
 	if (fti_is_background_async(rq))
 		atomic_inc(&fti->async_in_flight);
 	if (class != FASTTRACK_FOREGROUND)
 		return;
-	/* req_get_ioprio() reads the first bio. Nothing merges any more. */
-	if (rq->bio)
-		rq->bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
+	fti_set_prio(rq);
 	atomic64_set(&fti->foreground_last, now);
 	WRITE_ONCE(fti->foreground_seen, true);
-	fasttrack_foreground_io();
+	fasttrack_foreground_io(1);
 }
 
 static struct request *fti_dispatch_class(struct fti_data *fti,
@@ -195,6 +279,8 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		fti_read_state(fti, &state);
 		choice = fti_choose(&state, &bounds, now);
 	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
+	if (fti_longest_wait(&state, now) > fasttrack_eject_bound())
+		fasttrack_eject("request", NULL, fti_longest_wait(&state, now));
 	if (choice.class != FTI_NONE)
 		rq = fti_dispatch_class(fti, &state, choice, now);
 unlock:
@@ -208,8 +294,8 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 
 	return !list_empty_careful(&fti->head) ||
 	       READ_ONCE(fti->class[FASTTRACK_FOREGROUND].queued) ||
-	       READ_ONCE(fti->class[FASTTRACK_NEUTRAL].queued) ||
-	       (READ_ONCE(fti->class[FASTTRACK_BACKGROUND].queued) &&
+	       ((READ_ONCE(fti->class[FASTTRACK_NEUTRAL].queued) ||
+		 READ_ONCE(fti->class[FASTTRACK_BACKGROUND].queued)) &&
 		!READ_ONCE(fti->held));
 }
 
@@ -236,6 +322,7 @@ static void fti_insert_new(struct fti_data *fti, struct request *rq,
 {
 	trace_block_rq_insert(rq);
 	rq->fifo_time = ktime_get_ns();
+	fti_count(rq);
 	if ((flags & BLK_MQ_INSERT_AT_HEAD) || (rq->rq_flags & RQF_FLUSH_SEQ))
 		list_add(&rq->queuelist, &fti->head);
 	else
@@ -246,7 +333,8 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
 	struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
-	bool in_front, async;
+	struct fti_class *neutral = &fti->class[FASTTRACK_NEUTRAL];
+	bool in_front, async, first;
 
 	lockdep_assert_held(&fti->fti_lock);
 
@@ -256,10 +344,14 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
 	fti_promote_new(rq);
 	async = fti_is_async(background);
+	first = !neutral->queued;
 	if (!blk_mq_sched_try_insert_merge(rq->q, rq, free))
 		fti_insert_new(fti, rq, flags);
-	/* More of background may go than of what nobody waits for. */
-	if (async && !fti_is_async(background))
+	/*
+	 * More of background may go than of what nobody waits for; and a hold was
+	 * decided on without what is neutral.
+	 */
+	if ((async && !fti_is_async(background)) || (first && neutral->queued))
 		WRITE_ONCE(fti->held, false);
 }
 
@@ -372,16 +464,42 @@ static void fti_prepare_request(struct request *rq)
 }
 
 /*
- * Background's share of the device is used up until @next. A shorter request that
- * ends later takes nothing back.
+ * A share of the device is used up until @next. A shorter request that ends later
+ * takes nothing back.
  */
-static void fti_charge(struct fti_data *fti, s64 next)
+static void fti_charge(atomic64_t *until, s64 next)
 {
-	s64 charged = atomic64_read(&fti->background_next);
+	s64 charged = atomic64_read(until);
 
-	while (charged < next &&
-	       !atomic64_try_cmpxchg(&fti->background_next, &charged, next))
+	while (charged < next && !atomic64_try_cmpxchg(until, &charged, next))
 		;
+}
+
+static bool fti_has_data(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
+/*
+ * The foreground's @rq was in the device for @us. A device that takes one request
+ * at a time makes none wait there.
+ */
+static void fti_learn_cost(struct fti_data *fti, const struct request *rq, u64 us)
+{
+	unsigned int most = fti_device_depth(fti->q);
+	unsigned long flags;
+	u64 *alone;
+
+	if (most == 1 || !fti_has_data(rq))
+		return;
+	alone = &fti->alone[fti_opf_kind(rq->cmd_flags)][fti_size(rq)];
+	spin_lock_irqsave(&fti->cost_lock, flags);
+	if (!fti_is_beside(rq))
+		*alone = fti_mean(*alone, us);
+	else if (*alone)
+		fti_cost_add(&fti->cost, us, *alone,
+			     READ_ONCE(fti->bounds.foreground_cost), most);
+	spin_unlock_irqrestore(&fti->cost_lock, flags);
 }
 
 /*
@@ -393,26 +511,32 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	enum fasttrack_class class = fti_rq_class(rq);
 	unsigned long started = (unsigned long)rq->elv.priv[1];
 	struct fti_bounds bounds;
-	u64 now, service;
+	u64 now, us;
 
 	if (!started)
 		return false;
 	rq->elv.priv[1] = NULL;
-	if (class == FASTTRACK_NEUTRAL)
-		goto out;
-
 	now = ktime_get_ns();
-	if (class == FASTTRACK_FOREGROUND) {
-		atomic64_set(&fti->foreground_last, now);
-		fasttrack_foreground_io();
-		goto out;
-	}
-	if (fti_is_free(rq))
-		goto out;
+	us = fti_now_us(now) - started;
 	bounds = fti_read_bounds(fti);
-	service = (u64)(fti_now_us(now) - started) * NSEC_PER_USEC;
-	fti_charge(fti, fti_background_next(&bounds, now, service));
-out:
+	switch (class) {
+	case FASTTRACK_FOREGROUND:
+		atomic64_set(&fti->foreground_last, now);
+		fasttrack_foreground_io(-1);
+		fti_learn_cost(fti, rq, us);
+		break;
+	case FASTTRACK_NEUTRAL:
+		fti_charge(&fti->neutral_next,
+			   fti_neutral_next(&bounds, now, us * NSEC_PER_USEC));
+		break;
+	default:
+		atomic_sub(fti_pages(rq), &fti->pages_in_flight);
+		if (!fti_is_free(rq))
+			fti_charge(&fti->background_next,
+				   fti_background_next(&bounds, now,
+						       us * NSEC_PER_USEC));
+		break;
+	}
 	if (fti_is_background_async(rq))
 		atomic_dec(&fti->async_in_flight);
 	atomic_dec(&fti->in_flight[class]);
@@ -425,7 +549,10 @@ static void fti_finish_requeue_request(struct request *rq)
 	struct fti_data *fti = rq->q->elevator->elevator_data;
 
 	/* Not inserted: a bypass, or merged on its way. */
-	if (!fti_has_class(rq) || !fti_left_device(fti, rq))
+	if (!fti_has_class(rq))
+		return;
+	fti_uncount(rq);
+	if (!fti_left_device(fti, rq))
 		return;
 	fti_release(fti);
 }
@@ -494,16 +621,21 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 		return -ENOMEM;
 	}
 	spin_lock_init(&fti->fti_lock);
+	spin_lock_init(&fti->cost_lock);
+	fti->cost.depth = fti_device_depth(q);
 	INIT_LIST_HEAD(&fti->head);
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		fti_init_class(&fti->class[i]);
 	fti_init_hold(fti);
 	fti->bounds = (struct fti_bounds){
 		.idle_window = fti_idle_window,
+		.neutral_expire = fti_neutral_expire,
+		.neutral_share = fti_neutral_share,
 		.background_expire = fti_background_expire,
 		.background_depth = fti_background_depth,
 		.background_share = fti_background_share,
 		.foreground_reserve = fti_foreground_reserve,
+		.foreground_cost = fti_foreground_cost,
 	};
 	fti->q = q;
 	fti_init_promoter(fti);
@@ -532,6 +664,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
 	}
 	WARN_ON_ONCE(atomic_read(&fti->async_in_flight));
+	WARN_ON_ONCE(atomic_read(&fti->pages_in_flight));
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);
 	wbt_enable_default(fti->q->disk);
 	kfree(fti);

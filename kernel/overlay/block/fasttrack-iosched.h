@@ -7,6 +7,7 @@
 #define _BLOCK_FASTTRACK_IOSCHED_H
 
 #include <linux/atomic.h>
+#include <linux/bitfield.h>
 #include <linux/fasttrack_sched.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
@@ -18,6 +19,9 @@
 #include "fasttrack-policy.h"
 
 struct request_queue;
+
+/* Requests of like size: of twice the last's, from 4 KiB to 1 MiB and more. */
+#define FTI_SIZES	9
 
 /**
  * enum fti_kind - what goes first within a class
@@ -62,11 +66,18 @@ struct fti_class {
  * @class: the rest, by class
  * @in_flight: requests in the device, by class; completions lower it
  * @async_in_flight: likewise, background's writes that nobody waits for
+ * @pages_in_flight: likewise, the pages of background's
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
  * @others_in_a_row: likewise; guarded by @fti_lock
- * @background_next: likewise; written by completions
- * @held: background is held back; @timer or a completion decides again
+ * @neutral_next: likewise; written by completions
+ * @background_next: likewise
+ * @cost_lock: guards @cost and @alone. Taken in completions
+ * @cost: what background's requests in the device cost the foreground
+ * @alone: mean time that requests of the foreground's are in the device without any
+ *	of background's, us, by kind and size
+ * @held: neutral and background requests are held back; @timer or a completion
+ *	decides again
  * @timer: ends a hold
  * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
  * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
@@ -82,8 +93,13 @@ struct fti_data {
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t async_in_flight;
+	atomic_t pages_in_flight;
 	atomic64_t foreground_last;
+	atomic64_t neutral_next;
 	atomic64_t background_next;
+	spinlock_t cost_lock;	/* see above */
+	struct fti_cost cost;
+	u64 alone[FTI_NR_KINDS][FTI_SIZES];
 	unsigned int others_in_a_row;
 	bool foreground_seen;
 	bool held;
@@ -96,13 +112,21 @@ struct fti_data {
 	struct request_queue *q;
 };
 
-/* Beside the class: see fti_set_free(). */
+/* Beside the class: see fti_set_free(); a foreground request that met background's. */
 #define FTI_FREE	BIT(2)
+#define FTI_BESIDE	BIT(3)
+#define FTI_CLASS_MASK	GENMASK(1, 0)
+/* It is counted, for its sender; stays when it is of another class. */
+#define FTI_COUNTED	BIT(8)
+#define FTI_SENDER_MASK	GENMASK(16, 9)
+#define FTI_KEPT	(FTI_COUNTED | FTI_SENDER_MASK)
+/* Its pages when it went to the device: it has no size when it has ended. */
+#define FTI_PAGES_MASK	GENMASK(30, 17)
 
 /* What the dispatcher keeps with a request that it was given. */
 static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 {
-	return ((uintptr_t)rq->elv.priv[0] & ~FTI_FREE) - 1;
+	return ((uintptr_t)rq->elv.priv[0] & FTI_CLASS_MASK) - 1;
 }
 
 /*
@@ -112,7 +136,8 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
 {
 	rq->cmd_flags = fasttrack_opf_with_class(rq->cmd_flags, class);
-	rq->elv.priv[0] = (void *)(uintptr_t)(class + 1);
+	rq->elv.priv[0] = (void *)(((uintptr_t)rq->elv.priv[0] & FTI_KEPT) |
+				   (class + 1));
 	rq->elv.priv[1] = NULL;
 }
 
@@ -135,6 +160,7 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
 struct request *fti_oldest_waited(struct fti_class *class);
 u64 fti_oldest_time(struct fti_class *class);
+bool fti_oldest_is_own(struct fti_class *class);
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last);
 bool fti_is_async(const struct fti_class *class);

@@ -15,20 +15,26 @@
 		 _lowest, _highest, _unit)
 
 FTI_KNOB(idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC)
+FTI_KNOB(neutral_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
+FTI_KNOB(neutral_share, 1, 100, 1)
 FTI_KNOB(background_expire, 1, 60 * MSEC_PER_SEC, NSEC_PER_MSEC)
 FTI_KNOB(background_depth, 0, BLK_MQ_MAX_DEPTH, 1)
 FTI_KNOB(background_share, 1, 100, 1)
 FTI_KNOB(foreground_reserve, 0, BLK_MQ_MAX_DEPTH, 1)
+FTI_KNOB(foreground_cost, 0, 1000, 1)
 
 #define FTI_ATTR(_file, _name) \
 	__ATTR(_file, 0644, fti_##_name##_show, fti_##_name##_store)
 
 struct elv_fs_entry fti_attrs[] = {
 	FTI_ATTR(idle_window_us, idle_window),
+	FTI_ATTR(neutral_expire_ms, neutral_expire),
+	FTI_ATTR(neutral_share, neutral_share),
 	FTI_ATTR(background_expire_ms, background_expire),
 	FTI_ATTR(background_depth, background_depth),
 	FTI_ATTR(background_share, background_share),
 	FTI_ATTR(foreground_reserve, foreground_reserve),
+	FTI_ATTR(foreground_cost_percent, foreground_cost),
 	__ATTR_NULL
 };
 
@@ -54,8 +60,9 @@ static int fti_state_show(void *data, struct seq_file *m)
 			   names[i], fti->class[i].queued, state.in_flight[i],
 			   state.oldest[i] ?
 			   div_u64(now - state.oldest[i], NSEC_PER_USEC) : 0);
-	seq_printf(m, "foreground_works %d held %d\n",
-		   fti_foreground_works(&state, &bounds, now), fti->held);
+	seq_printf(m, "foreground_works %d held %d cheap_depth %u\n",
+		   fti_foreground_works(&state, &bounds, now), fti->held,
+		   state.cheap_depth);
 	spin_unlock(&fti->fti_lock);
 	return 0;
 }

@@ -9,6 +9,8 @@
 #include <linux/fasttrack_class.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 
 /* No class may send a request now. */
@@ -42,24 +44,33 @@
 
 /**
  * struct fti_bounds - the knobs of one queue
- * @idle_window: the foreground still works this long after its last request:
- *	its next one usually depends on the last
- * @background_expire: a request that waited this long goes next, whatever
- *	the foreground does; background within @background_share, but for what
- *	a task has waited for FTI_MOST_EXPIRES times as long
+ * @idle_window: the foreground still works this long at most after its last
+ *	request: its next one usually depends on the last
+ * @neutral_expire: beside the foreground a neutral request is sent this long after
+ *	the last one at the latest
+ * @neutral_share: per cent of the time that neutral requests may be in the device
+ *	while the foreground works, but for @neutral_expire
+ * @background_expire: a background request that waited this long goes next,
+ *	whatever the foreground does; within @background_share, but for what a
+ *	task has waited for FTI_MOST_EXPIRES times as long
  * @background_depth: background requests in the device while the foreground
  *	works
  * @background_share: per cent of the time that background requests may be in
  *	the device while the foreground works
  * @foreground_reserve: requests of the device's queue that background leaves
  *	free even while the foreground is idle
+ * @foreground_cost: per cent of their time alone that the foreground's requests may
+ *	take longer for background's in the device
  */
 struct fti_bounds {
 	u64 idle_window;
+	u64 neutral_expire;
+	u64 neutral_share;
 	u64 background_expire;
 	u64 background_depth;
 	u64 background_share;
 	u64 foreground_reserve;
+	u64 foreground_cost;
 };
 
 /**
@@ -71,11 +82,18 @@ struct fti_bounds {
  * @others_in_a_row: requests of others that went next, because they had waited
  *	so long, since the foreground's last one
  * @foreground_last: dispatch or end of the last foreground request
+ * @idle_window: how long it still works after that, see mm/fasttrack/activity.c
  * @foreground_depends: a foreground task waits for what others do
+ * @lifted: nobody is to be held back
+ * @own: the oldest neutral request is write-back of an app's in front
+ * @neutral_next: what is neutral has had its share of the device until then
  * @background_next: background's share of the device is used up until then
  * @background_async: nobody waits for any of its queued requests
  * @async_in_flight: its writes in the device that nobody waits for
+ * @pages_in_flight: the pages of all of its requests there
  * @device_depth: requests that the device takes at a time
+ * @cheap_depth: so many of background's in the device have not cost the foreground
+ *	too much
  */
 struct fti_state {
 	u64 oldest[FASTTRACK_NR_CLASSES];
@@ -84,11 +102,17 @@ struct fti_state {
 	bool foreground_seen;
 	unsigned int others_in_a_row;
 	u64 foreground_last;
+	u64 idle_window;
 	bool foreground_depends;
+	bool lifted;
+	bool own;
+	u64 neutral_next;
 	u64 background_next;
 	bool background_async;
 	unsigned int async_in_flight;
+	unsigned int pages_in_flight;
 	unsigned int device_depth;
+	unsigned int cheap_depth;
 };
 
 /**
@@ -99,7 +123,7 @@ struct fti_state {
  *	too long
  * @in_order: of a kind, the oldest request goes before those of lower sectors: a
  *	foreground task waits for one of them, nobody knows which
- * @hold: background waits, and nobody else does
+ * @hold: others wait, and the foreground has nothing queued
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
  */
 struct fti_choice {
@@ -131,9 +155,10 @@ static inline enum fasttrack_class fti_treat_as(enum fasttrack_class class,
 static inline u64 fti_window(const struct fti_state *state,
 			     const struct fti_bounds *bounds)
 {
-	if (state->foreground_depends)
-		return min_t(u64, bounds->idle_window, FTI_DEPEND_WINDOW);
-	return bounds->idle_window;
+	u64 window = min(bounds->idle_window, state->idle_window);
+
+	return state->foreground_depends ? min(window, FTI_DEPEND_WINDOW) :
+					   window;
 }
 
 /* Does the foreground work at @now? */
@@ -148,18 +173,88 @@ static inline bool fti_foreground_works(const struct fti_state *state,
 	       now < state->foreground_last + fti_window(state, bounds);
 }
 
+/*
+ * What background's requests cost is of interest this long after the foreground's
+ * last one.
+ */
+#define FTI_COST_WINDOW	NSEC_PER_SEC
+
 /* How many background requests may be in the device; at least 1 when idle. */
 static inline u64 fti_background_limit(const struct fti_state *state,
 				       const struct fti_bounds *bounds,
-				       bool works)
+				       bool works, u64 now)
 {
+	u64 limit = 1;
+
+	if (state->lifted)
+		return state->device_depth;
 	if (works)
 		return bounds->background_depth;
 	if (state->foreground_depends)
 		return max(bounds->background_depth, FTI_BUSY_DEPTH);
-	if (state->device_depth <= bounds->foreground_reserve)
-		return 1;
-	return state->device_depth - bounds->foreground_reserve;
+	if (state->device_depth > bounds->foreground_reserve)
+		limit = state->device_depth - bounds->foreground_reserve;
+	if (state->foreground_seen &&
+	    now < state->foreground_last + FTI_COST_WINDOW)
+		limit = min_t(u64, limit, max(state->cheap_depth, 1U));
+	return limit;
+}
+
+/**
+ * struct fti_cost - what background in the device costs the foreground
+ * @beside: foreground requests that have met background's in the device
+ * @took: how long they were there, us
+ * @alone: how long requests like them are there alone, us
+ * @depth: background requests that may be in the device for it
+ */
+struct fti_cost {
+	unsigned int beside;
+	u64 took;
+	u64 alone;
+	unsigned int depth;
+};
+
+/* So many foreground requests show what background costs. */
+#define FTI_COST_SAMPLES	8
+
+/*
+ * One more request of the foreground's has met background's: it took @took, and
+ * @alone without them. When it costs too much the depth is halved, else it grows
+ * by one.
+ */
+static inline void fti_cost_add(struct fti_cost *cost, u64 took, u64 alone,
+				u64 percent, unsigned int most)
+{
+	cost->took += took;
+	cost->alone += alone;
+	if (++cost->beside < FTI_COST_SAMPLES)
+		return;
+	if (cost->took * 100 > cost->alone * (100 + percent))
+		cost->depth = max(cost->depth / 2, 1U);
+	else
+		cost->depth = min(cost->depth + 1, most);
+	cost->beside = 0;
+	cost->took = 0;
+	cost->alone = 0;
+}
+
+/* A mean that follows what it is given: of about the last eight. */
+static inline u64 fti_mean(u64 mean, u64 value)
+{
+	return mean ? (7 * mean + value) / 8 : value;
+}
+
+/*
+ * And when all of them are large: in pages, as much as keeps a phone's storage busy.
+ * Whoever comes to the front next waits for what is there.
+ */
+#define FTI_BUSY_PAGES	(SZ_2M >> PAGE_SHIFT)
+
+/* Has background as much in the device as keeps it busy? */
+static inline bool fti_background_full(const struct fti_state *state)
+{
+	return state->in_flight[FASTTRACK_BACKGROUND] >= FTI_BUSY_DEPTH &&
+	       state->pages_in_flight >= FTI_BUSY_PAGES;
 }
 
 /*
@@ -178,25 +273,45 @@ static inline u64 fti_most_wait(const struct fti_bounds *bounds)
 }
 
 /*
- * When background's next request may go after one that was in the device for
- * @service: so that background_share per cent of the time are its own. One can
- * have been there for long because of others.
+ * When the next request may go after one that was in the device for @service: so
+ * that @share per cent of the time are its own, and not later than @most.
  */
+static inline u64 fti_share_next(u64 share, u64 most, u64 now, u64 service)
+{
+	return now + min(div64_u64(service * (100 - share), share), most);
+}
+
+/* Background's. One can have been there for long because of others. */
 static inline u64 fti_background_next(const struct fti_bounds *bounds, u64 now,
 				      u64 service)
 {
-	u64 share = bounds->background_share;
-
-	return now + min(div64_u64(service * (100 - share), share),
-			 fti_most_wait(bounds));
+	return fti_share_next(bounds->background_share, fti_most_wait(bounds),
+			      now, service);
 }
 
-static inline bool fti_expired(const struct fti_state *state,
-			       const struct fti_bounds *bounds,
-			       enum fasttrack_class class, u64 now)
+/* What is neutral. */
+static inline u64 fti_neutral_next(const struct fti_bounds *bounds, u64 now,
+				   u64 service)
 {
-	return state->oldest[class] &&
-	       now >= state->oldest[class] + bounds->background_expire;
+	return fti_share_next(bounds->neutral_share, bounds->neutral_expire, now,
+			      service);
+}
+
+static inline bool fti_background_expired(const struct fti_state *state,
+					  const struct fti_bounds *bounds,
+					  u64 now)
+{
+	u64 oldest = state->oldest[FASTTRACK_BACKGROUND];
+
+	return oldest && now >= oldest + bounds->background_expire;
+}
+
+/* Is it the turn of what is neutral, beside a foreground that works? */
+static inline bool fti_neutral_turn(const struct fti_state *state, u64 now)
+{
+	return state->oldest[FASTTRACK_NEUTRAL] &&
+	       !state->in_flight[FASTTRACK_NEUTRAL] &&
+	       now >= state->neutral_next;
 }
 
 /*
@@ -214,9 +329,9 @@ static inline bool fti_task_starves(const struct fti_state *state,
 }
 
 /*
- * When a held background request can go at the earliest, if no request leaves
- * the device before; 0 if only that can help. Later than @now, because what
- * it waits for was not there at @now.
+ * When a held request can go at the earliest, if no request leaves the device
+ * before; 0 if only that can help. Later than @now, because what it waits for was
+ * not there at @now.
  */
 static inline u64 fti_wake(const struct fti_state *state,
 			   const struct fti_bounds *bounds)
@@ -226,8 +341,14 @@ static inline u64 fti_wake(const struct fti_state *state,
 
 	if (!state->in_flight[FASTTRACK_FOREGROUND])
 		wake = state->foreground_last + fti_window(state, bounds);
+	if (state->oldest[FASTTRACK_NEUTRAL] &&
+	    !state->in_flight[FASTTRACK_NEUTRAL])
+		wake = min(wake, state->neutral_next);
+	if (!state->oldest[FASTTRACK_BACKGROUND])
+		goto out;
 	/* Whose writes are all there waits for one of them to be done. */
-	if (in_flight < bounds->background_depth && !fti_async_full(state))
+	if (in_flight < bounds->background_depth && !fti_async_full(state) &&
+	    !fti_background_full(state))
 		wake = min(wake, state->background_next);
 	if (in_flight < max(bounds->background_depth, 1ULL)) {
 		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +
@@ -237,7 +358,29 @@ static inline u64 fti_wake(const struct fti_state *state,
 			wake = min(wake, state->oldest_waited +
 					 fti_most_wait(bounds));
 	}
+out:
 	return wake == U64_MAX ? 0 : wake;
+}
+
+/* How long somebody has waited for a request that others were sent before. */
+static inline u64 fti_longest_wait(const struct fti_state *state, u64 now)
+{
+	u64 neutral = state->oldest[FASTTRACK_NEUTRAL] ?: now;
+	u64 background = state->oldest_waited ?: now;
+
+	return now - min(now, min(neutral, background));
+}
+
+/* May a background request go, with nothing else before it? */
+static inline bool fti_background_goes(const struct fti_state *state, u64 limit,
+				       bool works, u64 now)
+{
+	if (state->in_flight[FASTTRACK_BACKGROUND] >= limit)
+		return false;
+	if (state->lifted)
+		return true;
+	return !fti_async_full(state) && !fti_background_full(state) &&
+	       (!works || now >= state->background_next);
 }
 
 /**
@@ -246,24 +389,33 @@ static inline u64 fti_wake(const struct fti_state *state,
  * @bounds: knobs
  * @now: the time
  *
- * Foreground, then neutral, then background within its limit. A request of the
- * last two that has waited for the bound goes first, so that nobody starves:
- * neutral and foreground take turns then, background one at a time and within
- * its share. Or a long queue of overdue requests would have the device for
- * itself. But what a task of background has waited for twice as long, and a
- * slow device's share would make it wait for seconds, takes turns, some at a
- * time; and with nobody before it, it ends a batch of background's writes.
+ * Foreground, then neutral, then background within its limit.
+ *
+ * While the foreground works, neutral requests are sent one at a time and within
+ * a share, but at least one in neutral_expire: in turns with the foreground's, if
+ * they are older. So neither a service that floods the device nor a foreground
+ * that does keeps the other waiting. An app's own write-back is not bounded so: its
+ * next fsync waits for it.
+ *
+ * A background request that has waited for background_expire goes first, one at
+ * a time and within its share. Or a long queue of overdue requests would have the
+ * device for itself. But what a task of background has waited for twice as long,
+ * and a slow device's share would make it wait for seconds, takes turns, some at
+ * a time; and with nobody before it, it ends a batch of background's writes.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
 					   u64 now)
 {
 	bool works = fti_foreground_works(state, bounds, now);
-	u64 limit = fti_background_limit(state, bounds, works);
+	u64 limit = fti_background_limit(state, bounds, works, now);
 	unsigned int in_flight = state->in_flight[FASTTRACK_BACKGROUND];
+	bool free = !works || state->foreground_depends || state->lifted ||
+		    state->own;
 	struct fti_choice choice = { .class = FTI_NONE };
-	bool foreground = state->oldest[FASTTRACK_FOREGROUND];
+	u64 foreground = state->oldest[FASTTRACK_FOREGROUND];
 	unsigned int others = foreground ? state->others_in_a_row : 0;
+	bool neutral = fti_neutral_turn(state, now);
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
 	if (others < FTI_STARVED_IN_A_ROW && in_flight < max(limit, 1ULL) &&
@@ -271,26 +423,26 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
 		choice.starved = true;
-	} else if (foreground && !others &&
-		   fti_expired(state, bounds, FASTTRACK_NEUTRAL, now)) {
+	} else if (foreground && !others && neutral &&
+		   state->oldest[FASTTRACK_NEUTRAL] < foreground) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
 	} else if (behind && in_flight < max(limit, 1ULL) &&
-		   fti_expired(state, bounds, FASTTRACK_BACKGROUND, now) &&
+		   fti_background_expired(state, bounds, now) &&
 		   now >= state->background_next) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
 	} else if (foreground) {
 		choice.class = FASTTRACK_FOREGROUND;
-	} else if (state->oldest[FASTTRACK_NEUTRAL]) {
+	} else if (neutral || (free && state->oldest[FASTTRACK_NEUTRAL])) {
 		choice.class = FASTTRACK_NEUTRAL;
-	} else if (state->oldest[FASTTRACK_BACKGROUND]) {
-		if (in_flight < limit && !fti_async_full(state) &&
-		    (!works || now >= state->background_next))
-			choice.class = FASTTRACK_BACKGROUND;
-		else
-			choice.hold = true;
+	} else if (state->oldest[FASTTRACK_BACKGROUND] &&
+		   fti_background_goes(state, limit, works, now)) {
+		choice.class = FASTTRACK_BACKGROUND;
 	}
+	choice.hold = choice.class == FTI_NONE &&
+		      (state->oldest[FASTTRACK_NEUTRAL] ||
+		       state->oldest[FASTTRACK_BACKGROUND]);
 	choice.in_order = state->foreground_depends &&
 			  choice.class != FASTTRACK_FOREGROUND;
 	if (choice.hold && works)

@@ -70,6 +70,16 @@ u64 fti_oldest_time(struct fti_class *class)
 	return rq ? rq->fifo_time : 0;
 }
 
+/* Is the oldest request of @class one of an app in front? */
+bool fti_oldest_is_own(struct fti_class *class)
+{
+	const struct request *rq = fti_oldest_request(class);
+
+	return rq && rq->bio &&
+	       fasttrack_app_class(rq->bio->bi_origin.app) ==
+		       FASTTRACK_FOREGROUND;
+}
+
 /* Does @class have a request of a kind from @first to @last? */
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last)

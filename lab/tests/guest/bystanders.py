@@ -125,7 +125,7 @@ def paused_fsync() -> Shown:
 
     behind = start(BEHIND, syncs)
     stack = Path(f"/proc/{behind}/stack")
-    ms_until(lambda: all(name in read(stack) for name in ("ft_pause", "do_writepages")), 20)
+    ms_until(lambda: all(name in read(stack) for name in ("ft_pause", "__fasttrack_fsync")), 20)
     handle = os.open(DATA / "mine", os.O_RDWR)
     os.pwrite(handle, PATTERN, 0)
     sync_range(handle, 0, 0, SYNC_FILE_RANGE_WRITE)

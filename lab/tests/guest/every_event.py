@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
 from pathlib import Path
@@ -71,6 +72,21 @@ def waits_for_a_page() -> None:
     sync_range(handle, MIB, BLOCK, SYNC_FILE_RANGE_WAIT_BEFORE)
 
 
+def makes_longer() -> None:
+    """Holds the inode's lock for as long as its request is held."""
+    handle = os.open(DATA / "locked", os.O_WRONLY | os.O_DIRECT)
+    SEEN[2] = 1
+    os.pwritev(handle, [mmap.mmap(-1, MIB)], 0)
+    time.sleep(1000)
+
+
+def waits_for_a_lock() -> None:
+    """Root is neutral, and has no hook for it."""
+    handle = os.open(DATA / "locked", os.O_WRONLY)
+    os.pwrite(handle, b"x", 0)
+    os.close(handle)
+
+
 def play() -> Shown:
     """The PIDs of who is in front, and behind."""
     goes_in_front()
@@ -87,6 +103,11 @@ def play() -> Shown:
     time.sleep(0.01)
     as_uid(FRONT, waits_for_a_page)
     time.sleep(1)
+    (DATA / "locked").touch(0o666)
+    behind.append(start(BEHIND, makes_longer))
+    ms_until(lambda: SEEN[2] == 1)
+    time.sleep(0.01)
+    waits_for_a_lock()
     end(front, *behind)
     os.sync()
     return {"front": front, "behind": behind}

@@ -122,7 +122,7 @@ def lock_holder(fio: list[str]) -> Shown:
     make("shared", 0)
     (DATA / "shared").chmod(0o666)
     drop_caches()
-    scroll = start(FRONT, lambda: reads_for_ever("scroll"))
+    scroll = start(FRONT, lambda: reads_for_ever("scroll", 0.001))
 
     def front(call: Call, _turn: int) -> None:
         handle = os.open(DATA / "shared", os.O_WRONLY | os.O_APPEND)

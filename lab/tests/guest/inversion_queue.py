@@ -29,7 +29,7 @@ def request_tags(fio: list[str]) -> Shown:
     found: list[tuple[int, int]] = []
 
     def front(call: Call, _turn: int) -> None:
-        reads_at_random(call, "scroll", 30, 0.005)
+        reads_at_random(call, "scroll", 300)
 
     def behind() -> list[int]:
         children = fio_behind(fio)

@@ -269,8 +269,8 @@ def reads_whole(name: str) -> None:
             pass
 
 
-def reads_for_ever(name: str) -> None:
-    """One cold block after another, a millisecond apart: somebody scrolls."""
+def reads_for_ever(name: str, think_s: float = 0.0) -> None:
+    """One cold block after another: somebody scrolls."""
     handle = os.open(DATA / name, os.O_RDONLY)
     pages = os.fstat(handle).st_size // BLOCK
     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
@@ -279,7 +279,8 @@ def reads_for_ever(name: str) -> None:
         at = draw.randrange(pages) * BLOCK
         os.pread(handle, BLOCK, at)
         os.posix_fadvise(handle, at, BLOCK, os.POSIX_FADV_DONTNEED)
-        time.sleep(0.001)
+        if think_s:
+            time.sleep(think_s)
 
 
 def writes_for_ever(name: str, counter: int = 0, mib: int = 1) -> None:

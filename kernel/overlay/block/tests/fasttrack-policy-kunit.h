@@ -7,15 +7,22 @@
 
 static const struct fti_bounds fti_test_bounds = {
 	.idle_window = fti_idle_window,
+	.neutral_expire = fti_neutral_expire,
+	.neutral_share = fti_neutral_share,
 	.background_expire = fti_background_expire,
 	.background_depth = fti_background_depth,
 	.background_share = fti_background_share,
 	.foreground_reserve = fti_foreground_reserve,
+	.foreground_cost = fti_foreground_cost,
 };
 
 static struct fti_state fti_test_state(void)
 {
-	return (struct fti_state){ .device_depth = 32 };
+	return (struct fti_state){
+		.device_depth = 32,
+		.cheap_depth = 32,
+		.idle_window = fti_idle_window,
+	};
 }
 
 static void fti_test_foreground_first(struct kunit *test)
@@ -59,6 +66,116 @@ static void fti_test_idle_window(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fti_foreground_works(&state, bounds, end));
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
 	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds, end));
+
+	/* It is used up before. */
+	state.in_flight[FASTTRACK_FOREGROUND] = 0;
+	state.idle_window = 1;
+	KUNIT_EXPECT_TRUE(test, fti_foreground_works(&state, bounds, FTI_NOW));
+	KUNIT_EXPECT_FALSE(test,
+			   fti_foreground_works(&state, bounds, FTI_NOW + 1));
+}
+
+static void fti_test_lifted(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	state.background_next = U64_MAX;
+	state.neutral_next = U64_MAX;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW;
+	state.in_flight[FASTTRACK_BACKGROUND] = state.device_depth - 1;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	state.lifted = true;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+}
+
+static void fti_test_neutral(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	/* One that is older than the foreground's goes before it, in turns. */
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW;
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.others_in_a_row = 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	state.others_in_a_row = 0;
+	state.in_flight[FASTTRACK_NEUTRAL] = 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
+	/* Within its share, and one in neutral_expire. */
+	state.in_flight[FASTTRACK_NEUTRAL] = 0;
+	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	state.neutral_next = fti_neutral_next(bounds, FTI_NOW, NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, state.neutral_next, FTI_NOW + 4 * NSEC_PER_MSEC);
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, state.neutral_next);
+	choice = fti_choose(&state, bounds, state.neutral_next);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, fti_neutral_next(bounds, FTI_NOW, NSEC_PER_SEC),
+			FTI_NOW + bounds->neutral_expire);
+
+	/* An app's own write-back is not bounded. */
+	state.own = true;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.own = false;
+
+	/* As ever while the foreground does not work, or waits for others. */
+	state.foreground_depends = true;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.foreground_depends = false;
+	state.in_flight[FASTTRACK_FOREGROUND] = 0;
+	state.in_flight[FASTTRACK_NEUTRAL] = 31;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+}
+
+static void fti_test_cost(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_cost cost = { .depth = 8 };
+
+	for (int i = 0; i < FTI_COST_SAMPLES - 1; i++)
+		fti_cost_add(&cost, 112, 100, 10, 8);
+	KUNIT_EXPECT_EQ(test, cost.depth, 8);
+	fti_cost_add(&cost, 112, 100, 10, 8);
+	KUNIT_EXPECT_EQ(test, cost.depth, 4);
+	for (int i = 0; i < 10 * FTI_COST_SAMPLES; i++)
+		fti_cost_add(&cost, 200, 100, 10, 8);
+	KUNIT_EXPECT_EQ(test, cost.depth, 1);
+	for (int i = 0; i < 10 * FTI_COST_SAMPLES; i++)
+		fti_cost_add(&cost, 109, 100, 10, 8);
+	KUNIT_EXPECT_EQ(test, cost.depth, 8);
+
+	/* As long as the foreground is there. */
+	state.cheap_depth = 2;
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds,
+						   false, FTI_NOW), 28);
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds,
+						   false, FTI_NOW), 2);
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds, false,
+						   FTI_NOW + FTI_COST_WINDOW),
+			28);
 }
 
 static void fti_test_depends(struct kunit *test)
@@ -302,7 +419,7 @@ static void fti_test_progress(struct kunit *test)
 	const u64 overdue = FTI_NOW - fti_test_bounds.background_expire;
 	const u64 starved = FTI_NOW - fti_most_wait(&fti_test_bounds);
 
-	for (unsigned int bits = 1; bits < BIT(13); bits++) {
+	for (unsigned int bits = 1; bits < BIT(16); bits++) {
 		struct fti_bounds bounds = fti_test_bounds;
 		struct fti_state state = fti_test_state();
 		struct fti_choice choice;
@@ -314,6 +431,8 @@ static void fti_test_progress(struct kunit *test)
 			in_device |= state.in_flight[i];
 		}
 		state.foreground_seen = bits & BIT(6);
+		state.neutral_next = bits & BIT(13) ? FTI_NOW + 1 : 0;
+		state.lifted = bits & BIT(14);
 		state.foreground_last = FTI_NOW - 1;
 		state.background_next = bits & BIT(7) ? FTI_NOW + 1 :
 							FTI_NOW - 1;
@@ -330,6 +449,11 @@ static void fti_test_progress(struct kunit *test)
 			state.background_async = true;
 			state.async_in_flight = FTI_BUSY_DEPTH;
 			state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
+		}
+		if (bits & BIT(15)) {
+			state.in_flight[FASTTRACK_BACKGROUND] += FTI_BUSY_DEPTH;
+			state.pages_in_flight = FTI_BUSY_PAGES;
+			in_device = true;
 		}
 		choice = fti_choose(&state, &bounds, FTI_NOW);
 		if (!(bits & 7)) {
@@ -376,6 +500,9 @@ static void fti_test_tags(struct kunit *test)
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
 	KUNIT_CASE(fti_test_idle_window),
+	KUNIT_CASE(fti_test_lifted),
+	KUNIT_CASE(fti_test_neutral),
+	KUNIT_CASE(fti_test_cost),
 	KUNIT_CASE(fti_test_depends),
 	KUNIT_CASE(fti_test_treat_as),
 	KUNIT_CASE(fti_test_background_depth),

@@ -26,8 +26,6 @@
 struct address_space;
 struct bdi_writeback;
 struct folio;
-struct iov_iter;
-struct kiocb;
 struct pglist_data;
 struct task_struct;
 struct writeback_control;
@@ -46,20 +44,20 @@ void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
 void __fasttrack_mapping_used(struct address_space *mapping);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
-void __fasttrack_segment(struct kiocb *iocb, const struct iov_iter *iter,
-			 unsigned long pages);
 void __fasttrack_resume_user(void);
+void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
+		       bool datasync);
+unsigned int __fasttrack_sync_begin(void);
+void __fasttrack_sync_end(unsigned int begun);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
-bool __fasttrack_writeback_due(struct writeback_control *wbc);
-void __fasttrack_writeback_segment(struct address_space *mapping,
-				   struct writeback_control *wbc);
 void __fasttrack_writeback_begin(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
+bool __fasttrack_commit_due(int buffers);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp);
@@ -137,28 +135,12 @@ static inline void fasttrack_mapping_used(struct address_space *mapping)
 
 /**
  * fasttrack_cache_work - current has brought pages into the page cache
- * @pages: how many; a background task pauses after a segment of them
+ * @pages: how many, or has copied; a background task owes a pause for a segment
  */
 static inline void fasttrack_cache_work(unsigned long pages)
 {
 	if (fasttrack_enabled())
 		__fasttrack_cache_work(pages);
-}
-
-/**
- * fasttrack_segment - between two chunks of a buffered read or write
- * @iocb: the call
- * @iter: what it copies from or to
- * @pages: copied since the last time
- *
- * A background task may pause here.
- */
-static inline void fasttrack_segment(struct kiocb *iocb,
-				     const struct iov_iter *iter,
-				     unsigned long pages)
-{
-	if (fasttrack_enabled())
-		__fasttrack_segment(iocb, iter, pages);
 }
 
 /**
@@ -173,6 +155,42 @@ static inline void fasttrack_resume_user(void)
 }
 
 /**
+ * fasttrack_fsync - current is about to sync a file, and holds no locks
+ * @mapping: the file's
+ * @start: first byte
+ * @end: last byte
+ * @datasync: only what is needed to read its data
+ *
+ * A background task may write back a part at a time here, and pause.
+ */
+static inline void fasttrack_fsync(struct address_space *mapping, loff_t start,
+				   loff_t end, bool datasync)
+{
+	if (fasttrack_enabled())
+		__fasttrack_fsync(mapping, start, end, datasync);
+}
+
+/**
+ * fasttrack_sync_begin - current is about to wait for all of a file system
+ *
+ * For sync(2), freezing and the like. Nobody is held back for a task that does not
+ * belong to the background.
+ *
+ * Return: what to give to fasttrack_sync_end().
+ */
+static inline unsigned int fasttrack_sync_begin(void)
+{
+	return fasttrack_enabled() ? __fasttrack_sync_begin() : 0;
+}
+
+/* It has waited. */
+static inline void fasttrack_sync_end(unsigned int begun)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
+		__fasttrack_sync_end(begun);
+}
+
+/**
  * fasttrack_writeback_over - shall this turn of write-back end before a folio?
  * @mapping: the folio's
  * @wbc: the turn; says so from then on, so that whoever looks sees the same
@@ -181,18 +199,6 @@ static inline bool fasttrack_writeback_over(struct address_space *mapping,
 					    struct writeback_control *wbc)
 {
 	return fasttrack_enabled() && __fasttrack_writeback_over(mapping, wbc);
-}
-
-/**
- * fasttrack_writeback_due - shall current, in its fsync, pause before a folio?
- * @wbc: its write-back
- *
- * If so, the caller sends what it has collected and calls
- * __fasttrack_writeback_segment().
- */
-static inline bool fasttrack_writeback_due(struct writeback_control *wbc)
-{
-	return fasttrack_enabled() && __fasttrack_writeback_due(wbc);
 }
 
 /* The flusher begins a work: what it has done before does not count. */
@@ -262,6 +268,12 @@ static inline void fasttrack_op_end(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_op(false);
+}
+
+/* Shall a transaction with so many blocks be committed, though nobody waits? */
+static inline bool fasttrack_commit_due(int buffers)
+{
+	return fasttrack_enabled() && __fasttrack_commit_due(buffers);
 }
 
 /* Free pages of @zone that are kept for the foreground. */
@@ -334,6 +346,14 @@ static inline void fasttrack_bio_submit(struct bio *bio)
 {
 	if (fasttrack_enabled())
 		__fasttrack_bio_submit(bio);
+}
+
+/* A control group has chosen the I/O priority of @bio. */
+static inline void fasttrack_prio_chosen(struct bio *bio)
+{
+#ifdef CONFIG_FASTTRACK
+	bio->bi_origin.own_prio = 1;
+#endif
 }
 
 /* Requests of different classes must not merge: the slower would win. */

@@ -10,6 +10,7 @@
 #define _LINUX_FASTTRACK_SCHED_H
 
 #include <linux/fasttrack.h>
+#include <linux/hash.h>
 #include <linux/types.h>
 
 struct bio;
@@ -53,6 +54,8 @@ static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
  * @FASTTRACK_PROMOTED: queued requests that became foreground because a
  *	foreground task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
+ * @FASTTRACK_STUCK: times that everybody went because a task slept for long for what
+ *	nobody had named
  * @FASTTRACK_PAUSE_MAX: longest pause
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
@@ -75,6 +78,7 @@ enum fasttrack_stat {
 	FASTTRACK_RECLAIM_WAITED,
 	FASTTRACK_PROMOTED,
 	FASTTRACK_DEPENDED,
+	FASTTRACK_STUCK,
 	/* From here on maxima of times. */
 	FASTTRACK_FIRST_MAX,
 	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,
@@ -133,6 +137,15 @@ struct fasttrack_sleeper {
 	bool writeback;
 };
 
+/* Who has sent a request: some tasks share a number. */
+#define FASTTRACK_SENDER_BITS	8
+#define FASTTRACK_SENDERS	BIT(FASTTRACK_SENDER_BITS)
+
+static inline unsigned int fasttrack_sender(pid_t pid)
+{
+	return hash_32(pid, FASTTRACK_SENDER_BITS);
+}
+
 void fasttrack_queue_add(struct fasttrack_queue *queue);
 void fasttrack_queue_del(struct fasttrack_queue *queue);
 
@@ -145,7 +158,13 @@ bool fasttrack_came_to_front(const struct bio *bio);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);
 bool fasttrack_foreground_depends(void);
 bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
-void fasttrack_foreground_io(void);
+bool fasttrack_holds_lifted(void);
+void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns);
+u64 fasttrack_eject_bound(void);
+void fasttrack_holds(void);
+void fasttrack_request(unsigned int sender, int change);
+void fasttrack_foreground_io(int change);
+u64 fasttrack_idle_window(void);
 
 /**
  * fasttrack_task_class - the class of what @task sends

@@ -38,13 +38,15 @@ enum fasttrack_cause {
  * @pid: the task that sent it, as a PID of the initial PID namespace; those are
  *	below 2^22 (PID_MAX_LIMIT)
  * @cause: enum fasttrack_cause
+ * @own_prio: somebody has chosen the bio's I/O priority
  *
  * The class is not here but in bi_opf, where a request inherits it.
  */
 struct fasttrack_origin {
 	u32	app;
 	u32	pid : 24;
-	u32	cause : 8;
+	u32	cause : 7;
+	u32	own_prio : 1;
 };
 
 /**

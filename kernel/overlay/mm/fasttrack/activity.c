@@ -1,68 +1,187 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Activity: does the foreground work? It does while one of its tasks sleeps in
- * the kernel, and for a while (idle_window_us) after the last thing that any of
- * them did. Whoever sees the foreground do something notes it here.
+ * Activity: does the foreground work?
+ *
+ * It works while it has a request in the device, or one of its tasks sleeps in
+ * the kernel for the storage, for memory or for somebody who does. What it finds
+ * in the page cache, and what it computes, is no work: nobody is in its way.
+ *
+ * An idle window follows, since its next request often depends on the last. The
+ * window is paid for (ft_credit_worked()): who works little has little of it.
  */
-#include <linux/atomic.h>
+#include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
 
 #include "internal.h"
 #include "policy.h"
 
-/* Foreground tasks asleep, and the last thing any of them did. */
-static atomic_t ft_asleep;
-static atomic64_t ft_last;
+/* Guards what the foreground does. Taken in interrupts, inside everything. */
+static DEFINE_RAW_SPINLOCK(ft_activity_lock);
+static struct ft_activity ft_activity;
 
-/* What it has done until now. */
+/* Who waits until the foreground does not work any more; and when that may be. */
+static DECLARE_WAIT_QUEUE_HEAD(ft_idle_waiters);
+static struct hrtimer ft_idle_timer;
+
+/* What it does now. */
 struct ft_activity ft_activity_read(void)
 {
-	u64 last = atomic64_read(&ft_last);
+	struct ft_activity activity;
+	unsigned long flags;
 
-	return (struct ft_activity){
-		.asleep = atomic_read(&ft_asleep),
-		.seen = last,
-		.last = last,
-	};
+	raw_spin_lock_irqsave(&ft_activity_lock, flags);
+	activity = ft_activity;
+	raw_spin_unlock_irqrestore(&ft_activity_lock, flags);
+	return activity;
 }
 
-/* The foreground does something now. */
+static bool ft_works_now(void)
+{
+	struct ft_activity activity = ft_activity_read();
+
+	return ft_works(&activity, ktime_get_ns());
+}
+
+static enum hrtimer_restart ft_idle_timer_fn(struct hrtimer *timer)
+{
+	/* If it works again, the next idle window ends later. */
+	if (!ft_works_now())
+		wake_up_all(&ft_idle_waiters);
+	return HRTIMER_NORESTART;
+}
+
+/* The idle window has begun: those who wait for its end. */
+static void ft_idle_begins(const struct ft_activity *activity)
+{
+	smp_mb();
+	/* The barrier pairs with that in prepare_to_wait() of ft_idle_wait(). */
+	if (!waitqueue_active(&ft_idle_waiters))
+		return;
+	if (activity->window)
+		hrtimer_start(&ft_idle_timer,
+			      ns_to_ktime(activity->last + activity->window),
+			      HRTIMER_MODE_ABS);
+	else
+		wake_up_all(&ft_idle_waiters);
+}
+
+/* Its tasks asleep and requests under way become more, or less, by these. */
+static void ft_activity_change(int asleep, int in_flight)
+{
+	u64 longest = READ_ONCE(ft_knobs.idle_window);
+	struct ft_activity activity;
+	u64 now = ktime_get_ns();
+	unsigned long flags;
+	bool idle;
+
+	raw_spin_lock_irqsave(&ft_activity_lock, flags);
+	if (!ft_busy(&ft_activity))
+		ft_credit_idle(&ft_activity, longest, now);
+	ft_activity.asleep += asleep;
+	ft_activity.in_flight += in_flight;
+	ft_activity.seen = true;
+	ft_activity.last = max(ft_activity.last, now);
+	idle = !ft_busy(&ft_activity);
+	if (idle)
+		ft_credit_worked(&ft_activity, longest, now);
+	if (ft_activity.asleep < 0 || ft_activity.in_flight < 0) {
+		ft_activity.asleep = 0;
+		ft_activity.in_flight = 0;
+		fasttrack_eject("count", NULL, 0);
+	}
+	activity = ft_activity;
+	raw_spin_unlock_irqrestore(&ft_activity_lock, flags);
+
+	if (idle)
+		ft_idle_begins(&activity);
+}
+
+/* The foreground has done something. */
 void ft_activity_note(void)
 {
-	atomic64_set(&ft_last, ktime_get_ns());
+	ft_activity_change(0, 0);
 }
 
 /* A foreground task is about to sleep in the kernel. */
 void ft_activity_sleep(void)
 {
-	ft_activity_note();
-	atomic_inc(&ft_asleep);
+	ft_activity_change(1, 0);
 }
 
 /* It has slept. */
 void ft_activity_wake(void)
 {
-	ft_activity_note();
-	atomic_dec(&ft_asleep);
+	ft_activity_change(-1, 0);
 }
 
 /* Does the foreground work now? */
 bool ft_foreground_works(void)
 {
-	struct ft_activity activity = ft_activity_read();
-
-	return READ_ONCE(ft_knobs.page_allocator) &&
-	       ft_works(&activity, READ_ONCE(ft_knobs.idle_window),
-			ktime_get_ns());
+	return READ_ONCE(ft_knobs.page_allocator) && ft_works_now();
 }
 
 /**
- * fasttrack_foreground_io - a request of the foreground's was sent or has ended
+ * ft_idle_wait - sleep until the foreground may not work any more
+ * @state: how
+ * @ns: longest
+ * @may: whether to sleep at all, asked when current is found by who wakes
+ *
+ * Also ended by ft_idle_wake(), and by what wakes @state.
+ */
+void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void))
+{
+	ktime_t timeout = ns_to_ktime(ns);
+	DEFINE_WAIT(wait);
+
+	prepare_to_wait(&ft_idle_waiters, &wait, state);
+	if (may()) {
+		struct ft_activity activity = ft_activity_read();
+
+		/* Who waits first starts the timer of a window under way. */
+		if (!ft_busy(&activity))
+			ft_idle_begins(&activity);
+		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+	}
+	finish_wait(&ft_idle_waiters, &wait);
+}
+
+/* What they wait for has another reason now, or none. */
+void ft_idle_wake(void)
+{
+	wake_up_all(&ft_idle_waiters);
+}
+
+/**
+ * fasttrack_foreground_io - requests of the foreground's have come to the device,
+ *	or have left it
+ * @change: how many
  *
  * Context: any.
  */
-void fasttrack_foreground_io(void)
+void fasttrack_foreground_io(int change)
 {
-	ft_activity_note();
+	ft_activity_change(0, change);
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_io);
+
+/**
+ * fasttrack_idle_window - how long the foreground works after its last request
+ *
+ * Context: any.
+ * Return: ns, 0 for one whose window is used up.
+ */
+u64 fasttrack_idle_window(void)
+{
+	return READ_ONCE(ft_activity.window);
+}
+EXPORT_SYMBOL_GPL(fasttrack_idle_window);
+
+static int __init ft_activity_init(void)
+{
+	hrtimer_init(&ft_idle_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	ft_idle_timer.function = ft_idle_timer_fn;
+	return 0;
+}
+core_initcall(ft_activity_init);

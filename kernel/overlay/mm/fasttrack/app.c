@@ -336,7 +336,9 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	id = ft_app_of_key(task, &key);
 	class = id ? ft_app_class(id) : ft_class_of(config, &key);
 	rcu_read_unlock();
-	if (class == FASTTRACK_BACKGROUND && ft_never_behind(task))
+	/* Others wait for what a task that is killed gives back. */
+	if (class == FASTTRACK_BACKGROUND &&
+	    (ft_never_behind(task) || fatal_signal_pending(task)))
 		return FASTTRACK_NEUTRAL;
 	return class;
 }

@@ -186,7 +186,7 @@ static bool ft_is_vcpu(const struct task_struct *task)
  *  - a virtual processor while it runs its guest: the guest's clock would run on.
  *    What the same thread does between two KVM_RUN is its app's.
  *
- * Nobody gets there without a right: the first two need capabilities or an
+ * Nobody gains by it without a right: the first two need capabilities or an
  * RLIMIT_RTPRIO, the third /dev/kvm. Who may open that can read files unpaused,
  * through page faults of a guest, and no faster than a system service.
  *

@@ -39,6 +39,9 @@ static unsigned long ft_depends_since;
 /* Reclaim waits until background's dirty pages are written. */
 static atomic_t ft_reclaim_waits;
 
+/* Tasks for which nobody is held back: they wait for all of a file system. */
+static atomic_t ft_lifts;
+
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
 
@@ -105,10 +108,38 @@ bool ft_foreground_waits(void)
  */
 bool fasttrack_foreground_depends(void)
 {
-	return READ_ONCE(ft_knobs.promotion) &&
-	       (ft_depends() || atomic_read(&ft_reclaim_waits));
+	return fasttrack_holds_lifted() ||
+	       (READ_ONCE(ft_knobs.promotion) &&
+		(ft_depends() || atomic_read(&ft_reclaim_waits)));
 }
 EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
+
+/**
+ * fasttrack_holds_lifted - shall nobody be held back, whatever the foreground does?
+ *
+ * Context: any.
+ * Return: if so: somebody who is not background waits for what everybody has
+ * written, or for somebody whom nobody has named.
+ */
+bool fasttrack_holds_lifted(void)
+{
+	return atomic_read(&ft_lifts);
+}
+EXPORT_SYMBOL_GPL(fasttrack_holds_lifted);
+
+/* Nobody is held back from now on. */
+void ft_lift_begin(void)
+{
+	atomic_inc(&ft_lifts);
+	/* Pairs with those of who holds: they see this, or are kicked. */
+	smp_mb__after_atomic();
+}
+
+/* As before. */
+void ft_lift_end(void)
+{
+	atomic_dec(&ft_lifts);
+}
 
 /* A foreground task waits for others from now on. */
 void ft_depend_begin(void)

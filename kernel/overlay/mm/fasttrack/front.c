@@ -382,12 +382,32 @@ void ft_config_publish(struct ft_config *config)
 
 void ft_set_enabled(bool on)
 {
-	if (on)
+	if (on) {
+		ft_eject_forget();
 		static_branch_enable(&fasttrack_key);
-	else
+	} else {
 		static_branch_disable(&fasttrack_key);
+	}
 	ft_pause_end_all();
+	ft_queues_release();
 }
+
+/* It has switched itself off. */
+static void ft_ejected(void)
+{
+	char why[128];
+
+	ft_set_enabled(false);
+	ft_eject_print(why, sizeof(why));
+	pr_warn("fasttrack: switched off: %s", why);
+}
+
+static int __init ft_front_init(void)
+{
+	ft_eject_init(ft_ejected);
+	return 0;
+}
+subsys_initcall(ft_front_init);
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST
 #include "tests/front-kunit.h"

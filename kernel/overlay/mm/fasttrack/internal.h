@@ -129,7 +129,11 @@ static inline enum fasttrack_class ft_scope_class(const struct task_struct *task
  *	foreground from dirty throttling
  * @page_reclaimer: protect the foreground's pages
  * @promotion: promote what the foreground waits for
- * @idle_window: the foreground still works this long after what it did last, ns
+ * @stuck: a task that has slept for so long for what nobody has named is helped,
+ *	ns; 0: none
+ * @eject: nobody is kept waiting for longer, or FastTrack switches itself off, ns
+ * @idle_window: longest time that the foreground still works after what it did
+ *	last, ns
  * @background_pause: longest pause of a background task, ns
  * @segment_pages: pages that it works on between two pauses
  * @reserve_pages: free pages that are the foreground's
@@ -142,6 +146,8 @@ struct ft_knobs {
 	bool page_allocator;
 	bool page_reclaimer;
 	bool promotion;
+	u64 stuck;
+	u64 eject;
 	u64 idle_window;
 	u64 background_pause;
 	unsigned long segment_pages;
@@ -159,6 +165,11 @@ extern struct ft_knobs ft_knobs;
 
 /* stats.c */
 unsigned long ft_stat_read(enum fasttrack_stat stat);
+
+/* eject.c */
+void ft_eject_forget(void);
+ssize_t ft_eject_print(char *buf, size_t size);
+void ft_eject_init(void (*off)(void));
 
 /* set.c */
 bool ft_set_has(const struct ft_set *set, u64 value);
@@ -200,6 +211,8 @@ void ft_activity_note(void);
 void ft_activity_sleep(void);
 void ft_activity_wake(void);
 bool ft_foreground_works(void);
+void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void));
+void ft_idle_wake(void);
 
 /* depend.c */
 extern struct wait_queue_head ft_writeback_paused;
@@ -222,6 +235,8 @@ void ft_worker_wait_begin(struct task_struct *worker);
 void ft_worker_wait_end(struct task_struct *worker);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
+void ft_lift_begin(void);
+void ft_lift_end(void);
 void ft_inherits_set(struct task_struct *task);
 const struct folio *ft_op_sleeper(unsigned int index);
 unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper);
@@ -235,6 +250,10 @@ void ft_promote_task(struct task_struct *task);
 void ft_wake_senders(void);
 void ft_relabel(void);
 void ft_kick(bool foreground);
+void ft_queues_release(void);
+
+/* stuck.c */
+bool ft_anybody_stuck(void);
 
 /* pause.c */
 void ft_pause_end_all(void);

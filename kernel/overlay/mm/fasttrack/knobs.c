@@ -9,6 +9,10 @@ struct ft_knobs ft_knobs = {
 	.page_allocator = true,
 	.page_reclaimer = true,
 	.promotion = true,
+	/* What a user does not feel. */
+	.stuck = 10 * NSEC_PER_MSEC,
+	/* Far more than any bound that is kept. */
+	.eject = 30ULL * NSEC_PER_SEC,
 	/* An app decodes an image or lays out a view between reads. */
 	.idle_window = 20 * NSEC_PER_MSEC,
 	.background_pause = NSEC_PER_SEC,

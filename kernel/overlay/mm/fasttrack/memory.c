@@ -113,6 +113,7 @@ gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 	if (!__fasttrack_allocates_foreground())
 		return gfp;
 	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);
+	ft_activity_note();
 	return gfp & ~__GFP_FS;
 }
 

@@ -17,6 +17,7 @@
  */
 #include <linux/bio.h>
 #include <linux/fs.h>
+#include <linux/ioprio.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 
@@ -122,6 +123,20 @@ static void ft_bio_again(struct bio *bio)
 					       FASTTRACK_FOREGROUND);
 }
 
+/*
+ * Has somebody chosen the I/O priority of current's @bio? Else it follows from
+ * the nice value.
+ */
+static bool ft_has_own_prio(const struct bio *bio)
+{
+	int nice = IOPRIO_PRIO_VALUE(task_nice_ioclass(current),
+				     task_nice_ioprio(current));
+
+	return __get_task_ioprio(current) != nice ||
+	       (IOPRIO_PRIO_CLASS(bio->bi_ioprio) != IOPRIO_CLASS_NONE &&
+		bio->bi_ioprio != nice);
+}
+
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
@@ -137,6 +152,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 	mapping = ft_bio_mapping(bio);
 	origin->cause = ft_bio_cause(bio, mapping);
 	origin->pid = task_pid_nr(current);
+	origin->own_prio = ft_is_user_task(current) && ft_has_own_prio(bio);
 	if (mapping && !ft_is_user_task(current) &&
 	    !S_ISBLK(mapping->host->i_mode)) {
 		origin->app = READ_ONCE(mapping->fasttrack_app);

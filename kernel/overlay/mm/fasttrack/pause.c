@@ -4,23 +4,19 @@
  * the foreground works.
  *
  * Work is counted in pages brought into the cache, copied or made dirty; a batch
- * of reclaim counts as 32. At the end of a segment (segment_kb) a background task
- * pauses, until the foreground has been idle for a while or the task has paused
- * for background_pause_ms. Then it may do another segment.
+ * of reclaim counts as 32. Who has done a segment of it (segment_kb) owes a pause,
+ * until the foreground does not work or for background_pause_ms. A call of many
+ * segments owes as many pauses.
  *
- * Where it pauses:
- *  - on its way back to user mode, where it holds nothing. This covers faults,
- *    readahead and everything short;
- *  - between two chunks of a long buffered read or write. There a file system
- *    may hold the inode's lock, and writers hold off a freeze of the file
- *    system. The pause ends within FT_SLICE when somebody waits for either, or
- *    the foreground for a lock of the caller's, a pipe's for one;
- *  - between two segments of write-back, until the last has been written: in its
- *    own fsync; and the flusher, with a background app's file and if nobody
- *    waits for the work. A file system ends the flusher's turn, which pauses
- *    where it holds nothing.
+ * A pause is where a task holds nothing that others can wait for:
+ *  - on its way back to user mode. A signal that kills, stops or freezes the task
+ *    ends the pause; what is owed for the rest of it is kept;
+ *  - in fsync(2) and the like, between pieces of the file that are written back
+ *    one after the other before the file system is called;
+ *  - the flusher, between two turns of write-back, with a background app's file
+ *    and if nobody waits for the work, until the last segment has been written.
  *
- * Five hooks are write-back's, fasttrack_writeback_...():
+ * Four hooks are write-back's, fasttrack_writeback_...():
  *
  *  hook     who calls it                     what is held there       sleeps
  *  begin    wb_writeback(), before a work    nothing                  no
@@ -30,24 +26,22 @@
  *                                            handle, locked folios
  *  pause    wb_writeback(), after a turn     nothing                  yes
  *           that "over" has ended
- *  due      ext4, f2fs: before a folio, of   as at "segment"          no
- *           fsync's and the like alone
- *  segment  the same when "due" is true,     the inode's lock, ext4's yes
- *           after they have sent what they   s_writepages_rwsem,
- *           had collected                    f2fs's writepages
+ *  fsync    vfs_fsync(), msync(2), io_uring: nothing                  yes
+ *           before they sync a file
  *
- * It never pauses inside a journal handle, in reclaim, for a caller that must
- * not block, or with a signal pending: killing, freezing and stopping a paused
- * task work at once.
+ * Who pauses is woken once: when the foreground's idle window has ended. Only the
+ * flusher looks again by itself: nobody tells that the device has caught up.
  */
 #include <linux/backing-dev.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/pagemap.h>
+#include <linux/pagevec.h>
 #include <linux/resume_user_mode.h>
-#include <linux/rwsem.h>
+#include <linux/sched/jobctl.h>
 #include <linux/sched/signal.h>
-#include <linux/uio.h>
 #include <linux/wait.h>
 #include <linux/writeback.h>
 
@@ -56,24 +50,46 @@
 #include "internal.h"
 #include "policy.h"
 
-/* A lock of others is held no longer than this after somebody asks for it. */
-#define FT_SLICE	(4 * NSEC_PER_MSEC)
-
-/* Background tasks that pause. Woken when the foreground set changes. */
-static DECLARE_WAIT_QUEUE_HEAD(ft_paused);
+/* How often the flusher looks whether its last segment has been written. */
+#define FT_FLUSHER_LOOKS	(4 * NSEC_PER_MSEC)
 
 /* Nobody is paused for a reason that is gone. */
 void ft_pause_end_all(void)
 {
-	wake_up_all(&ft_paused);
+	ft_idle_wake();
 	ft_writeback_go();
 }
 
-/* Does @inode's lock or file system keep somebody waiting? */
-static bool ft_in_the_way(struct inode *inode)
+static bool ft_pauses(void)
 {
-	return inode && (rwsem_is_contended(&inode->i_rwsem) ||
-			 inode->i_sb->s_writers.frozen != SB_UNFROZEN);
+	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator);
+}
+
+/* The class of a task, and who is in front, may change while it pauses. */
+static bool ft_task_pauses(void)
+{
+	return ft_pauses() && !ft_anybody_stuck() &&
+	       !fasttrack_inherits(current) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
+/*
+ * Is current to be stopped or frozen? No other signal ends a pause, save one that
+ * kills: a timer's would be a way out.
+ */
+static bool ft_stops(void)
+{
+	return ((current->pending.signal.sig[0] |
+		 current->signal->shared_pending.signal.sig[0]) &
+		sigmask(SIGSTOP)) ||
+	       (READ_ONCE(current->jobctl) &
+		(JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE));
+}
+
+static bool ft_task_sleeps(void)
+{
+	return ft_task_pauses() && !fatal_signal_pending(current) &&
+	       ft_foreground_works();
 }
 
 /*
@@ -88,65 +104,72 @@ static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 		       READ_ONCE(ft_knobs.segment_pages);
 }
 
-/* Is current background, or the flusher? No other kernel thread pauses. */
-static bool ft_is_to_pause(struct bdi_writeback *wb)
+static void ft_tell_paused(u64 ns)
 {
-	if (!ft_is_user_task(current))
-		return wb;
-	return __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
-}
-
-/* The class of a task, and who is in front, may change while it pauses. */
-static bool ft_may_pause(struct inode *inode, struct bdi_writeback *wb)
-{
-	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator) &&
-	       !signal_pending(current) && !ft_in_the_way(inode) &&
-	       !fasttrack_inherits(current) &&
-	       (!wb || ft_writeback_may_pause(wb)) && ft_is_to_pause(wb);
+	if (!ns)
+		return;
+	fasttrack_count(FASTTRACK_PAUSE);
+	fasttrack_max(FASTTRACK_PAUSE_MAX, ns);
+	trace_fasttrack_pause(current, ns);
 }
 
 /*
- * Pause current while the foreground works: a background task, or the flusher.
- * @inode: whose locks it may hold, or NULL; @wb: where it writes back, or NULL.
+ * Pause current until the foreground does not work, or @paused ns have become
+ * background_pause.
+ * Returns what comes next; FT_PAUSE_SLEEP if a signal has ended the pause.
  */
-static void ft_pause(struct inode *inode, struct bdi_writeback *wb)
+static enum ft_pause_end ft_pause(u64 *paused)
 {
-	struct wait_queue_head *paused = wb ? &ft_writeback_paused : &ft_paused;
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
-	u64 window = READ_ONCE(ft_knobs.idle_window);
-	u64 began = ktime_get_ns(), now = began, sleep;
-	DEFINE_WAIT(wait);
+	u64 began = ktime_get_ns(), now = began, before = *paused;
+	enum ft_pause_end end;
+	u64 sleep;
 
 	for (;;) {
 		struct ft_activity activity = ft_activity_read();
-		ktime_t timeout;
 
-		prepare_to_wait(paused, &wait, TASK_INTERRUPTIBLE);
-		sleep = ft_pause_sleep(&activity, window, bound, began, now);
-		if (!sleep || !ft_may_pause(inode, wb))
+		end = ft_task_pauses() ?
+			ft_pause_next(&activity, bound, *paused, now, &sleep) :
+			FT_PAUSE_FREE;
+		if (end != FT_PAUSE_SLEEP || fatal_signal_pending(current) ||
+		    ft_stops())
 			break;
-		timeout = inode || wb ? min(sleep, FT_SLICE) : sleep;
-		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+		fasttrack_holds();
+		ft_idle_wait(signal_pending(current) ?
+				     TASK_KILLABLE | TASK_FREEZABLE :
+				     TASK_INTERRUPTIBLE,
+			     sleep, ft_task_sleeps);
 		now = ktime_get_ns();
+		*paused = before + (now - began);
 	}
-	finish_wait(paused, &wait);
-	if (now == began)
-		return;
-	fasttrack_count(FASTTRACK_PAUSE);
-	fasttrack_max(FASTTRACK_PAUSE_MAX, now - began);
-	trace_fasttrack_pause(current, now - began);
+	ft_tell_paused(now - began);
+	if (now - began > min(fasttrack_eject_bound(), bound + NSEC_PER_SEC))
+		fasttrack_eject("pause", current, now - began);
+	return end;
 }
 
-/* Is current's segment over, at a place where it may pause? */
+/* Current, on its way back to user mode, owes a pause. */
+static void ft_pay(void)
+{
+	u64 paused = (u64)current->fasttrack_paused_ms * NSEC_PER_MSEC;
+	enum ft_pause_end end = ft_pause(&paused);
+
+	current->fasttrack_pages = ft_debt(end, current->fasttrack_pages,
+					   READ_ONCE(ft_knobs.segment_pages));
+	if (end == FT_PAUSE_SLEEP) {
+		/* First it is stopped, then comes the rest of the pause. */
+		current->fasttrack_paused_ms =
+			min_t(u64, div_u64(paused, NSEC_PER_MSEC), U16_MAX);
+		set_notify_resume(current);
+	} else {
+		current->fasttrack_paused_ms = 0;
+	}
+}
+
+/* Has current done a segment's work? */
 static bool ft_segment_over(void)
 {
-	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages))
-		return false;
-	if (current->journal_info || current->in_execve ||
-	    (current->flags & (PF_MEMALLOC | PF_EXITING)))
-		return false;
-	current->fasttrack_pages = 0;
-	return true;
+	return current->fasttrack_pages >= READ_ONCE(ft_knobs.segment_pages);
 }
 
 /**
@@ -157,48 +180,11 @@ static bool ft_segment_over(void)
  */
 void __fasttrack_cache_work(unsigned long pages)
 {
-	switch (__fasttrack_task_class(current)) {
-	case FASTTRACK_FOREGROUND:
-		ft_activity_note();
-		break;
-	case FASTTRACK_BACKGROUND:
-		current->fasttrack_pages += pages;
-		if (current->fasttrack_pages >=
-		    READ_ONCE(ft_knobs.segment_pages))
-			set_notify_resume(current);
-		break;
-	default:
-		break;
-	}
-}
-
-/*
- * Who copies from or to the kernel's own memory may have folios locked, as a
- * file system has that lies on another. Save splice(2), which writes so.
- */
-static bool ft_holds_no_folio(const struct iov_iter *iter)
-{
-	return user_backed_iter(iter) ||
-	       (iov_iter_is_bvec(iter) && iov_iter_rw(iter) == ITER_SOURCE);
-}
-
-/**
- * __fasttrack_segment - between two chunks of a buffered read or write
- * @iocb: the call; one that must not block is left alone
- * @iter: what it copies from or to
- * @pages: copied since the last time
- *
- * Context: may sleep. The inode's lock may be held, and its caller's, of a pipe
- * or the file's position.
- */
-void __fasttrack_segment(struct kiocb *iocb, const struct iov_iter *iter,
-			 unsigned long pages)
-{
-	__fasttrack_cache_work(pages);
-	if (iocb->ki_flags & (IOCB_NOWAIT | IOCB_WAITQ | IOCB_NOIO))
+	if (__fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return;
-	if (ft_holds_no_folio(iter) && ft_segment_over())
-		ft_pause(file_inode(iocb->ki_filp), NULL);
+	current->fasttrack_pages += pages;
+	if (ft_segment_over())
+		set_notify_resume(current);
 }
 
 /**
@@ -208,8 +194,62 @@ void __fasttrack_segment(struct kiocb *iocb, const struct iov_iter *iter,
  */
 void __fasttrack_resume_user(void)
 {
-	if (ft_segment_over())
-		ft_pause(NULL, NULL);
+	if (ft_segment_over() && !(current->flags & PF_EXITING))
+		ft_pay();
+}
+
+/* The first dirty page of @mapping from @index on; false if there is none. */
+static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
+			  pgoff_t end)
+{
+	struct folio_batch batch;
+	pgoff_t next = *index;
+
+	folio_batch_init(&batch);
+	if (!filemap_get_folios_tag(mapping, &next, end, PAGECACHE_TAG_DIRTY,
+				    &batch))
+		return false;
+	*index = max(*index, batch.folios[0]->index);
+	folio_batch_release(&batch);
+	return true;
+}
+
+/**
+ * __fasttrack_fsync - current is about to sync a file
+ * @mapping: the file's
+ * @start: first byte
+ * @end: last byte
+ * @datasync: only what is needed to read its data
+ *
+ * A background task has it written back a segment at a time, with a pause after
+ * each. What it holds then nobody can wait for.
+ *
+ * Context: may sleep; no locks are held.
+ */
+void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
+		       bool datasync)
+{
+	unsigned long segment = READ_ONCE(ft_knobs.segment_pages);
+	pgoff_t index = start >> PAGE_SHIFT;
+	struct fasttrack_scope outer;
+	u64 paused;
+
+	if (__fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+		return;
+	while (ft_task_sleeps() && !ft_stops() &&
+	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
+		outer = fasttrack_cause_enter(datasync ?
+					      FASTTRACK_CAUSE_FDATASYNC :
+					      FASTTRACK_CAUSE_FSYNC);
+		/* An error is kept for who syncs. */
+		filemap_fdatawrite_range(mapping, (loff_t)index << PAGE_SHIFT,
+					 min(end, ((loff_t)(index + segment)
+						   << PAGE_SHIFT) - 1));
+		fasttrack_scope_leave(outer);
+		index += segment;
+		paused = 0;
+		ft_pause(&paused);
+	}
 }
 
 /**
@@ -242,50 +282,6 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 }
 EXPORT_SYMBOL_GPL(__fasttrack_writeback_over);
 
-/* Where the pages are counted that @wbc writes of @mapping. */
-static struct bdi_writeback *ft_wb_of(struct address_space *mapping,
-				      struct writeback_control *wbc)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
-	if (wbc->wb)
-		return wbc->wb;
-#endif
-	return &inode_to_bdi(mapping->host)->wb;
-}
-
-/**
- * __fasttrack_writeback_due - shall current, in its fsync, pause before a folio?
- * @wbc: its write-back
- *
- * Context: process context; does not sleep.
- * Return: if so.
- */
-bool __fasttrack_writeback_due(struct writeback_control *wbc)
-{
-	/* It is promotion that ends the pause for who waits for a lock. */
-	return wbc->sync_mode == WB_SYNC_ALL && ft_segment_over() &&
-	       READ_ONCE(ft_knobs.promotion) &&
-	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND &&
-	       ft_foreground_works();
-}
-EXPORT_SYMBOL_GPL(__fasttrack_writeback_due);
-
-/**
- * __fasttrack_writeback_segment - between two segments of an fsync
- * @mapping: the file's
- * @wbc: its write-back
- *
- * Context: may sleep; no folio is locked, and all that is under write-back has
- * been sent. A foreground task that waits for a lock that is held here says so
- * (__fasttrack_others_begin()), and ends the pause.
- */
-void __fasttrack_writeback_segment(struct address_space *mapping,
-				   struct writeback_control *wbc)
-{
-	ft_pause(mapping->host, ft_wb_of(mapping, wbc));
-}
-EXPORT_SYMBOL_GPL(__fasttrack_writeback_segment);
-
 /**
  * __fasttrack_writeback_begin - before the first segment of a turn of write-back
  *
@@ -294,6 +290,26 @@ EXPORT_SYMBOL_GPL(__fasttrack_writeback_segment);
 void __fasttrack_writeback_begin(void)
 {
 	current->fasttrack_pages = 0;
+}
+
+/* Pause the flusher while the foreground works. */
+static void ft_pause_flusher(struct bdi_writeback *wb)
+{
+	u64 bound = READ_ONCE(ft_knobs.background_pause);
+	u64 began = ktime_get_ns(), now = began;
+	DEFINE_WAIT(wait);
+
+	while (now < began + bound && ft_pauses() && ft_foreground_works()) {
+		ktime_t timeout = min(began + bound - now, FT_FLUSHER_LOOKS);
+
+		prepare_to_wait(&ft_writeback_paused, &wait, TASK_INTERRUPTIBLE);
+		if (!ft_writeback_may_pause(wb))
+			break;
+		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+		now = ktime_get_ns();
+	}
+	finish_wait(&ft_writeback_paused, &wait);
+	ft_tell_paused(now - began);
 }
 
 /**
@@ -305,5 +321,5 @@ void __fasttrack_writeback_begin(void)
 void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
 	__fasttrack_writeback_begin();
-	ft_pause(NULL, wb);
+	ft_pause_flusher(wb);
 }

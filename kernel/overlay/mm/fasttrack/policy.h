@@ -16,13 +16,21 @@
  * struct ft_activity - what the foreground does
  * @asleep: foreground tasks that sleep in the kernel for I/O or for another
  *	task's I/O
+ * @in_flight: its requests in devices
  * @seen: the foreground has done anything since boot
- * @last: when it last did
+ * @last: when it last did; begin of its idle window
+ * @began: when it last began to work
+ * @credit: time that idle windows may still take, ns
+ * @window: length of the idle window, ns
  */
 struct ft_activity {
-	unsigned int asleep;
+	int asleep;
+	int in_flight;
 	bool seen;
 	u64 last;
+	u64 began;
+	u64 credit;
+	u64 window;
 };
 
 /*
@@ -34,32 +42,105 @@ struct ft_activity {
 #define FT_ASLEEP_LIMIT		((u64)FT_ASLEEP_LIMIT_S * NSEC_PER_SEC)
 #define FT_ASLEEP_LIMIT_JIFFIES	((unsigned long)FT_ASLEEP_LIMIT_S * HZ)
 
-/* Does the foreground work? An idle window follows: its next I/O depends on
- * the last.
- */
-static inline bool ft_works(const struct ft_activity *activity,
-			    u64 idle_window, u64 now)
+/* Does it work, apart from its idle window? */
+static inline bool ft_busy(const struct ft_activity *activity)
 {
-	if (activity->asleep && now < activity->last + FT_ASLEEP_LIMIT)
+	return activity->asleep > 0 || activity->in_flight > 0;
+}
+
+/* Does the foreground work at @now? */
+static inline bool ft_works(const struct ft_activity *activity, u64 now)
+{
+	if (ft_busy(activity) && now < activity->last + FT_ASLEEP_LIMIT)
 		return true;
-	return activity->seen && now < activity->last + idle_window;
+	return activity->seen && now < activity->last + activity->window;
 }
 
 /*
- * How long a background task that pauses since @began sleeps before it looks
- * again; 0: it goes on. Never beyond @began + @bound.
+ * Idle windows may take half as long as the foreground has worked, and a fortieth
+ * of the time that it has not: who uses a tenth of the device takes less than
+ * another tenth from others by them. As much is saved as a few windows take, for
+ * the gaps of an app that starts.
  */
-static inline u64 ft_pause_sleep(const struct ft_activity *activity,
-				 u64 idle_window, u64 bound, u64 began, u64 now)
-{
-	u64 end = began + bound;
+#define FT_CREDIT_WORK_PART	2
+#define FT_CREDIT_IDLE_PART	40
+#define FT_CREDIT_WINDOWS	5
 
-	if (now >= end || !ft_works(activity, idle_window, now))
-		return 0;
-	if (activity->asleep)
-		return min(idle_window ?: bound, end - now);
-	return min(activity->last + idle_window, end) - now;
+/* The foreground begins to work at @now; its idle windows take @longest at most. */
+static inline void ft_credit_idle(struct ft_activity *activity, u64 longest,
+				  u64 now)
+{
+	u64 idle = now - min(now, activity->last);
+	u64 taken = min(idle, activity->window);
+	u64 left = activity->credit - min(activity->credit, taken);
+
+	activity->credit = activity->seen ?
+		min(left + idle / FT_CREDIT_IDLE_PART,
+		    FT_CREDIT_WINDOWS * longest) :
+		FT_CREDIT_WINDOWS * longest;
+	activity->began = now;
 }
+
+/* It has worked until @now. */
+static inline void ft_credit_worked(struct ft_activity *activity, u64 longest,
+				    u64 now)
+{
+	u64 worked = now - min(now, activity->began);
+
+	activity->credit = min(activity->credit + worked / FT_CREDIT_WORK_PART,
+			       FT_CREDIT_WINDOWS * longest);
+	activity->window = min(longest, activity->credit);
+}
+
+/**
+ * enum ft_pause_end - what a pause does next
+ * @FT_PAUSE_SLEEP: it goes on
+ * @FT_PAUSE_FREE: it ends, and nothing is owed any more
+ * @FT_PAUSE_PAID: it ends: a segment is paid for
+ */
+enum ft_pause_end {
+	FT_PAUSE_SLEEP,
+	FT_PAUSE_FREE,
+	FT_PAUSE_PAID,
+};
+
+/*
+ * A background task has paused for @paused ns, of @bound at most; @sleep: how long
+ * it may sleep before it looks again.
+ */
+static inline enum ft_pause_end ft_pause_next(const struct ft_activity *activity,
+					      u64 bound, u64 paused, u64 now,
+					      u64 *sleep)
+{
+	if (!ft_works(activity, now))
+		return FT_PAUSE_FREE;
+	if (paused >= bound)
+		return FT_PAUSE_PAID;
+	*sleep = bound - paused;
+	return FT_PAUSE_SLEEP;
+}
+
+/* Pages that are still owed after a pause that ended so. */
+static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
+				   unsigned int segment)
+{
+	switch (end) {
+	case FT_PAUSE_FREE:
+		return 0;
+	case FT_PAUSE_PAID:
+		return pages - min(pages, segment);
+	default:
+		return pages;
+	}
+}
+
+/*
+ * A transaction of so many blocks is worth a commit: 256 KiB, which slow storage
+ * writes in the time of its own cache flush. Of interest as long after the
+ * foreground has last waited for one.
+ */
+#define FT_COMMIT_BLOCKS	64
+#define FT_COMMIT_WINDOW	((unsigned long)HZ)
 
 /* A reserve above this part of a zone would be felt by everybody. */
 #define FT_RESERVE_MAX_PART	16
@@ -122,6 +203,20 @@ static inline bool ft_protects(int priority, unsigned long foreground,
 	return priority > FT_PROTECT_PRIORITY &&
 	       foreground * 100 <= scanned * percent;
 }
+
+/*
+ * Have others had to read again so many pages, @refaults, since the foreground has
+ * last used its own that these have been of less use? It has its part of @file
+ * pages, by what was @scanned lately; half as many are enough.
+ */
+static inline bool ft_outweighed(unsigned long refaults, unsigned long file,
+				 unsigned long foreground, unsigned long scanned)
+{
+	return scanned && 2 * refaults > mult_frac(file, foreground, scanned);
+}
+
+/* As many refaults are outweighed when the foreground uses a file. */
+#define FT_USE_PAGES	64UL
 
 /* How long reclaim waits for background's dirty pages, in jiffies. */
 #define FT_DIRTY_FIRST_LIMIT	HZ

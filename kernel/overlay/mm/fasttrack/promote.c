@@ -128,6 +128,18 @@ static void ft_promote_ops(void)
 	}
 }
 
+/* FastTrack is on or off from now on: nobody is held for what was. */
+void ft_queues_release(void)
+{
+	struct fasttrack_queue *queue;
+
+	ft_writeback_go();
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->kick(queue, false);
+	rcu_read_unlock();
+}
+
 /* Whom the schedulers held back may be who is waited for, by the @foreground. */
 void ft_kick(bool foreground)
 {

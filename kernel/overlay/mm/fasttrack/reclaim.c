@@ -12,9 +12,10 @@
  *
  * One question for the classic LRU and for MGLRU, in shrink_folio_list(): a
  * protected folio goes back to where it came from. Protection ends
- * where nothing else is left, so no allocation fails for it, and at a share of
- * what is scanned (foreground_cache_percent), so that an app that reads more
- * than fits leaves cache to the others.
+ * where nothing else is left, so no allocation fails for it; at a share of what
+ * is scanned (foreground_cache_percent), so that an app that reads more than fits
+ * leaves cache to the others; and when others have read again as many pages as it
+ * protects since the foreground has used any: an idle app pins nothing.
  *
  * Not covered: anonymous memory, which has no file to belong to; and reclaim
  * for a memory cgroup's own limit.
@@ -51,6 +52,17 @@ static unsigned long ft_scanned_foreground;
 static bool ft_dirty_vain;
 static unsigned long ft_dirty_vain_written;
 
+/*
+ * Refaults of files, up to which the foreground's use of its pages outweighs them.
+ * Updates may get lost.
+ */
+static unsigned long ft_refaults_outweighed;
+
+static unsigned long ft_refaults(void)
+{
+	return global_node_page_state(WORKINGSET_REFAULT_FILE);
+}
+
 static unsigned long ft_file_pages(void)
 {
 	return global_node_page_state(NR_ACTIVE_FILE) +
@@ -75,6 +87,26 @@ void ft_reclaim_forget(void)
 	WRITE_ONCE(ft_scanned_all, ft_file_pages());
 	WRITE_ONCE(ft_scanned_foreground, 0);
 	WRITE_ONCE(ft_dirty_vain, false);
+	WRITE_ONCE(ft_refaults_outweighed, ft_refaults());
+}
+
+/* The foreground uses pages of its own. Most calls find nothing to store. */
+static void ft_reclaim_used(void)
+{
+	unsigned long outweighed = READ_ONCE(ft_refaults_outweighed);
+	unsigned long more = ft_refaults() - outweighed;
+
+	if (more)
+		WRITE_ONCE(ft_refaults_outweighed,
+			   outweighed + min(more, FT_USE_PAGES));
+}
+
+/* It does not, and others read again and again what has no room for it. */
+static bool ft_reclaim_idle(void)
+{
+	return ft_outweighed(ft_refaults() - READ_ONCE(ft_refaults_outweighed),
+			     ft_file_pages(), READ_ONCE(ft_scanned_foreground),
+			     READ_ONCE(ft_scanned_all));
 }
 
 /* Reclaim has met a dirty page of others: do they get written by now? */
@@ -93,9 +125,9 @@ void __fasttrack_mapping_used(struct address_space *mapping)
 
 	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return;
-	ft_activity_note();
 	if (!ft_is_user_task(current))
 		return;
+	ft_reclaim_used();
 	app = ft_app_of(current);
 	/* Most calls follow one of the same app: keep the line shared. */
 	if (READ_ONCE(mapping->fasttrack_user) != app)
@@ -126,7 +158,8 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 		return false;
 	}
 	ft_scanned(pages, pages);
-	if (!ft_protects(priority, READ_ONCE(ft_scanned_foreground),
+	if (ft_reclaim_idle() ||
+	    !ft_protects(priority, READ_ONCE(ft_scanned_foreground),
 			 READ_ONCE(ft_scanned_all),
 			 READ_ONCE(ft_knobs.foreground_cache_percent)))
 		return false;

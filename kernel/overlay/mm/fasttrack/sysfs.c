@@ -32,6 +32,15 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
 
+static ssize_t ejected_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	return ft_eject_print(buf, PAGE_SIZE);
+}
+
+static struct kobj_attribute ejected_attr = __ATTR(ejected, 0400, ejected_show,
+						   NULL);
+
 /*
  * The knobs, in units of the field's. Input that is no number or out of range:
  * -EINVAL, and nothing changes.
@@ -90,6 +99,8 @@ static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
 FT_SWITCH(page_allocator);
 FT_SWITCH(page_reclaimer);
 FT_SWITCH(promotion);
+FT_KNOB(stuck_ms, stuck, 0, MSEC_PER_SEC, NSEC_PER_MSEC);
+FT_KNOB(eject_ms, eject, 100, 600 * MSEC_PER_SEC, NSEC_PER_MSEC);
 FT_KNOB(idle_window_us, idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC);
 FT_KNOB(background_pause_ms, background_pause, 1, 60 * MSEC_PER_SEC,
 	NSEC_PER_MSEC);
@@ -159,9 +170,12 @@ static struct kobj_attribute generation_attr = __ATTR_RO_MODE(generation, 0400);
 
 static struct attribute *ft_attrs[] = {
 	&enabled_attr.attr,
+	&ejected_attr.attr,
 	&page_allocator_attr.attr,
 	&page_reclaimer_attr.attr,
 	&promotion_attr.attr,
+	&stuck_ms_attr.attr,
+	&eject_ms_attr.attr,
 	&idle_window_us_attr.attr,
 	&background_pause_ms_attr.attr,
 	&segment_kb_attr.attr,
@@ -215,6 +229,7 @@ FT_STAT(reclaim_protected, FASTTRACK_RECLAIM_PROTECTED);
 FT_STAT(reclaim_waited, FASTTRACK_RECLAIM_WAITED);
 FT_STAT(promoted, FASTTRACK_PROMOTED);
 FT_STAT(depended, FASTTRACK_DEPENDED);
+FT_STAT(stuck, FASTTRACK_STUCK);
 FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
 FT_STAT(dispatch_wait_max_us, FASTTRACK_DISPATCH_WAIT_MAX);
 FT_STAT(dispatch_sync_wait_max_us, FASTTRACK_DISPATCH_SYNC_MAX);
@@ -234,6 +249,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_reclaim_waited.attr.attr,
 	&ft_stat_promoted.attr.attr,
 	&ft_stat_depended.attr.attr,
+	&ft_stat_stuck.attr.attr,
 	&ft_stat_pause_max_us.attr.attr,
 	&ft_stat_dispatch_wait_max_us.attr.attr,
 	&ft_stat_dispatch_sync_wait_max_us.attr.attr,

@@ -22,11 +22,13 @@
  * Who depends and who sleeps is kept in depend.c; promote.c tells the schedulers.
  */
 #include <linux/fs.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/task.h>
 
 #include "internal.h"
+#include "policy.h"
 
 /**
  * __fasttrack_file_wait - current is about to wait for all write-back of a file
@@ -53,6 +55,13 @@ void __fasttrack_op(bool open)
 	WRITE_ONCE(current->fasttrack_op, open);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_op);
+
+/* What __fasttrack_sync_begin() has done. */
+#define FT_SYNC_LIFTS	BIT(0)
+#define FT_SYNC_WORKS	BIT(1)
+
+/* When the foreground last began to wait for a worker, for a commit most likely. */
+static unsigned long ft_commit_waited;
 
 /* The foreground depends on @holder, and on what that sleeps on or has sent. */
 static void ft_inherit(struct task_struct *holder)
@@ -107,6 +116,39 @@ void __fasttrack_others_end(void)
 		ft_activity_wake();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_end);
+
+/**
+ * __fasttrack_sync_begin - current is about to wait for all of a file system
+ *
+ * Context: process context; does not sleep.
+ * Return: what to give to __fasttrack_sync_end().
+ */
+unsigned int __fasttrack_sync_begin(void)
+{
+	enum fasttrack_class class = __fasttrack_task_class(current);
+	unsigned int begun = FT_SYNC_LIFTS;
+
+	if (class == FASTTRACK_BACKGROUND)
+		return 0;
+	if (class == FASTTRACK_FOREGROUND) {
+		ft_activity_sleep();
+		begun |= FT_SYNC_WORKS;
+	}
+	ft_lift_begin();
+	ft_kick(false);
+	return begun;
+}
+
+/**
+ * __fasttrack_sync_end - it has waited
+ * @begun: result of __fasttrack_sync_begin()
+ */
+void __fasttrack_sync_end(unsigned int begun)
+{
+	ft_lift_end();
+	if (begun & FT_SYNC_WORKS)
+		ft_activity_wake();
+}
 
 /**
  * __fasttrack_lock_got - current, not foreground, has waited for a lock
@@ -231,6 +273,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 			return done | FT_WAIT_SERVED;
 		}
 		ft_activity_sleep();
+		current->fasttrack_named++;
 		done |= FT_WAIT_FOREGROUND;
 		/* Before it is looked for: it may come to the queue now. */
 		done |= ft_sleep_begin(sleeper);
@@ -261,8 +304,10 @@ void __fasttrack_folio_wait_end(unsigned int done)
 		ft_served_end();
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
-	if (done & FT_WAIT_FOREGROUND)
+	if (done & FT_WAIT_FOREGROUND) {
+		current->fasttrack_named--;
 		ft_activity_wake();
+	}
 }
 
 /**
@@ -284,7 +329,9 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return NULL;
 	get_task_struct(worker);
+	WRITE_ONCE(ft_commit_waited, jiffies ?: 1);
 	ft_activity_sleep();
+	current->fasttrack_named++;
 
 	ft_worker_wait_begin(worker);
 	ft_kick(true);
@@ -299,12 +346,30 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 EXPORT_SYMBOL_GPL(__fasttrack_wait_begin);
 
 /**
+ * __fasttrack_commit_due - shall a transaction be committed, though nobody waits?
+ * @buffers: how many blocks it has
+ *
+ * Context: any.
+ * Return: if so: the foreground syncs now and then, and would wait for them.
+ */
+bool __fasttrack_commit_due(int buffers)
+{
+	unsigned long waited = READ_ONCE(ft_commit_waited);
+
+	return buffers >= FT_COMMIT_BLOCKS && waited &&
+	       READ_ONCE(ft_knobs.promotion) &&
+	       time_before(jiffies, waited + FT_COMMIT_WINDOW);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
+
+/**
  * __fasttrack_wait_end - the wait is over
  * @worker: result of __fasttrack_wait_begin()
  */
 void __fasttrack_wait_end(struct task_struct *worker)
 {
 	ft_worker_wait_end(worker);
+	current->fasttrack_named--;
 	ft_activity_wake();
 	put_task_struct(worker);
 }

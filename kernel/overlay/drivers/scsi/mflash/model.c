@@ -35,7 +35,7 @@
 #define LINK_CHUNK	16		/* pages of a write that cross the link in one go: 64 KiB */
 #define IDLE_NS		50000000ULL	/* no command for so long: the device is idle */
 #define WAIT_MAX_NS	100000000ULL	/* SmartIO holds writes back for at most 100 ms */
-#define SLC_RESERVE	25		/* a quarter: 512 MiB of 2 GiB are a film, or an app's update */
+#define SLC_RESERVE	25		/* 512 MiB of 2 GiB: a film, or an app's update */
 #define SUSPEND_MAX	16		/* with 100 us each, a program of 2 ms at most doubles */
 
 /* host reads are at most one operation a page; the rest is bounded by map_full() and gc */

@@ -7,7 +7,8 @@
  * of them. mflash_rank() gives a policy's order, arrival breaks ties.
  *
  * Neutral stands between foreground and background: system services and
- * kernel threads often work for whoever is in front, but nobody said so.
+ * kernel threads often work for whoever is in front, but nobody said so. Their
+ * reads are as good as the foreground's; the host sends few beside these.
  *
  * Nothing starves: what waited longer than wait_max_ns is served out of
  * order, oldest first, but only one thing in wait_max_ns / 8, so that a long
@@ -27,31 +28,25 @@ const char * const mflash_policy_names[MFLASH_NR_POLICIES] = {
 	[MFLASH_FOREGROUND]	= "foreground",
 };
 
-static unsigned int class_rank(u8 class)
-{
-	switch (class) {
-	case FASTTRACK_FOREGROUND:
-		return 0;
-	case FASTTRACK_NEUTRAL:
-		return 1;
-	default:
-		return 2;
-	}
-}
-
 /**
  * mflash_rank - place in the order of a policy; lower is served first
  * @policy: the policy
  * @class: whose it is
  * @write: it writes
  *
- * Return: 0 to 5.
+ * Return: 0 to 4.
  */
 unsigned int mflash_rank(enum mflash_policy policy, u8 class, bool write)
 {
+	static const u8 foreground[FASTTRACK_NR_CLASSES][2] = {
+		[FASTTRACK_FOREGROUND]	= { 0, 1 },
+		[FASTTRACK_NEUTRAL]	= { 0, 2 },
+		[FASTTRACK_BACKGROUND]	= { 3, 4 },
+	};
+
 	switch (policy) {
 	case MFLASH_FOREGROUND:
-		return 2 * class_rank(class) + write;
+		return foreground[class][write];
 	case MFLASH_READ_FIRST:
 		return write;
 	default:

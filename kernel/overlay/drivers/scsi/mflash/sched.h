@@ -12,7 +12,8 @@
  * enum mflash_policy - order in every queue of the device
  * @MFLASH_FIFO: as they came
  * @MFLASH_READ_FIRST: reads before writes, each as they came
- * @MFLASH_FOREGROUND: foreground, neutral, background; reads before writes in each
+ * @MFLASH_FOREGROUND: foreground, neutral, background; reads before writes in each, and
+ *	reads of neutral with the foreground's
  * @MFLASH_NR_POLICIES: number of policies
  */
 enum mflash_policy {

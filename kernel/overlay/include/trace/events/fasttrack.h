@@ -10,6 +10,7 @@
 #include <linux/cred.h>
 #include <linux/fasttrack_sched.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/tracepoint.h>
 
 #define show_fasttrack_class(class)			\
@@ -51,6 +52,27 @@ TRACE_EVENT(fasttrack_foreground,
 
 	TP_printk("uids=%u groups=%u cgroups=%u",
 		  __entry->uids, __entry->groups, __entry->cgroups)
+);
+
+/* A task has slept for long for what nobody has named: everybody goes. */
+TRACE_EVENT(fasttrack_stuck,
+
+	TP_PROTO(struct task_struct *task),
+
+	TP_ARGS(task),
+
+	TP_STRUCT__entry(
+		__field(u32, pid)
+		__field(unsigned long, where)
+	),
+
+	TP_fast_assign(
+		__entry->pid = task_pid_nr(task);
+		__entry->where = get_wchan(task);
+	),
+
+	TP_printk("pid=%u where=%ps",
+		  __entry->pid, (void *)__entry->where)
 );
 
 /* A bio has got its origin and class. */

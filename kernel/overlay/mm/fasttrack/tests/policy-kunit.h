@@ -11,56 +11,103 @@ static void ft_test_works(struct kunit *test)
 	struct ft_activity activity = {};
 
 	/* Nothing yet: the time since boot is no idle window. */
-	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_WINDOW, 1));
+	activity.window = FT_TEST_WINDOW;
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity, 1));
 	activity.asleep = 1;
-	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW, 1));
+	KUNIT_EXPECT_TRUE(test, ft_works(&activity, 1));
 
 	/* Asleep for ever, as for a key. */
 	activity.last = FT_TEST_NOW;
-	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW,
+	KUNIT_EXPECT_TRUE(test, ft_works(&activity,
 					 FT_TEST_NOW + FT_ASLEEP_LIMIT - 1));
-	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_WINDOW,
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity,
 					  FT_TEST_NOW + FT_ASLEEP_LIMIT));
 
-	activity = (struct ft_activity){ .seen = true, .last = FT_TEST_NOW };
-	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_WINDOW,
+	activity = (struct ft_activity){
+		.seen = true, .last = FT_TEST_NOW, .window = FT_TEST_WINDOW,
+	};
+	KUNIT_EXPECT_TRUE(test, ft_works(&activity,
 					 FT_TEST_NOW + FT_TEST_WINDOW - 1));
-	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_WINDOW,
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity,
 					  FT_TEST_NOW + FT_TEST_WINDOW));
-	KUNIT_EXPECT_FALSE(test, ft_works(&activity, 0, FT_TEST_NOW));
+	activity.window = 0;
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_NOW));
+	activity.in_flight = 1;
+	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_NOW));
 }
 
-static void ft_test_pause_is_bounded(struct kunit *test)
+/* Who works for @work and then not for @idle ns: what its windows take of that. */
+static u64 ft_test_taken(u64 work, u64 idle)
+{
+	struct ft_activity activity = {};
+	u64 now = FT_TEST_NOW, taken = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		ft_credit_idle(&activity, FT_TEST_WINDOW, now);
+		activity.seen = true;
+		now += work;
+		activity.last = now;
+		ft_credit_worked(&activity, FT_TEST_WINDOW, now);
+		/* The first ones use up what was saved. */
+		if (i >= 500)
+			taken += min(idle, activity.window);
+		now += idle;
+	}
+	return taken / 500;
+}
+
+static void ft_test_idle_window(struct kunit *test)
+{
+	/* Gaps that are short for its work are all its own. */
+	KUNIT_EXPECT_EQ(test, ft_test_taken(NSEC_PER_MSEC, NSEC_PER_MSEC / 4),
+			NSEC_PER_MSEC / 4);
+	/* A tenth of the device: less than another tenth. */
+	KUNIT_EXPECT_LT(test, ft_test_taken(NSEC_PER_MSEC, 9 * NSEC_PER_MSEC),
+			NSEC_PER_MSEC);
+	KUNIT_EXPECT_GT(test, ft_test_taken(NSEC_PER_MSEC, 9 * NSEC_PER_MSEC),
+			NSEC_PER_MSEC / 2);
+	/* Rarely: a window of full length, which takes nothing that is felt. */
+	KUNIT_EXPECT_EQ(test, ft_test_taken(NSEC_PER_MSEC, NSEC_PER_SEC),
+			FT_TEST_WINDOW);
+}
+
+static void ft_test_pause(struct kunit *test)
 {
 	const struct ft_activity always = {
 		.asleep = 1, .seen = true, .last = FT_TEST_NOW,
 	};
+	const struct ft_activity never = {};
 	const u64 bound = NSEC_PER_SEC;
-	u64 now = FT_TEST_NOW, sleep;
+	u64 sleep = 0;
 
-	while ((sleep = ft_pause_sleep(&always, FT_TEST_WINDOW, bound,
-				       FT_TEST_NOW, now))) {
-		KUNIT_EXPECT_LE(test, sleep, FT_TEST_WINDOW);
-		now += sleep;
-	}
-	KUNIT_EXPECT_EQ(test, now, FT_TEST_NOW + bound);
-
-	/* Without a window it sleeps to the bound, not in a loop. */
-	KUNIT_EXPECT_EQ(test, ft_pause_sleep(&always, 0, bound, FT_TEST_NOW,
-					     FT_TEST_NOW), bound);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, 0, FT_TEST_NOW,
+					    &sleep), FT_PAUSE_SLEEP);
+	KUNIT_EXPECT_EQ(test, sleep, bound);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound - 1,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
+	KUNIT_EXPECT_EQ(test, sleep, 1);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound, FT_TEST_NOW,
+					    &sleep), FT_PAUSE_PAID);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, bound, 0, FT_TEST_NOW,
+					    &sleep), FT_PAUSE_FREE);
 }
 
-static void ft_test_pause_ends_with_activity(struct kunit *test)
+/* A call of many segments owes many pauses; a signal takes none of them back. */
+static void ft_test_debt(struct kunit *test)
 {
-	const struct ft_activity idle = { .seen = true, .last = FT_TEST_NOW };
-	const u64 bound = NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, ft_debt(FT_PAUSE_PAID, 640, 128), 512);
+	KUNIT_EXPECT_EQ(test, ft_debt(FT_PAUSE_PAID, 100, 128), 0);
+	KUNIT_EXPECT_EQ(test, ft_debt(FT_PAUSE_SLEEP, 640, 128), 640);
+	KUNIT_EXPECT_EQ(test, ft_debt(FT_PAUSE_FREE, 640, 128), 0);
+}
 
-	KUNIT_EXPECT_EQ(test, ft_pause_sleep(&idle, FT_TEST_WINDOW, bound,
-					     FT_TEST_NOW, FT_TEST_NOW),
-			FT_TEST_WINDOW);
-	KUNIT_EXPECT_EQ(test, ft_pause_sleep(&idle, FT_TEST_WINDOW, bound,
-					     FT_TEST_NOW,
-					     FT_TEST_NOW + FT_TEST_WINDOW), 0);
+static void ft_test_outweighed(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, ft_outweighed(250, 1000, 50, 100));
+	KUNIT_EXPECT_TRUE(test, ft_outweighed(251, 1000, 50, 100));
+	/* Who has no part protects nothing; nor is there a part of nothing. */
+	KUNIT_EXPECT_TRUE(test, ft_outweighed(1, 1000, 0, 100));
+	KUNIT_EXPECT_FALSE(test, ft_outweighed(1, 1000, 0, 0));
 }
 
 static void ft_test_reserve(struct kunit *test)
@@ -122,8 +169,10 @@ static void ft_test_dirty_first(struct kunit *test)
 
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
-	KUNIT_CASE(ft_test_pause_is_bounded),
-	KUNIT_CASE(ft_test_pause_ends_with_activity),
+	KUNIT_CASE(ft_test_idle_window),
+	KUNIT_CASE(ft_test_pause),
+	KUNIT_CASE(ft_test_debt),
+	KUNIT_CASE(ft_test_outweighed),
 	KUNIT_CASE(ft_test_reserve),
 	KUNIT_CASE(ft_test_dirty),
 	KUNIT_CASE(ft_test_protects),

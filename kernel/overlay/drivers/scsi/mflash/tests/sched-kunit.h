@@ -11,9 +11,7 @@ static struct mflash_candidate candidate(u8 class, bool write, u64 seq)
 
 static void sched_rank_test(struct kunit *test)
 {
-	static const u8 classes[] = {
-		FASTTRACK_FOREGROUND, FASTTRACK_NEUTRAL, FASTTRACK_BACKGROUND,
-	};
+	static const u8 classes[] = { FASTTRACK_FOREGROUND, FASTTRACK_BACKGROUND };
 	unsigned int i, rank, last = 0;
 
 	for (i = 0; i < 2 * ARRAY_SIZE(classes); i++) {
@@ -25,6 +23,11 @@ static void sched_rank_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, mflash_rank(MFLASH_READ_FIRST, classes[i / 2], true),
 				mflash_rank(MFLASH_READ_FIRST, classes[0], true));
 	}
+	KUNIT_EXPECT_EQ(test, mflash_rank(MFLASH_FOREGROUND, FASTTRACK_NEUTRAL, false),
+			mflash_rank(MFLASH_FOREGROUND, FASTTRACK_FOREGROUND, false));
+	rank = mflash_rank(MFLASH_FOREGROUND, FASTTRACK_NEUTRAL, true);
+	KUNIT_EXPECT_GT(test, rank, mflash_rank(MFLASH_FOREGROUND, FASTTRACK_FOREGROUND, true));
+	KUNIT_EXPECT_LT(test, rank, mflash_rank(MFLASH_FOREGROUND, FASTTRACK_BACKGROUND, false));
 	KUNIT_EXPECT_LT(test, mflash_rank(MFLASH_READ_FIRST, FASTTRACK_BACKGROUND, false),
 			mflash_rank(MFLASH_READ_FIRST, FASTTRACK_FOREGROUND, true));
 }

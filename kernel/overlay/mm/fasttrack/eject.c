@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The safety net: FastTrack switches itself off rather than keep somebody waiting.
+ *
+ * Whoever sees that a bound does not hold says so, once: a pause or a hold that has
+ * lasted for eject_ms, a task that nothing helps, a count that cannot be. Everybody
+ * goes, the reason is in the log and in the file "ejected", and FastTrack stays off
+ * until it is switched on again. SysRq-F does the same.
+ */
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/sysrq.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+
+/**
+ * struct ft_ejection - why FastTrack has switched itself off
+ * @why: what did not hold; NULL: it has not
+ * @comm: whose wait; empty if nobody's
+ * @pid: likewise
+ * @ns: how long it was
+ */
+struct ft_ejection {
+	const char *why;
+	char comm[TASK_COMM_LEN];
+	pid_t pid;
+	u64 ns;
+};
+
+/* Taken in interrupts, inside everything. */
+static DEFINE_RAW_SPINLOCK(ft_eject_lock);
+static struct ft_ejection ft_ejection;
+
+/* Switches off; set once, by who can. */
+static void (*ft_eject_off)(void);
+
+static void ft_eject_do(struct work_struct *work)
+{
+	ft_eject_off();
+}
+
+static DECLARE_WORK(ft_eject_work, ft_eject_do);
+
+/**
+ * fasttrack_eject - a bound does not hold: switch FastTrack off
+ * @why: which, a constant
+ * @task: who waits, or NULL
+ * @ns: for how long
+ *
+ * Context: any.
+ */
+void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns)
+{
+	unsigned long flags;
+	bool first;
+
+	raw_spin_lock_irqsave(&ft_eject_lock, flags);
+	first = !ft_ejection.why;
+	if (first) {
+		ft_ejection.why = why;
+		ft_ejection.pid = task ? task_pid_nr((struct task_struct *)task) : 0;
+		strscpy(ft_ejection.comm, task ? task->comm : "-");
+		ft_ejection.ns = ns;
+	}
+	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
+	if (first)
+		schedule_work(&ft_eject_work);
+}
+EXPORT_SYMBOL_GPL(fasttrack_eject);
+
+/**
+ * fasttrack_eject_bound - how long anybody may be kept waiting
+ *
+ * Context: any.
+ * Return: ns.
+ */
+u64 fasttrack_eject_bound(void)
+{
+	return READ_ONCE(ft_knobs.eject);
+}
+EXPORT_SYMBOL_GPL(fasttrack_eject_bound);
+
+/* It is switched on: what was is over. */
+void ft_eject_forget(void)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ft_eject_lock, flags);
+	ft_ejection.why = NULL;
+	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
+}
+
+/**
+ * ft_eject_print - why FastTrack has switched itself off
+ * @buf: for a line: what, who, for how long; an empty one if it has not
+ * @size: of @buf
+ *
+ * Return: length.
+ */
+ssize_t ft_eject_print(char *buf, size_t size)
+{
+	struct ft_ejection ejection;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ft_eject_lock, flags);
+	ejection = ft_ejection;
+	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
+	if (!ejection.why)
+		return scnprintf(buf, size, "\n");
+	return scnprintf(buf, size, "%s: %s %d %llu ms\n", ejection.why,
+			 ejection.comm, ejection.pid,
+			 div_u64(ejection.ns, NSEC_PER_MSEC));
+}
+
+static void ft_eject_key(u8 key)
+{
+	fasttrack_eject("SysRq", NULL, 0);
+}
+
+static const struct sysrq_key_op ft_eject_op = {
+	.handler	= ft_eject_key,
+	.help_msg	= "fasttrack-off(F)",
+	.action_msg	= "Switch FastTrack off",
+	.enable_mask	= SYSRQ_ENABLE_RTNICE,
+};
+
+/**
+ * ft_eject_init - ejections can happen from now on
+ * @off: switches FastTrack off; from process context, may sleep
+ */
+void __init ft_eject_init(void (*off)(void))
+{
+	ft_eject_off = off;
+	if (register_sysrq_key('F', &ft_eject_op))
+		pr_warn("fasttrack: SysRq-F is somebody else's\n");
+}

@@ -1,0 +1,413 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Harm that FastTrack could do and stock does not: each work is the same with FastTrack off and on."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FRONT,
+    FT,
+    LIBC,
+    MIB,
+    PATTERN,
+    SEEN,
+    SERVICE,
+    Shown,
+    Work,
+    drop_caches,
+    end,
+    make,
+    ms_until,
+    read,
+    reads_for_ever,
+    run,
+    start,
+    stat,
+    wait,
+    write,
+    writes_for_ever,
+)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds of one call."""
+    begin = time.monotonic()
+    work()
+    return (time.monotonic() - begin) * 1000
+
+
+def counted(seconds: float, counter: int = 0) -> int:
+    before = SEEN[counter]
+    time.sleep(seconds)
+    return SEEN[counter] - before
+
+
+def dirty(name: str, mib: int) -> int:
+    """A handle of a file with so many dirty pages, and the pause for them paid."""
+    handle = os.open(DATA / name, os.O_CREAT | os.O_RDWR, 0o666)
+    for at in range(mib):
+        os.pwrite(handle, PATTERN, at * MIB)
+    return handle
+
+
+def off_while(work: Work) -> None:
+    """WORK with FastTrack off: what it leaves dirty is the background's all the same."""
+    uids = read(FT / "foreground_uids")
+    write(FT / "foreground_uids", "\n")
+    work()
+    write(FT / "foreground_uids", uids or "\n")
+
+
+def dirty_behind(name: str, mib: int) -> None:
+    """An app behind has made a file dirty, before anybody came to the front."""
+
+    def fill() -> None:
+        os.close(dirty(name, mib))
+
+    off_while(lambda: wait(start(BEHIND, fill)))
+
+
+def no_write_back() -> None:
+    write("/proc/sys/vm/dirty_writeback_centisecs", "0")
+    write("/proc/sys/vm/dirty_background_ratio", "80")
+    write("/proc/sys/vm/dirty_ratio", "90")
+
+
+# --- a foreground that does little, or nothing
+
+
+def cached() -> Shown:
+    """One page that is in memory each 10 ms: no I/O. What an app behind writes meanwhile, in MiB."""
+    make("page", 1)
+
+    def draws() -> None:
+        handle = os.open(DATA / "page", os.O_RDONLY)
+        while True:
+            os.pread(handle, BLOCK, 0)
+            time.sleep(0.01)
+
+    front = start(FRONT, draws)
+    behind = start(BEHIND, lambda: writes_for_ever("target"))
+    time.sleep(0.5)
+    shown = {"mib": counted(5)}
+    end(front, behind)
+    return shown
+
+
+def seldom(every_ms: int) -> Shown:
+    """64 KiB that are not in memory each EVERY_MS: the front's calls in us, and MiB an app behind writes."""
+    make("cold", 64)
+    drop_caches()
+
+    def looks() -> None:
+        handle = os.open(DATA / "cold", os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        draw = random.Random(1)
+        while True:
+            at = draw.randrange(1024) * 16 * BLOCK
+            SEEN[1] += int(timed(partial(os.pread, handle, 16 * BLOCK, at)) * 1000)
+            SEEN[2] += 1
+            os.posix_fadvise(handle, at, 16 * BLOCK, os.POSIX_FADV_DONTNEED)
+            time.sleep(every_ms / 1000)
+
+    def stores() -> None:
+        handle = os.open(DATA / "target", os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o644)
+        block = mmap.mmap(-1, MIB // 2)
+        at = 0
+        while True:
+            os.pwritev(handle, [block], at % 128 * MIB // 2)
+            at += 1
+            SEEN[0] += 1
+
+    front = start(FRONT, looks)
+    behind = start(BEHIND, stores)
+    time.sleep(0.5)
+    SEEN[1] = SEEN[2] = 0
+    halves = counted(5)
+    shown = {"mib": halves / 2, "mean_us": SEEN[1] / max(SEEN[2], 1)}
+    end(front, behind)
+    return shown
+
+
+# --- somebody who holds what others want
+
+
+def position() -> Shown:
+    """A service writes a byte to an open file to which an app behind writes 32 MiB in one call."""
+    make("cold", 64)
+    handle = os.open(DATA / "shared", os.O_CREAT | os.O_WRONLY, 0o666)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def fills() -> None:
+        SEEN[0] = 1
+        os.write(handle, PATTERN * 32)
+
+    behind = start(BEHIND, fills)
+    ms_until(lambda: SEEN[0])
+    time.sleep(0.02)
+    shown = {"ms": timed(lambda: os.write(handle, b"x"))}
+    end(front, behind)
+    return shown
+
+
+def whole(who: str) -> Shown:
+    """sync(2) by root, or syncfs(2) by the app in front, beside 60 MiB that an app behind has made dirty."""
+    make("cold", 64)
+    no_write_back()
+    dirty_behind("target", 60)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def syncs() -> None:
+        handle = os.open(DATA, os.O_RDONLY)
+        SEEN[1] = int(timed(lambda: LIBC.syncfs(handle) if who == "front" else os.sync()) * 1000)
+
+    wait(start(FRONT if who == "front" else 0, syncs))
+    end(front)
+    return {"ms": SEEN[1] / 1000}
+
+
+def flusher() -> Shown:
+    """A service drops a page of a file of its own, and the flusher writes it, beside an fsync of 48 MiB behind."""
+    make("cold", 64)
+    no_write_back()
+    dirty_behind("target", 48)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def syncs() -> None:
+        os.fsync(os.open(DATA / "target", os.O_WRONLY))
+
+    behind = start(BEHIND, syncs)
+    time.sleep(0.02)
+
+    def drops() -> None:
+        handle = dirty("mine", 1)
+        SEEN[1] = int(timed(lambda: os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)) * 1000)
+
+    wait(start(SERVICE, drops))
+    end(front, behind)
+    return {"ms": SEEN[1] / 1000}
+
+
+def killed() -> Shown:
+    """From SIGKILL to exit of an app that syncs 100 MiB."""
+    make("cold", 64)
+    no_write_back()
+    dirty_behind("target", 100)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def syncs() -> None:
+        os.fsync(os.open(DATA / "target", os.O_WRONLY))
+
+    behind = start(BEHIND, syncs)
+    time.sleep(0.05)
+    shown = {"ms": timed(lambda: end(behind))}
+    end(front)
+    return shown
+
+
+# --- services
+
+
+def floods(handle: int) -> None:
+    """One of many threads that read what is not in memory."""
+    pages = os.fstat(handle).st_size // BLOCK or 128 * MIB // BLOCK
+    block = mmap.mmap(-1, BLOCK)
+    draw = random.Random(threading.get_ident())
+    while True:
+        os.preadv(handle, [block], draw.randrange(pages) * BLOCK)
+
+
+def deep() -> Shown:
+    """A service reads a page, and syncs one, beside 32 reads in front."""
+    make("cold", 64)
+    drop_caches()
+
+    def many() -> None:
+        handle = os.open(DATA / "cold", os.O_RDONLY | os.O_DIRECT)
+        for _ in range(31):
+            threading.Thread(target=floods, args=(handle,), daemon=True).start()
+        floods(handle)
+
+    front = start(FRONT, many)
+    time.sleep(0.2)
+
+    def serves() -> None:
+        handle = os.open(DATA / "service", os.O_CREAT | os.O_RDWR, 0o644)
+        os.pwrite(handle, PATTERN, 0)
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        reads = [timed(partial(os.pread, handle, BLOCK, at * 4 * BLOCK)) for at in range(20)]
+        syncs = []
+        for _ in range(10):
+            os.pwrite(handle, PATTERN[:BLOCK], 0)
+            syncs.append(timed(lambda: os.fsync(handle)))
+        SEEN[1], SEEN[2] = int(max(reads) * 1000), int(max(syncs) * 1000)
+
+    wait(start(SERVICE, serves))
+    end(front)
+    return {"read_ms": SEEN[1] / 1000, "sync_ms": SEEN[2] / 1000}
+
+
+def machine() -> Shown:
+    """The virtual machine of a service writes 512 KiB, 16 deep and direct; the front's cold reads, in us."""
+    make("cold", 64)
+    drop_caches()
+
+    def stores(at: int, handle: int) -> None:
+        block = mmap.mmap(-1, MIB // 2)
+        while True:
+            os.pwritev(handle, [block], at * 4 * MIB)
+
+    def many() -> None:
+        handle = os.open(DATA / "disk", os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o644)
+        for at in range(15):
+            threading.Thread(target=stores, args=(at, handle), daemon=True).start()
+        stores(15, handle)
+
+    def looks() -> None:
+        handle = os.open(DATA / "cold", os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        for at in range(100):
+            SEEN[1] += int(timed(partial(os.pread, handle, 16 * BLOCK, at * 64 * BLOCK)) * 1000)
+
+    service = start(SERVICE, many)
+    time.sleep(0.5)
+    wait(start(FRONT, looks))
+    end(service)
+    return {"mean_us": SEEN[1] / 100}
+
+
+# --- ways out
+
+
+def timer() -> Shown:
+    """What an app behind reads of a file in 5 s, in MiB, with a timer of 1 ms; and without."""
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+
+    def reads(interval: float) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        if interval:
+            signal.setitimer(signal.ITIMER_REAL, interval, interval)
+        handle = os.open(DATA / "film", os.O_RDONLY)
+        while True:
+            for at in range(64):
+                os.pread(handle, MIB, at * MIB)
+                SEEN[0] += 1
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    shown: Shown = {}
+    for name, interval in ("without", 0.0), ("with", 0.001):
+        behind = start(BEHIND, partial(reads, interval))
+        time.sleep(0.2)
+        shown[name] = counted(5)
+        end(behind)
+    end(front)
+    return shown
+
+
+# --- what nobody has named, and the safety net
+
+
+def lock_behind(stuck_ms: int) -> Shown:
+    """A service writes a byte to a file that an app behind makes longer, directly: it waits for the inode's lock."""
+    make("cold", 64)
+    write(FT / "stuck_ms", str(stuck_ms))
+    handle = os.open(DATA / "shared", os.O_CREAT | os.O_RDWR, 0o666)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def grows() -> None:
+        direct = os.open(DATA / "shared", os.O_WRONLY | os.O_DIRECT)
+        SEEN[0] = 1
+        os.pwritev(direct, [mmap.mmap(-1, 16 * MIB)], 0)
+
+    behind = start(BEHIND, grows)
+    ms_until(lambda: SEEN[0])
+    time.sleep(0.01)
+    shown = {"ms": timed(lambda: os.pwrite(handle, b"x", 0)), "stuck": stat("stuck")}
+    end(front, behind)
+    return shown
+
+
+def ejects(why: str) -> Shown:
+    """FastTrack switches itself off: what it says, whether it is on, and when it was switched on again."""
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+
+    def reads() -> None:
+        handle = os.open(DATA / "film", os.O_RDONLY | os.O_DIRECT)
+        for _ in range(31):
+            threading.Thread(target=floods, args=(handle,), daemon=True).start()
+        floods(handle)
+
+    behind = start(BEHIND, reads if why == "request" else lambda: writes_for_ever("target"))
+    if why == "SysRq":
+        write("/proc/sysrq-trigger", "F")
+    else:
+        write(FT / "eject_ms", "100")
+    ms_until(lambda: read(FT / "enabled") == "0", 20)
+    shown: Shown = {"said": read(FT / "ejected"), "behind": behind}
+    write(FT / "eject_ms", "30000")
+    write(FT / "enabled", "1")
+    shown["again"] = [read(FT / "enabled"), read(FT / "ejected")]
+    end(front, behind)
+    return shown
+
+
+# --- memory
+
+
+def idle_front() -> Shown:
+    """An app in front has used 60 % of memory and does nothing; one behind reads 70 % of memory round and round."""
+    make("mine", 280)
+    make("film", 330)
+    drop_caches()
+
+    def uses() -> None:
+        with (DATA / "mine").open("rb", buffering=0) as handle:
+            while handle.read(MIB):
+                pass
+        time.sleep(1000)
+
+    def loops() -> None:
+        handle = os.open(DATA / "film", os.O_RDONLY)
+        while True:
+            for at in range(330):
+                os.pread(handle, MIB, at * MIB)
+                SEEN[0] += 1
+                # A guest's processor takes no time: a read of memory has to.
+                time.sleep(0.0002)
+
+    front = start(FRONT, uses)
+    time.sleep(2)
+    behind = start(BEHIND, loops)
+    time.sleep(1)
+    shown = {"mib": counted(15)}
+    end(front, behind)
+    return shown
+
+
+if __name__ == "__main__":
+    run(cached, seldom, position, whole, flusher, killed, deep, machine, timer, lock_behind, ejects, idle_front)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What stock makes nobody wait for, FastTrack does not either: the same with it off and on, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from guest_script import EXT4, FASTTRACK, QUEUE, Data, Settings, ask, setting
+
+from fasttrack_lab.host.side_by_side import each
+from fasttrack_lab.run.runner import Tools
+
+pytestmark = pytest.mark.guest
+
+STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
+ON: Settings = (*FASTTRACK, setting("/sys/module/mflash/parameters/scheduler", "foreground"))
+
+NEUTRAL_EXPIRE_MS = 20
+BACKGROUND_PAUSE_MS = 1000
+
+
+def both(tools: Tools, what: str, data: Data = EXT4, phone_name: str = "s6", **parameters: object) -> list[Any]:
+    """What a work of harm.py shows under stock, and under FastTrack."""
+
+    def one(settings: Settings) -> Any:
+        return ask(tools, f"harm.{what}", data=data, phone_name=phone_name, settings=settings, **parameters)
+
+    return each((STOCK, ON), one, "settings")
+
+
+def test_a_foreground_without_io_takes_nothing_from_others(tools: Tools) -> None:
+    stock, fasttrack = both(tools, "cached")
+    assert fasttrack["mib"] >= 0.99 * stock["mib"]
+
+
+@pytest.mark.parametrize("every_ms", [20, 5])
+def test_a_foreground_that_uses_little_of_the_device_takes_little(tools: Tools, every_ms: int) -> None:
+    """64 KiB each 20 or 5 ms are 2 and 7 % of the device; the reads are quicker than under stock."""
+    stock, fasttrack = both(tools, "seldom", every_ms=every_ms)
+    assert fasttrack["mib"] >= 0.9 * stock["mib"]
+    assert fasttrack["mean_us"] < 0.6 * stock["mean_us"]
+
+
+def test_a_long_write_behind_lets_others_have_the_file_position(tools: Tools) -> None:
+    _stock, fasttrack = both(tools, "position")
+    assert fasttrack["ms"] < 1
+
+
+@pytest.mark.parametrize("who", ["root", "front"])
+def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> None:
+    """Root's sync(2), and syncfs(2) of the app in front itself."""
+    stock, fasttrack = both(tools, "whole", who=who)
+    assert fasttrack["ms"] < 1.25 * stock["ms"]
+
+
+def test_an_fsync_behind_keeps_the_flusher_from_nobody_on_f2fs(tools: Tools) -> None:
+    _stock, fasttrack = both(tools, "flusher", Data("f2fs"))
+    assert fasttrack["ms"] < NEUTRAL_EXPIRE_MS
+
+
+def test_a_killed_fsync_ends_as_a_service_would(tools: Tools) -> None:
+    """100 MiB are left. A service's writes have a fifth of the device beside a foreground that never rests."""
+    stock, fasttrack = both(tools, "killed")
+    assert fasttrack["ms"] < 3 * stock["ms"]
+
+
+@pytest.mark.parametrize("phone_name", ["s6", "n6"])
+def test_a_service_waits_for_its_turn_beside_a_deep_queue(tools: Tools, phone_name: str) -> None:
+    """32 reads in front at a time: one of a service's requests goes in 20 ms. An fsync is three: data, log, record."""
+    stock, fasttrack = both(tools, "deep", phone_name=phone_name)
+    assert fasttrack["read_ms"] < stock["read_ms"] + NEUTRAL_EXPIRE_MS
+    assert fasttrack["sync_ms"] < 1.25 * stock["sync_ms"] + 3 * NEUTRAL_EXPIRE_MS
+
+
+def test_a_service_that_floods_the_device_is_bounded(tools: Tools) -> None:
+    """Direct writes of 512 KiB, 16 at a time, beside cold reads in front."""
+    stock, fasttrack = both(tools, "machine")
+    assert fasttrack["mean_us"] < 0.6 * stock["mean_us"]
+
+
+def test_a_timer_is_no_way_out_of_a_pause(tools: Tools) -> None:
+    """An app behind with a signal each millisecond, and without: calls of 1 MiB beside a busy foreground."""
+    _stock, fasttrack = both(tools, "timer")
+    assert fasttrack["with"] <= fasttrack["without"] + 5
+
+
+def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
+    """A service waits for an inode's lock that an app behind has, whose requests are held."""
+
+    def one(stuck_ms: int) -> Any:
+        return ask(tools, "harm.lock_behind", data=EXT4, settings=ON, stuck_ms=stuck_ms)
+
+    never, caught = each((0, 10), one, "stuck_ms")
+    assert never["stuck"] == 0
+    assert caught["stuck"] > 0
+    assert caught["ms"] < never["ms"] / 3
+
+
+@pytest.mark.parametrize("why", ["pause", "request", "SysRq"])
+def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
+    """A pause and a held request that outlast eject_ms, and the key; each says who, until it is switched on again."""
+    shown = ask(tools, "harm.ejects", data=EXT4, settings=ON, why=why)
+    assert shown["said"].startswith(f"{why}: ")
+    if why == "pause":
+        assert str(shown["behind"]) in shown["said"].split()
+    assert shown["again"] == ["1", ""]
+
+
+def test_an_idle_foreground_pins_nothing(tools: Tools) -> None:
+    """It has used 60 % of memory; an app behind goes round 70 %."""
+    stock, fasttrack = both(tools, "idle_front")
+    assert fasttrack["mib"] >= 0.9 * stock["mib"]
