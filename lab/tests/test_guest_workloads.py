@@ -30,8 +30,7 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         seed=1,
         times_s=(2.0, 120.0, 300.0),
     )
-    runs = comparison.keyed(asked.runs(), tools)
-    records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "matrix")
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     saved, broken = matrix.rows(records, POLICIES)
     assert saved.alone is not None and saved.alone.calls == 30
     stock, ours = (saved.over_alone(rule) for rule in POLICIES)
@@ -40,7 +39,7 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     assert broken.alone is None and [broken.over_alone(rule) for rule in POLICIES] == [None, None]
     lines = calls.failures(records)
     assert len(lines) == 3 and all("no-such-file" in line for line in lines)
-    again = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "matrix")
+    again = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     assert again == records
 
 
@@ -55,8 +54,7 @@ def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, 
         seed=1,
         times_s=(2.0, 3.0, 300.0),
     )
-    runs = comparison.keyed(asked.runs(), tools)
-    records = comparison.run_missing(tmp_path, runs, tools, Again.HOST, "frontier")
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "frontier")
     assert calls.failures(records) == []
     stock, ours = frontier.rows(records, asked)
     assert stock.share is not None and stock.share < frontier.LITTLE

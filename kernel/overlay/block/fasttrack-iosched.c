@@ -191,9 +191,7 @@ static void fti_set_prio(struct request *rq)
 {
 	struct bio *bio = rq->bio;
 
-	if (!bio || (bio->bi_origin.own_prio &&
-		     fasttrack_app_class(bio->bi_origin.app) ==
-			     FASTTRACK_FOREGROUND))
+	if (!bio || (bio->bi_origin.own_prio && fti_bio_is_own(bio)))
 		return;
 	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
 }
@@ -265,7 +263,7 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct fti_choice choice;
 	struct fti_state state;
 	struct request *rq;
-	u64 now;
+	u64 now, longest;
 
 	spin_lock(&fti->fti_lock);
 	now = ktime_get_ns();
@@ -279,8 +277,9 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		fti_read_state(fti, &state);
 		choice = fti_choose(&state, &bounds, now);
 	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
-	if (fti_longest_wait(&state, now) > fasttrack_eject_bound())
-		fasttrack_eject("request", NULL, fti_longest_wait(&state, now));
+	longest = fti_longest_wait(&state, now);
+	if (longest > fasttrack_eject_bound())
+		fasttrack_eject("request", NULL, longest);
 	if (choice.class != FTI_NONE)
 		rq = fti_dispatch_class(fti, &state, choice, now);
 unlock:
@@ -502,6 +501,21 @@ static void fti_learn_cost(struct fti_data *fti, const struct request *rq, u64 u
 	spin_unlock_irqrestore(&fti->cost_lock, flags);
 }
 
+/* @rq of neutral's or background's has ended: when their next one may go. */
+static void fti_charge_share(struct fti_data *fti, const struct request *rq,
+			     u64 now, u64 us)
+{
+	const struct fti_bounds bounds = fti_read_bounds(fti);
+	u64 service = us * NSEC_PER_USEC;
+
+	if (fti_rq_class(rq) == FASTTRACK_NEUTRAL)
+		fti_charge(&fti->neutral_next,
+			   fti_neutral_next(&bounds, now, service));
+	else if (!fti_is_free(rq))
+		fti_charge(&fti->background_next,
+			   fti_background_next(&bounds, now, service));
+}
+
 /*
  * @rq is no longer in the device. Runs in completions, so without fti_lock.
  * Return: false if it never was there.
@@ -510,7 +524,6 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 {
 	enum fasttrack_class class = fti_rq_class(rq);
 	unsigned long started = (unsigned long)rq->elv.priv[1];
-	struct fti_bounds bounds;
 	u64 now, us;
 
 	if (!started)
@@ -518,25 +531,15 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	rq->elv.priv[1] = NULL;
 	now = ktime_get_ns();
 	us = fti_now_us(now) - started;
-	bounds = fti_read_bounds(fti);
-	switch (class) {
-	case FASTTRACK_FOREGROUND:
+	if (class == FASTTRACK_FOREGROUND) {
 		atomic64_set(&fti->foreground_last, now);
 		fasttrack_foreground_io(-1);
 		fti_learn_cost(fti, rq, us);
-		break;
-	case FASTTRACK_NEUTRAL:
-		fti_charge(&fti->neutral_next,
-			   fti_neutral_next(&bounds, now, us * NSEC_PER_USEC));
-		break;
-	default:
-		atomic_sub(fti_pages(rq), &fti->pages_in_flight);
-		if (!fti_is_free(rq))
-			fti_charge(&fti->background_next,
-				   fti_background_next(&bounds, now,
-						       us * NSEC_PER_USEC));
-		break;
+	} else {
+		fti_charge_share(fti, rq, now, us);
 	}
+	if (class == FASTTRACK_BACKGROUND)
+		atomic_sub(fti_pages(rq), &fti->pages_in_flight);
 	if (fti_is_background_async(rq))
 		atomic_dec(&fti->async_in_flight);
 	atomic_dec(&fti->in_flight[class]);

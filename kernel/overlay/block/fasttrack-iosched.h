@@ -141,6 +141,12 @@ static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
 	rq->elv.priv[1] = NULL;
 }
 
+/* Is it one of an app in front, whatever it is treated as? */
+static inline bool fti_bio_is_own(const struct bio *bio)
+{
+	return fasttrack_app_class(bio->bi_origin.app) == FASTTRACK_FOREGROUND;
+}
+
 /* Who swaps out waits for memory; and what is not data is no write-back. */
 static inline enum fti_kind fti_opf_kind(blk_opf_t opf)
 {

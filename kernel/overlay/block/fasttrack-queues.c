@@ -75,9 +75,7 @@ bool fti_oldest_is_own(struct fti_class *class)
 {
 	const struct request *rq = fti_oldest_request(class);
 
-	return rq && rq->bio &&
-	       fasttrack_app_class(rq->bio->bi_origin.app) ==
-		       FASTTRACK_FOREGROUND;
+	return rq && rq->bio && fti_bio_is_own(rq->bio);
 }
 
 /* Does @class have a request of a kind from @first to @last? */

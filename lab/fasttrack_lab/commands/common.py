@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from fasttrack_lab.inputs.background_sets import NAMED
 from fasttrack_lab.inputs.scenario import Scenario
 from fasttrack_lab.run import result, why
 from fasttrack_lab.run.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -94,6 +97,30 @@ limit_option: Decorator = click.option(
 jobs_option: Decorator = click.option(
     "--jobs", type=click.IntRange(1, 1024), help="Guests at once  [default: one a core of this machine]"
 )
+
+
+def out_option(default: Path, what: str) -> Decorator:
+    """The directory for WHAT a command makes."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default,
+        show_default=True,
+        help=f"Directory for {what}.",
+    )
+
+
+def warmup_option(default: float) -> Decorator:
+    """How long what is behind is alone."""
+    return click.option(
+        "--warmup",
+        type=click.FloatRange(0),
+        default=default,
+        show_default=True,
+        help="Virtual seconds that those behind run before the one in front starts.",
+    )
+
+
 PLAIN_WIDTH = 140
 """Columns of a table that does not go to a terminal."""
 
@@ -212,10 +239,14 @@ def finish(shown: Result, json_path: str | None) -> None:
         click.echo(summary(shown))
         found = shown.to_json().get("why")
         if found:
-            from rich.console import Console  # noqa: PLC0415 # slow to import, and most runs show no table
+            print_tables(why.tables(found, shown.response_s))
 
-            width = None if sys.stdout.isatty() else PLAIN_WIDTH
-            Console(width=width).print(why.tables(found, shown.response_s))
+
+def print_tables(tables: RenderableType) -> None:
+    """Show one or more tables, as wide as the terminal or, without one, as they are read."""
+    from rich.console import Console  # noqa: PLC0415 # slow to import, and most runs show no table
+
+    Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(tables)
 
 
 def end(records: Sequence[Record], failed: Sequence[str] | None = None) -> None:

@@ -25,13 +25,7 @@ LIMIT_S = 3600.0
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Directory whose content is put into the foreground app's directory first.",
 )
-@click.option(
-    "--warmup",
-    type=click.FloatRange(0),
-    default=3.0,
-    show_default=True,
-    help="Virtual seconds that the backgrounds run before the foreground command starts.",
-)
+@common.warmup_option(3.0)
 @click.option("--foreground", required=True, metavar="CMD", help="Shell command line of the app in front.")
 @click.option(
     "--background",

@@ -22,18 +22,10 @@ from fasttrack_lab.host import ui
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.inputs.cell import Cell
 
-OUT = Path("results") / "figures"
-
 WIDTH = max(len(figure.name) for figure in FIGURES)
 LIST = "\n".join(f"  {figure.name:<{WIDTH}} {figure.title.split(': ', 1)[1]}" for figure in FIGURES)
 
-out_option: common.Decorator = click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=OUT,
-    show_default=True,
-    help="Directory for records, page and numbers.",
-)
+out_option: common.Decorator = common.out_option(Path("results") / "figures", "records, page and numbers")
 
 
 def measured_for(

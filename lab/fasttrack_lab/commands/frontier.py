@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -38,13 +37,7 @@ QUICK_THINKS, QUICK_APPS, QUICK_POLICIES = (0.0, 10.0, 100.0), (2,), "stock,fast
 )
 @click.option("--policies", help=f"Policies, with commas  [default: {POLICIES}]")
 @click.option("--quick", is_flag=True, help="Fewer where nothing is given: s6, three pauses, two apps, two policies.")
-@click.option(
-    "--warmup",
-    type=click.FloatRange(0),
-    default=WARMUP_S,
-    show_default=True,
-    help="Virtual seconds that the programs behind run first.",
-)
+@common.warmup_option(WARMUP_S)
 @click.option(
     "--window",
     type=click.FloatRange(0.1),
@@ -55,13 +48,7 @@ QUICK_THINKS, QUICK_APPS, QUICK_POLICIES = (0.0, 10.0, 100.0), (2,), "stock,fast
 @common.seed_option
 @common.jobs_option
 @common.limit_option
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("results") / "frontier",
-    show_default=True,
-    help="Directory for records, table and plots.",
-)
+@common.out_option(Path("results") / "frontier", "records, table and plots")
 @common.fresh_option
 @common.again_failed_option
 def command(
@@ -87,9 +74,7 @@ def command(
     Latency is over the same alone, throughput over that under stock beside a program in front that does nothing. Where
     the program in front uses little of the device, the background shall have nearly all that it has under stock.
     """
-    from rich.console import Console  # noqa: PLC0415 # slow to import; --help does not wait for it
-
-    from fasttrack_lab.compare import comparison  # noqa: PLC0415
+    from fasttrack_lab.compare import comparison  # noqa: PLC0415 # slow to import; --help does not wait for it
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415
     from fasttrack_lab.run.runner import Tools  # noqa: PLC0415
     from fasttrack_lab.workloads import calls, frontier, frontier_plot, programs  # noqa: PLC0415
@@ -110,14 +95,11 @@ def command(
         times_s=(warmup, window, time_limit),
     )
     common.check_host()
-    tools = Tools.of_checkout()
-    runs = comparison.keyed(asked.runs(), tools)
-    ui.say(f"{len(runs)} runs")
-    out.mkdir(parents=True, exist_ok=True)
-    records = comparison.run_missing(out, runs, tools, Again.asked(fresh, again_failed), "frontier", jobs=jobs)
+    again = Again.asked(fresh, again_failed)
+    records = comparison.run_specs(out, asked.runs(), Tools.of_checkout(), again, "frontier", jobs)
     found = frontier.rows(records, asked)
     frontier.write_csv(out / frontier.CSV, found)
-    Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(frontier.table(found, rules))
+    common.print_tables(frontier.table(found, rules))
     click.echo(frontier.summary(found))
     for name, drawn in frontier_plot.draw(found, rules):
         (out / name).write_text(drawn, encoding="utf-8")

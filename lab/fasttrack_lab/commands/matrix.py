@@ -36,23 +36,11 @@ LIMIT_S = 600.0
     help=f"File system, several times  [default: {FS}]",
 )
 @click.option("--policies", default="stock,bfq,cgroup,fasttrack", show_default=True, help="Policies, with commas.")
-@click.option(
-    "--warmup",
-    type=click.FloatRange(0),
-    default=WARMUP_S,
-    show_default=True,
-    help="Virtual seconds that the programs behind run before the one in front starts.",
-)
+@common.warmup_option(WARMUP_S)
 @common.seed_option
 @common.jobs_option
 @common.limit_option
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("results") / "matrix",
-    show_default=True,
-    help="Directory for records and report.",
-)
+@common.out_option(Path("results") / "matrix", "records and report")
 @common.fresh_option
 @common.again_failed_option
 def command(
@@ -75,9 +63,7 @@ def command(
 
     Times are virtual seconds in the calls of the program in front, over those of the same alone under stock.
     """
-    from rich.console import Console  # noqa: PLC0415 # slow to import; --help does not wait for it
-
-    from fasttrack_lab.compare import comparison  # noqa: PLC0415
+    from fasttrack_lab.compare import comparison  # noqa: PLC0415 # slow to import; --help does not wait for it
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415
     from fasttrack_lab.run.runner import Tools  # noqa: PLC0415
     from fasttrack_lab.workloads import behind, calls, front, matrix, matrix_page, programs  # noqa: PLC0415
@@ -97,17 +83,14 @@ def command(
         times_s=(warmup, LIMIT_S, time_limit),
     )
     common.check_host()
-    tools = Tools.of_checkout()
-    runs = comparison.keyed(asked.runs(), tools)
-    ui.say(f"{len(runs)} runs")
-    out.mkdir(parents=True, exist_ok=True)
-    records = comparison.run_missing(out, runs, tools, Again.asked(fresh, again_failed), "matrix", jobs=jobs)
+    again = Again.asked(fresh, again_failed)
+    records = comparison.run_specs(out, asked.runs(), Tools.of_checkout(), again, "matrix", jobs)
     found = matrix.rows(records, rules)
     matrix.write_csv(out / matrix.CSV, found)
     failed = calls.failures(records)
     said = shlex.join(["./fasttrack", *sys.argv[1:]])
     (out / matrix_page.PAGE).write_text(matrix_page.page(found, asked, records, failed, said), encoding="utf-8")
-    Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(matrix.table(found, rules))
+    common.print_tables(matrix.table(found, rules))
     click.echo(matrix.summary(found, rules))
     ui.say(f"written: {out / matrix.CSV}, {out / matrix_page.PAGE}")
     common.end(records, failed)

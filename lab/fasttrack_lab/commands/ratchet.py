@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.console import Console
 
 from fasttrack_lab.commands import common
 from fasttrack_lab.compare import ratchet
@@ -26,7 +25,7 @@ def command(renew: bool) -> None:
     now = ratchet.measure(ratchet.CELLS, Tools.of_checkout())
     pairs = ratchet.compare(ratchet.read(), now) if ratchet.RATCHET.exists() or not renew else []
     if any(pair.moved for pair in pairs):
-        Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(ratchet.table(pairs))
+        common.print_tables(ratchet.table(pairs))
     ui.say(ratchet.said(pairs))
     if renew:
         ratchet.write(now)

@@ -154,6 +154,21 @@ def run_missing(
     return [found[wanted[cell]] for cell in runs]
 
 
+def run_specs(
+    directory: Path,
+    specs: Iterable[tuple[Cell, runner.RunSpec]],
+    tools: runner.Tools,
+    again: Again,
+    title: str,
+    jobs: int | None = None,
+) -> list[Record]:
+    """Says how many runs there are, and makes those that the directory, which may not be there, lacks."""
+    runs = keyed(specs, tools)
+    ui.say(f"{len(runs)} runs")
+    directory.mkdir(parents=True, exist_ok=True)
+    return run_missing(directory, runs, tools, again, title, jobs=jobs)
+
+
 def compare(directory: Path, request: Request, again: Again = Again.HOST) -> list[Record]:
     """Runs what is missing and makes the directory's report. Returns the records of the comparison."""
     directory.mkdir(parents=True, exist_ok=True)

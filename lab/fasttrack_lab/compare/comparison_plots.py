@@ -108,6 +108,18 @@ def paint_cell(axes: Axes, place: tuple[int, int], look: tuple[str, str], *, fra
     axes.text(*place, text, ha="center", va="center", fontsize=NOTE_PT, color=ink_on(face), fontweight=weight)
 
 
+def label_cells(axes: Axes, columns: Sequence[str], rows: Sequence[str]) -> None:
+    """Columns and rows of a heat map: a name above each and beside each."""
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), columns, fontsize=9)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
 def _cell(axes: Axes, place: tuple[int, int], row: Mapping[str, Any] | None, fastest: bool) -> None:
     """One cell: slowdown and its colour; grey where all runs failed, empty where there was none."""
     if row is None:
@@ -144,14 +156,7 @@ def heat_map_figure(values: Values, policies: Sequence[str], columns: Sequence[C
         fastest = _fastest(values, column, policies)
         for y, policy in enumerate(policies):
             _cell(axes, (x, y), values.get((*column, policy)), policy == fastest)
-    axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(len(policies) - 0.5, -0.5)
-    axes.set_xticks(range(len(columns)), labels, fontsize=9)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(policies)), policies)
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    label_cells(axes, labels, policies)
     _scenario_headings(axes, headings, HEADING_PT + LINE_PT * _lines(labels))
     return figure
 

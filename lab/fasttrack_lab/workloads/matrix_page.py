@@ -16,6 +16,7 @@ from fasttrack_lab.compare.comparison_plots import (
     HEAD_INCHES,
     LABEL_INCHES,
     face_of,
+    label_cells,
     paint_cell,
 )
 from fasttrack_lab.compare.plots import STYLE, svg
@@ -42,14 +43,7 @@ def heat_map(found: Sequence[Row], value: Value, hottest: float) -> Figure:
         ratio = value(row)
         look = (FAILED_COLOUR, "failed") if ratio is None else (face_of(ratio, hottest), ratio_text(ratio))
         paint_cell(axes, (behinds.index(row.behind), fronts.index(row.front)), look, framed=row.worse)
-    axes.set_xlim(-0.5, len(behinds) - 0.5)
-    axes.set_ylim(len(fronts) - 0.5, -0.5)
-    axes.set_xticks(range(len(behinds)), behinds, fontsize=9)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(fronts)), fronts)
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    label_cells(axes, behinds, fronts)
     return figure
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from pauses import counted, nobody_writes_back
 from prologue import (
     BEHIND,
     BLOCK,
@@ -24,14 +25,16 @@ from prologue import (
     PATTERN,
     SEEN,
     SERVICE,
+    VM,
     Shown,
-    Work,
+    as_uid,
     drop_caches,
     end,
     make,
     ms_until,
     read,
     reads_for_ever,
+    reads_whole,
     run,
     start,
     stat,
@@ -48,12 +51,6 @@ def timed(work: Callable[[], object]) -> float:
     return (time.monotonic() - begin) * 1000
 
 
-def counted(seconds: float, counter: int = 0) -> int:
-    before = SEEN[counter]
-    time.sleep(seconds)
-    return SEEN[counter] - before
-
-
 def dirty(name: str, mib: int) -> int:
     """A handle of a file with so many dirty pages, and the pause for them paid."""
     handle = os.open(DATA / name, os.O_CREAT | os.O_RDWR, 0o666)
@@ -62,27 +59,28 @@ def dirty(name: str, mib: int) -> int:
     return handle
 
 
-def off_while(work: Work) -> None:
-    """WORK with FastTrack off: what it leaves dirty is the background's all the same."""
+def dirty_behind(name: str, mib: int) -> None:
+    """An app behind has made a file dirty, which nobody writes back, before anybody came to the front."""
     uids = read(FT / "foreground_uids")
     write(FT / "foreground_uids", "\n")
-    work()
+    nobody_writes_back()
+    write(VM / "dirty_background_ratio", "80")
+    write(VM / "dirty_ratio", "90")
+    as_uid(BEHIND, lambda: dirty(name, mib))
     write(FT / "foreground_uids", uids or "\n")
 
 
-def dirty_behind(name: str, mib: int) -> None:
-    """An app behind has made a file dirty, before anybody came to the front."""
+def scrolls_beside(mib: int) -> int:
+    """Somebody scrolls in front of MIB that an app behind has made dirty."""
+    make("cold", 64)
+    dirty_behind("target", mib)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+    return front
 
-    def fill() -> None:
-        os.close(dirty(name, mib))
 
-    off_while(lambda: wait(start(BEHIND, fill)))
-
-
-def no_write_back() -> None:
-    write("/proc/sys/vm/dirty_writeback_centisecs", "0")
-    write("/proc/sys/vm/dirty_background_ratio", "80")
-    write("/proc/sys/vm/dirty_ratio", "90")
+def syncs() -> None:
+    os.fsync(os.open(DATA / "target", os.O_WRONLY))
 
 
 # --- a foreground that does little, or nothing
@@ -165,32 +163,20 @@ def position() -> Shown:
 
 def whole(who: str) -> Shown:
     """sync(2) by root, or syncfs(2) by the app in front, beside 60 MiB that an app behind has made dirty."""
-    make("cold", 64)
-    no_write_back()
-    dirty_behind("target", 60)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
-    time.sleep(0.1)
+    front = scrolls_beside(60)
 
-    def syncs() -> None:
+    def syncs_all() -> None:
         handle = os.open(DATA, os.O_RDONLY)
         SEEN[1] = int(timed(lambda: LIBC.syncfs(handle) if who == "front" else os.sync()) * 1000)
 
-    wait(start(FRONT if who == "front" else 0, syncs))
+    wait(start(FRONT if who == "front" else 0, syncs_all))
     end(front)
     return {"ms": SEEN[1] / 1000}
 
 
 def flusher() -> Shown:
     """A service drops a page of a file of its own, and the flusher writes it, beside an fsync of 48 MiB behind."""
-    make("cold", 64)
-    no_write_back()
-    dirty_behind("target", 48)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
-    time.sleep(0.1)
-
-    def syncs() -> None:
-        os.fsync(os.open(DATA / "target", os.O_WRONLY))
-
+    front = scrolls_beside(48)
     behind = start(BEHIND, syncs)
     time.sleep(0.02)
 
@@ -205,15 +191,7 @@ def flusher() -> Shown:
 
 def killed() -> Shown:
     """From SIGKILL to exit of an app that syncs 100 MiB."""
-    make("cold", 64)
-    no_write_back()
-    dirty_behind("target", 100)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
-    time.sleep(0.1)
-
-    def syncs() -> None:
-        os.fsync(os.open(DATA / "target", os.O_WRONLY))
-
+    front = scrolls_beside(100)
     behind = start(BEHIND, syncs)
     time.sleep(0.05)
     shown = {"ms": timed(lambda: end(behind))}
@@ -386,9 +364,7 @@ def idle_front() -> Shown:
     drop_caches()
 
     def uses() -> None:
-        with (DATA / "mine").open("rb", buffering=0) as handle:
-            while handle.read(MIB):
-                pass
+        reads_whole("mine")
         time.sleep(1000)
 
     def loops() -> None:

@@ -128,30 +128,29 @@ static void ft_promote_ops(void)
 	}
 }
 
-/* FastTrack is on or off from now on: nobody is held for what was. */
-void ft_queues_release(void)
+static void ft_queues_kick(bool foreground)
 {
 	struct fasttrack_queue *queue;
 
-	ft_writeback_go();
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->kick(queue, false);
+		queue->kick(queue, foreground);
 	rcu_read_unlock();
+}
+
+/* FastTrack is on or off from now on: nobody is held for what was. */
+void ft_queues_release(void)
+{
+	ft_queues_kick(false);
 }
 
 /* Whom the schedulers held back may be who is waited for, by the @foreground. */
 void ft_kick(bool foreground)
 {
-	struct fasttrack_queue *queue;
-
 	if (!fasttrack_foreground_depends())
 		return;
 	ft_writeback_go();
 	if (foreground)
 		ft_promote_ops();
-	rcu_read_lock();
-	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->kick(queue, foreground);
-	rcu_read_unlock();
+	ft_queues_kick(foreground);
 }
