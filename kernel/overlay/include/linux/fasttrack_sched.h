@@ -47,6 +47,7 @@ static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
  * @FASTTRACK_FOREGROUND_RECLAIM: foreground allocations that had to reclaim
  * @FASTTRACK_DIRTY_EXEMPT: times that the foreground was not throttled for
  *	dirty pages of others
+ * @FASTTRACK_DIRTY_WRITTEN: parts of files that the foreground wrote itself
  * @FASTTRACK_RECLAIM_PROTECTED: folios of the foreground's that reclaim passed
  *	over
  * @FASTTRACK_RECLAIM_WAITED: times that reclaim waited for background's dirty
@@ -74,6 +75,7 @@ enum fasttrack_stat {
 	FASTTRACK_RESERVE_SPENT,
 	FASTTRACK_FOREGROUND_RECLAIM,
 	FASTTRACK_DIRTY_EXEMPT,
+	FASTTRACK_DIRTY_WRITTEN,
 	FASTTRACK_RECLAIM_PROTECTED,
 	FASTTRACK_RECLAIM_WAITED,
 	FASTTRACK_PROMOTED,

@@ -10,11 +10,15 @@
  *  - A foreground allocation may go below the low watermark as a real-time
  *    task's may. If it must reclaim nevertheless, it waits for nobody: no
  *    throttling, and no file system's locks.
- *  - The foreground is not throttled for dirty pages that others made.
+ *  - The foreground is not throttled for dirty pages that others made; and when
+ *    it has too many itself it writes some of them, instead of waiting for the
+ *    flusher, which takes turns with the files of all others.
  */
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/swap.h>
 #include <linux/writeback.h>
 
@@ -132,6 +136,66 @@ bool __fasttrack_dirty_exempt(void)
 		return false;
 	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
 	return true;
+}
+
+/*
+ * A part of a file that the foreground writes at a time: as much as keeps a phone's
+ * storage busy. And so many parts, where few pages of each are dirty.
+ */
+#define FT_OWN_PART	(SZ_4M >> PAGE_SHIFT)
+#define FT_OWN_PARTS	16
+
+/* May current write pages of a file of @inode's, which it has just dirtied? */
+static bool ft_may_write(const struct inode *inode)
+{
+	return READ_ONCE(ft_knobs.page_allocator) && S_ISREG(inode->i_mode) &&
+	       inode->i_sb->s_bdev && !current->journal_info &&
+	       !(current->flags &
+		 (PF_MEMALLOC | PF_MEMALLOC_NOFS | PF_MEMALLOC_NOIO)) &&
+	       __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
+}
+
+/* Has the foreground too many dirty pages of its own? */
+static bool ft_dirties_too_much(void)
+{
+	unsigned long background_thresh, thresh;
+
+	global_dirty_limits(&background_thresh, &thresh);
+	return ft_dirty_writes(ft_dirty_own(),
+			       global_node_page_state(NR_FILE_DIRTY) +
+			       global_node_page_state(NR_WRITEBACK),
+			       background_thresh, thresh);
+}
+
+/**
+ * __fasttrack_dirty_write - current, which would be throttled, has dirtied a file
+ * @mapping: the file's
+ *
+ * An app in front writes some pages of the file, oldest place first, if its own are
+ * too many. An error is kept for who syncs the file.
+ */
+void __fasttrack_dirty_write(struct address_space *mapping)
+{
+	unsigned long index = 0;
+
+	if (!ft_may_write(mapping->host))
+		return;
+	for (int part = 0; part < FT_OWN_PARTS && ft_dirties_too_much(); part++) {
+		loff_t begin;
+		int ret;
+
+		if (!xa_find(&mapping->i_pages, &index, ULONG_MAX,
+			     PAGECACHE_TAG_DIRTY))
+			return;
+		begin = (loff_t)index << PAGE_SHIFT;
+		ret = filemap_fdatawrite_range(mapping, begin,
+					       begin + SZ_4M - 1);
+		mapping_set_error(mapping, ret);
+		if (ret)
+			return;
+		fasttrack_count(FASTTRACK_DIRTY_WRITTEN);
+		index += FT_OWN_PART;
+	}
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

@@ -225,6 +225,7 @@ FT_STAT(pauses, FASTTRACK_PAUSE);
 FT_STAT(reserve_spent, FASTTRACK_RESERVE_SPENT);
 FT_STAT(foreground_reclaim, FASTTRACK_FOREGROUND_RECLAIM);
 FT_STAT(dirty_exempt, FASTTRACK_DIRTY_EXEMPT);
+FT_STAT(dirty_written, FASTTRACK_DIRTY_WRITTEN);
 FT_STAT(reclaim_protected, FASTTRACK_RECLAIM_PROTECTED);
 FT_STAT(reclaim_waited, FASTTRACK_RECLAIM_WAITED);
 FT_STAT(promoted, FASTTRACK_PROMOTED);
@@ -245,6 +246,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_reserve_spent.attr.attr,
 	&ft_stat_foreground_reclaim.attr.attr,
 	&ft_stat_dirty_exempt.attr.attr,
+	&ft_stat_dirty_written.attr.attr,
 	&ft_stat_reclaim_protected.attr.attr,
 	&ft_stat_reclaim_waited.attr.attr,
 	&ft_stat_promoted.attr.attr,

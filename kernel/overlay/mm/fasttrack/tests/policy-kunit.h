@@ -80,16 +80,20 @@ static void ft_test_pause(struct kunit *test)
 	const u64 bound = NSEC_PER_SEC;
 	u64 sleep = 0;
 
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, 0, FT_TEST_NOW,
-					    &sleep), FT_PAUSE_SLEEP);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, 0,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, bound);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound - 1,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound - 1,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, 1);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound, FT_TEST_NOW,
-					    &sleep), FT_PAUSE_PAID);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, bound, 0, FT_TEST_NOW,
-					    &sleep), FT_PAUSE_FREE);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, false, bound, 0,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_FREE);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, 0,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, bound,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
 }
 
 /* A call of many segments owes many pauses; a signal takes none of them back. */
@@ -137,6 +141,10 @@ static void ft_test_dirty(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_dirty_exempt(thresh, thresh, thresh));
 	/* Dirty memory stays bounded, whoever made it. */
 	KUNIT_EXPECT_FALSE(test, ft_dirty_exempt(10, 2 * thresh, thresh));
+	/* Who is not exempt, and would be throttled, writes. */
+	KUNIT_EXPECT_TRUE(test, ft_dirty_writes(thresh / 2, thresh, 500, thresh));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(10, thresh, 500, thresh));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(thresh / 2, 750, 500, thresh));
 }
 
 static void ft_test_protects(struct kunit *test)
