@@ -95,10 +95,16 @@ def test_wrong_input_changes_nothing(tools: Tools) -> None:
             }.get(value, "Invalid argument"), (path, value)
 
 
+def test_no_pause_comes_near_to_an_ejection(tools: Tools) -> None:
+    shown = ask(tools, "fasttrack_files.bounds")
+    assert shown["said"] == ["Invalid argument", "ok", "Invalid argument", "ok"]
+    assert shown["hold"] == ["29000", "30000"]
+
+
 def test_what_tells_of_apps_is_for_root_alone() -> None:
     private = [one for one in FILES if one["type"].startswith("list") or one["type"] in ("counter", "maximum")]
     own = [one for one in private if "elevator" not in one]
-    assert len(own) == 29
+    assert len(own) == 30
     assert {one["mode"] for one in own} == {"0600", "0400"}
 
 

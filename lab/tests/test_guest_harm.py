@@ -107,6 +107,19 @@ def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
     assert shown["again"] == ["1", ""]
 
 
+@pytest.mark.parametrize("stuck_ms", [10, 0])
+def test_whom_no_lift_helps_lifts_nothing(tools: Tools, stuck_ms: int) -> None:
+    """After a second; and at once when the catch-all is switched off."""
+    shown = ask(tools, "harm.vain", data=EXT4, settings=ON, stuck_ms=stuck_ms)
+    assert shown["stuck"] == 1
+    assert shown["stuck_vain"] == (1 if stuck_ms else 0)
+    assert shown["later"] < 1.5 * shown["held"]
+    if stuck_ms:
+        assert shown["lifted"] > 2 * shown["held"]
+    else:
+        assert shown["lifted"] < 1.5 * shown["held"]
+
+
 def test_an_idle_foreground_pins_nothing(tools: Tools) -> None:
     """It has used 60 % of memory; an app behind goes round 70 %."""
     stock, fasttrack = both(tools, "idle_front")

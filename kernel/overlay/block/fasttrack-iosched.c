@@ -131,13 +131,14 @@ static void fti_note_start(struct request *rq, bool beside)
 				   FIELD_PREP(FTI_PAGES_MASK, pages));
 }
 
-/* @rq is in the queue: its sender may wait for it. */
+/* @rq is in the queue: its sender may wait for it. Of interest if nobody holds it. */
 static void fti_count(struct request *rq)
 {
 	uintptr_t kept = (uintptr_t)rq->elv.priv[0];
 	unsigned int sender;
 
-	if (!rq->bio || (kept & FTI_COUNTED))
+	if (!rq->bio || (kept & FTI_COUNTED) ||
+	    fti_rq_class(rq) == FASTTRACK_BACKGROUND)
 		return;
 	sender = fasttrack_sender(rq->bio->bi_origin.pid);
 	fasttrack_request(sender, 1);
@@ -196,11 +197,30 @@ static void fti_set_prio(struct request *rq)
 	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
 }
 
+static unsigned int fti_in_flight(const struct fti_data *fti)
+{
+	unsigned int in_flight = 0;
+
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		in_flight += atomic_read(&fti->in_flight[i]);
+	return in_flight;
+}
+
+static struct fti_pace fti_read_pace(const struct fti_data *fti)
+{
+	return (struct fti_pace){
+		.moved = atomic64_read(&fti->moved),
+		.stalled = atomic64_read(&fti->stalled),
+	};
+}
+
 /* @rq goes to the device now. */
 static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 {
 	enum fasttrack_class class = fti_rq_class(rq);
 
+	if (!fti_in_flight(fti))
+		atomic64_set(&fti->moved, now);
 	rq->rq_flags |= RQF_STARTED;
 	rq->elv.priv[1] = (void *)fti_now_us(now);
 	fti_note_start(rq, atomic_read(&fti->in_flight[FASTTRACK_BACKGROUND]));
@@ -252,6 +272,26 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	return rq;
 }
 
+/* Does somebody wait for a request for longer than anybody may? */
+static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
+			    u64 now)
+{
+	const struct request *neutral =
+		fti_oldest_waited(&fti->class[FASTTRACK_NEUTRAL]);
+	const struct fti_pace pace = fti_read_pace(fti);
+	unsigned int in_flight = fti_in_flight(fti);
+	u64 longest;
+
+	if (!fasttrack_enabled())
+		return;
+	longest = max(fti_passed_over(&pace, in_flight, state->oldest_waited,
+				      now),
+		      fti_passed_over(&pace, in_flight,
+				      neutral ? neutral->fifo_time : 0, now));
+	if (longest > fasttrack_eject_bound())
+		fasttrack_eject("request", NULL, longest);
+}
+
 /*
  * Requests are sorted for the whole queue, so the one returned may belong to
  * another hardware queue than @hctx.
@@ -263,7 +303,7 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct fti_choice choice;
 	struct fti_state state;
 	struct request *rq;
-	u64 now, longest;
+	u64 now;
 
 	spin_lock(&fti->fti_lock);
 	now = ktime_get_ns();
@@ -277,9 +317,7 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		fti_read_state(fti, &state);
 		choice = fti_choose(&state, &bounds, now);
 	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
-	longest = fti_longest_wait(&state, now);
-	if (longest > fasttrack_eject_bound())
-		fasttrack_eject("request", NULL, longest);
+	fti_check_waits(fti, &state, now);
 	if (choice.class != FTI_NONE)
 		rq = fti_dispatch_class(fti, &state, choice, now);
 unlock:
@@ -501,6 +539,16 @@ static void fti_learn_cost(struct fti_data *fti, const struct request *rq, u64 u
 	spin_unlock_irqrestore(&fti->cost_lock, flags);
 }
 
+/* The device has ended a request. */
+static void fti_note_end(struct fti_data *fti, u64 now)
+{
+	struct fti_pace pace = fti_read_pace(fti);
+
+	fti_pace_end(&pace, now);
+	atomic64_set(&fti->moved, pace.moved);
+	atomic64_set(&fti->stalled, pace.stalled);
+}
+
 /* @rq of neutral's or background's has ended: when their next one may go. */
 static void fti_charge_share(struct fti_data *fti, const struct request *rq,
 			     u64 now, u64 us)
@@ -531,6 +579,7 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 	rq->elv.priv[1] = NULL;
 	now = ktime_get_ns();
 	us = fti_now_us(now) - started;
+	fti_note_end(fti, now);
 	if (class == FASTTRACK_FOREGROUND) {
 		atomic64_set(&fti->foreground_last, now);
 		fasttrack_foreground_io(-1);

@@ -72,6 +72,8 @@ struct fti_class {
  * @others_in_a_row: likewise; guarded by @fti_lock
  * @neutral_next: likewise; written by completions
  * @background_next: likewise
+ * @moved: see struct fti_pace; written by dispatch and completions
+ * @stalled: likewise; written by completions
  * @cost_lock: guards @cost and @alone. Taken in completions
  * @cost: what background's requests in the device cost the foreground
  * @alone: mean time that requests of the foreground's are in the device without any
@@ -97,6 +99,8 @@ struct fti_data {
 	atomic64_t foreground_last;
 	atomic64_t neutral_next;
 	atomic64_t background_next;
+	atomic64_t moved;
+	atomic64_t stalled;
 	spinlock_t cost_lock;	/* see above */
 	struct fti_cost cost;
 	u64 alone[FTI_NR_KINDS][FTI_SIZES];

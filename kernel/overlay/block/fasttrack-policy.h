@@ -315,26 +315,28 @@ static inline bool fti_neutral_turn(const struct fti_state *state, u64 now)
 }
 
 /*
- * Has a task of background waited too long, and nothing neutral that is further
- * behind?
+ * When a task of background has waited too long; U64_MAX if none waits, or if
+ * something neutral is further behind.
  */
-static inline bool fti_task_starves(const struct fti_state *state,
-				    const struct fti_bounds *bounds, u64 now)
+static inline u64 fti_task_due(const struct fti_state *state,
+			       const struct fti_bounds *bounds)
 {
 	u64 due = state->oldest_waited + fti_most_wait(bounds);
 	u64 neutral = state->oldest[FASTTRACK_NEUTRAL];
 
-	return state->oldest_waited && now >= due &&
-	       !(neutral && neutral + bounds->background_expire < due);
+	if (!state->oldest_waited ||
+	    (neutral && neutral + bounds->background_expire < due))
+		return U64_MAX;
+	return due;
 }
 
 /*
  * When a held request can go at the earliest, if no request leaves the device
  * before; 0 if only that can help. Later than @now, because what it waits for was
- * not there at @now.
+ * not there at @now; and in any case, or a timer would spin.
  */
 static inline u64 fti_wake(const struct fti_state *state,
-			   const struct fti_bounds *bounds)
+			   const struct fti_bounds *bounds, u64 now)
 {
 	u64 in_flight = state->in_flight[FASTTRACK_BACKGROUND];
 	u64 wake = U64_MAX;
@@ -354,21 +356,45 @@ static inline u64 fti_wake(const struct fti_state *state,
 		wake = min(wake, max(state->oldest[FASTTRACK_BACKGROUND] +
 				     bounds->background_expire,
 				     state->background_next));
-		if (state->oldest_waited)
-			wake = min(wake, state->oldest_waited +
-					 fti_most_wait(bounds));
+		wake = min(wake, fti_task_due(state, bounds));
 	}
 out:
-	return wake == U64_MAX ? 0 : wake;
+	if (wake == U64_MAX)
+		return 0;
+	return wake > now ? wake : now + FTI_DEPEND_WINDOW;
 }
 
-/* How long somebody has waited for a request that others were sent before. */
-static inline u64 fti_longest_wait(const struct fti_state *state, u64 now)
-{
-	u64 neutral = state->oldest[FASTTRACK_NEUTRAL] ?: now;
-	u64 background = state->oldest_waited ?: now;
+/* A device that ends no request for so long keeps everybody waiting itself. */
+#define FTI_STALL	NSEC_PER_SEC
 
-	return now - min(now, min(neutral, background));
+/**
+ * struct fti_pace - does the device do what it is given?
+ * @moved: when it last ended a request, or got one and had none
+ * @stalled: it has not until then
+ */
+struct fti_pace {
+	u64 moved;
+	u64 stalled;
+};
+
+/* It ends a request at @now. */
+static inline void fti_pace_end(struct fti_pace *pace, u64 now)
+{
+	if (now > pace->moved + FTI_STALL)
+		pace->stalled = now;
+	pace->moved = max(pace->moved, now);
+}
+
+/*
+ * How long somebody has waited for a request that came at @arrival because others
+ * were sent before it, of a device that has @in_flight of them.
+ */
+static inline u64 fti_passed_over(const struct fti_pace *pace,
+				  unsigned int in_flight, u64 arrival, u64 now)
+{
+	if (!arrival || (in_flight && now > pace->moved + FTI_STALL))
+		return 0;
+	return now - min(now, max(arrival, pace->stalled));
 }
 
 /* May a background request go, with nothing else before it? */
@@ -419,7 +445,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
 	if (others < FTI_STARVED_IN_A_ROW && in_flight < max(limit, 1ULL) &&
-	    fti_task_starves(state, bounds, now)) {
+	    now >= fti_task_due(state, bounds)) {
 		choice.class = FASTTRACK_BACKGROUND;
 		choice.expired = true;
 		choice.starved = true;
@@ -446,7 +472,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	choice.in_order = state->foreground_depends &&
 			  choice.class != FASTTRACK_FOREGROUND;
 	if (choice.hold && works)
-		choice.wake = fti_wake(state, bounds);
+		choice.wake = fti_wake(state, bounds, now);
 	return choice;
 }
 

@@ -53,6 +53,13 @@ def refuses(values: dict[str, list[str]], elevators: dict[str, str]) -> Shown:
     return shown
 
 
+def bounds() -> Shown:
+    """What a pause may be beside eject_ms, and eject_ms beside it."""
+    pause, eject = FT / "background_pause_ms", FT / "eject_ms"
+    said = [tried(pause, "29001"), tried(pause, "29000"), tried(eject, "29999"), tried(eject, "30000")]
+    return {"said": said, "hold": [read(pause), read(eject)]}
+
+
 def throttling() -> Shown:
     """The target of write-back throttling by elevator, each time that one is chosen, and the state of FastTrack's."""
     shown: Shown = {}
@@ -65,4 +72,4 @@ def throttling() -> Shown:
 
 
 if __name__ == "__main__":
-    run(files_and_events, takes, refuses, throttling)
+    run(files_and_events, takes, refuses, bounds, throttling)

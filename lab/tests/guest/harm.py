@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import random
@@ -23,6 +24,7 @@ from prologue import (
     LIBC,
     MIB,
     PATTERN,
+    QUEUE,
     SEEN,
     SERVICE,
     VM,
@@ -42,6 +44,10 @@ from prologue import (
     write,
     writes_for_ever,
 )
+
+
+FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
+"""Of linux/fs.h."""
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -340,17 +346,63 @@ def ejects(why: str) -> Shown:
             threading.Thread(target=floods, args=(handle,), daemon=True).start()
         floods(handle)
 
+    if why == "pause":
+        write(FT / "background_pause_ms", "5000")
+    if why == "request":
+        # Nothing of background's goes for a minute.
+        for knob, value in ("background_depth", "0"), ("background_expire_ms", "60000"):
+            write(QUEUE / "iosched" / knob, value)
     behind = start(BEHIND, reads if why == "request" else lambda: writes_for_ever("target"))
+    time.sleep(0.5)
     if why == "SysRq":
         write("/proc/sysrq-trigger", "F")
     else:
-        write(FT / "eject_ms", "100")
+        # A pause under way is longer than anybody may be kept waiting now.
+        write(FT / "background_pause_ms", "1000")
+        write(FT / "eject_ms", "2000")
     ms_until(lambda: read(FT / "enabled") == "0", 20)
     shown: Shown = {"said": read(FT / "ejected"), "behind": behind}
     write(FT / "eject_ms", "30000")
     write(FT / "enabled", "1")
     shown["again"] = [read(FT / "enabled"), read(FT / "ejected")]
     end(front, behind)
+    return shown
+
+
+def vain(stuck_ms: int) -> Shown:
+    """
+    A service waits for a file system that root has frozen: nobody who is let go for it helps. What an app behind reads
+    in 0.7 s: before that, when it is let go, and later. After 0.1 s stuck_ms is set.
+    """
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+
+    def reads() -> None:
+        handle = os.open(DATA / "film", os.O_RDONLY | os.O_DIRECT)
+        block = mmap.mmap(-1, BLOCK)
+        draw = random.Random(1)
+        while True:
+            os.preadv(handle, [block], draw.randrange(64 * MIB // BLOCK) * BLOCK)
+            SEEN[0] += 1
+
+    behind = start(BEHIND, reads)
+    time.sleep(0.5)
+    shown: Shown = {"held": counted(0.7)}
+    root = os.open(DATA, os.O_RDONLY)
+    fcntl.ioctl(root, FIFREEZE, 0)
+    service = start(SERVICE, lambda: os.mkdir(DATA / "service"))
+    time.sleep(0.1)
+    write(FT / "stuck_ms", str(stuck_ms))
+    time.sleep(0.1)
+    shown["lifted"] = counted(0.7)
+    time.sleep(0.5)
+    shown["later"] = counted(0.7)
+    shown |= {name: stat(name) for name in ("stuck", "stuck_vain")}
+    fcntl.ioctl(root, FITHAW, 0)
+    end(front, behind)
+    wait(service)
     return shown
 
 
@@ -386,4 +438,4 @@ def idle_front() -> Shown:
 
 
 if __name__ == "__main__":
-    run(cached, seldom, position, whole, flusher, killed, deep, machine, timer, lock_behind, ejects, idle_front)
+    run(cached, seldom, position, whole, flusher, killed, deep, machine, timer, lock_behind, ejects, vain, idle_front)

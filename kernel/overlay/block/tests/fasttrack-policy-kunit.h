@@ -474,6 +474,90 @@ static void fti_test_progress(struct kunit *test)
 	}
 }
 
+/* A small generator of numbers, the same in each run. */
+static u32 fti_test_draw(u32 *seed, u32 below)
+{
+	*seed = *seed * 1664525U + 1013904223U;
+	return (*seed >> 8) % below;
+}
+
+/* An arrival or a bound: 0, or up to two seconds before or after FTI_NOW. */
+static u64 fti_test_time(u32 *seed)
+{
+	u32 ms = fti_test_draw(seed, 6000);
+
+	return ms < 2000 ? 0 : FTI_NOW - 4 * NSEC_PER_SEC + ms * NSEC_PER_MSEC;
+}
+
+static void fti_test_no_storm(struct kunit *test)
+{
+	u32 seed = 1;
+
+	for (unsigned int i = 0; i < 200000; i++) {
+		struct fti_bounds bounds = fti_test_bounds;
+		struct fti_state state = fti_test_state();
+		struct fti_choice choice;
+
+		bounds.background_depth = fti_test_draw(&seed, 40);
+		for (int class = 0; class < FASTTRACK_NR_CLASSES; class++) {
+			state.oldest[class] = min(fti_test_time(&seed), FTI_NOW);
+			state.in_flight[class] = fti_test_draw(&seed, 3) ?
+				0 : fti_test_draw(&seed, 40);
+		}
+		if (state.oldest[FASTTRACK_BACKGROUND])
+			state.oldest_waited = min(fti_test_time(&seed), FTI_NOW);
+		state.foreground_seen = fti_test_draw(&seed, 2);
+		state.foreground_last = min(fti_test_time(&seed), FTI_NOW);
+		state.neutral_next = fti_test_time(&seed);
+		state.background_next = fti_test_time(&seed);
+		state.foreground_depends = !fti_test_draw(&seed, 4);
+		state.lifted = !fti_test_draw(&seed, 4);
+		choice = fti_choose(&state, &bounds, FTI_NOW);
+		if (choice.class == FTI_NONE && choice.wake)
+			KUNIT_ASSERT_GT(test, choice.wake, FTI_NOW);
+	}
+}
+
+/* Who is not sent because something neutral is further behind waits for that. */
+static void fti_test_wakes_with_neutral(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.in_flight[FASTTRACK_FOREGROUND] = 1;
+	state.in_flight[FASTTRACK_NEUTRAL] = 1;
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 3 * bounds->background_expire;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - fti_most_wait(bounds);
+	state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
+	state.background_next = FTI_NOW + NSEC_PER_SEC;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, state.background_next);
+}
+
+static void fti_test_passed_over(struct kunit *test)
+{
+	struct fti_pace pace = { .moved = FTI_NOW };
+	const u64 came = FTI_NOW - 10 * NSEC_PER_SEC;
+
+	KUNIT_EXPECT_EQ(test, fti_passed_over(&pace, 1, 0, FTI_NOW), 0);
+	KUNIT_EXPECT_EQ(test, fti_passed_over(&pace, 1, came, FTI_NOW),
+			FTI_NOW - came);
+	/* A device that does nothing for a minute; an empty one does no wrong. */
+	KUNIT_EXPECT_EQ(test, fti_passed_over(&pace, 1, came,
+					      FTI_NOW + 60 * NSEC_PER_SEC), 0);
+	KUNIT_EXPECT_EQ(test, fti_passed_over(&pace, 0, came,
+					      FTI_NOW + 60 * NSEC_PER_SEC),
+			70 * NSEC_PER_SEC);
+	/* Nor does what came before it did something count, when it does. */
+	fti_pace_end(&pace, FTI_NOW + 60 * NSEC_PER_SEC);
+	fti_pace_end(&pace, FTI_NOW + 61 * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, fti_passed_over(&pace, 1, came,
+					      FTI_NOW + 61 * NSEC_PER_SEC),
+			NSEC_PER_SEC);
+}
+
 static void fti_test_tags(struct kunit *test)
 {
 	for (unsigned int depth = 2; depth <= BLK_MQ_MAX_DEPTH; depth *= 2) {
@@ -510,6 +594,9 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_no_starvation),
 	KUNIT_CASE(fti_test_task_starves),
 	KUNIT_CASE(fti_test_progress),
+	KUNIT_CASE(fti_test_no_storm),
+	KUNIT_CASE(fti_test_wakes_with_neutral),
+	KUNIT_CASE(fti_test_passed_over),
 	KUNIT_CASE(fti_test_tags),
 	{}
 };

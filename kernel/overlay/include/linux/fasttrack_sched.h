@@ -57,6 +57,7 @@ static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
  * @FASTTRACK_STUCK: times that everybody went because a task slept for long for what
  *	nobody had named
+ * @FASTTRACK_STUCK_VAIN: tasks that slept on for a second nevertheless
  * @FASTTRACK_PAUSE_MAX: longest pause
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
@@ -81,6 +82,7 @@ enum fasttrack_stat {
 	FASTTRACK_PROMOTED,
 	FASTTRACK_DEPENDED,
 	FASTTRACK_STUCK,
+	FASTTRACK_STUCK_VAIN,
 	/* From here on maxima of times. */
 	FASTTRACK_FIRST_MAX,
 	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,

@@ -44,11 +44,25 @@ static bool ft_works_now(void)
 	return ft_works(&activity, ktime_get_ns());
 }
 
+/* In a soft interrupt: all who wait are woken at once. */
+static void ft_idle_timer_start(const struct ft_activity *activity)
+{
+	hrtimer_start(&ft_idle_timer,
+		      ns_to_ktime(activity->last + activity->window),
+		      HRTIMER_MODE_ABS_SOFT);
+}
+
 static enum hrtimer_restart ft_idle_timer_fn(struct hrtimer *timer)
 {
-	/* If it works again, the next idle window ends later. */
-	if (!ft_works_now())
+	struct ft_activity activity = ft_activity_read();
+	u64 now = ktime_get_ns();
+
+	if (!ft_works(&activity, now))
 		wake_up_all(&ft_idle_waiters);
+	else if (!ft_busy(&activity, now))
+		/* Who started it last knew of a window that had begun before. */
+		ft_idle_timer_start(&activity);
+	/* If it works again, the next idle window starts it. */
 	return HRTIMER_NORESTART;
 }
 
@@ -57,38 +71,34 @@ static void ft_idle_begins(const struct ft_activity *activity)
 {
 	smp_mb();
 	/* The barrier pairs with that in prepare_to_wait() of ft_idle_wait(). */
-	if (!waitqueue_active(&ft_idle_waiters))
-		return;
-	if (activity->window)
-		hrtimer_start(&ft_idle_timer,
-			      ns_to_ktime(activity->last + activity->window),
-			      HRTIMER_MODE_ABS);
-	else
-		wake_up_all(&ft_idle_waiters);
+	if (waitqueue_active(&ft_idle_waiters))
+		ft_idle_timer_start(activity);
 }
 
-/* Its tasks asleep and requests under way become more, or less, by these. */
+/* Its tasks asleep become one more or less, and requests under way so many. */
 static void ft_activity_change(int asleep, int in_flight)
 {
 	u64 longest = READ_ONCE(ft_knobs.idle_window);
 	struct ft_activity activity;
 	u64 now = ktime_get_ns();
 	unsigned long flags;
-	bool idle;
+	bool idle, counts = true;
 
 	raw_spin_lock_irqsave(&ft_activity_lock, flags);
-	if (!ft_busy(&ft_activity))
+	if (!ft_busy(&ft_activity, now))
 		ft_credit_idle(&ft_activity, longest, now);
-	ft_activity.asleep += asleep;
+	if (asleep > 0)
+		ft_waiters_begin(&ft_activity.asleep, now);
+	else if (asleep < 0)
+		counts = ft_waiters_end(&ft_activity.asleep, now);
 	ft_activity.in_flight += in_flight;
 	ft_activity.seen = true;
 	ft_activity.last = max(ft_activity.last, now);
-	idle = !ft_busy(&ft_activity);
+	idle = !ft_busy(&ft_activity, now);
 	if (idle)
 		ft_credit_worked(&ft_activity, longest, now);
-	if (ft_activity.asleep < 0 || ft_activity.in_flight < 0) {
-		ft_activity.asleep = 0;
-		ft_activity.in_flight = 0;
+	if (!counts || ft_activity.in_flight < 0) {
+		ft_activity.in_flight = max(ft_activity.in_flight, 0);
 		fasttrack_eject("count", NULL, 0);
 	}
 	activity = ft_activity;
@@ -140,7 +150,7 @@ void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void))
 		struct ft_activity activity = ft_activity_read();
 
 		/* Who waits first starts the timer of a window under way. */
-		if (!ft_busy(&activity))
+		if (!ft_busy(&activity, ktime_get_ns()))
 			ft_idle_begins(&activity);
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 	}
@@ -180,7 +190,7 @@ EXPORT_SYMBOL_GPL(fasttrack_idle_window);
 
 static int __init ft_activity_init(void)
 {
-	hrtimer_init(&ft_idle_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_init(&ft_idle_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	ft_idle_timer.function = ft_idle_timer_fn;
 	return 0;
 }

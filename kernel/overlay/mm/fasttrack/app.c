@@ -97,6 +97,18 @@ static u32 ft_app_find(const struct ft_app_key *key)
 	return 0;
 }
 
+/* The next number of a place. */
+static u32 ft_app_number(unsigned int place)
+{
+	u32 id = (ft_app_serial << FT_APP_BITS) | place;
+
+	lockdep_assert_held(&ft_apps_lock);
+
+	if (!(++ft_app_serial & (U32_MAX >> FT_APP_BITS)))
+		ft_app_serial = 1;
+	return id;
+}
+
 /**
  * ft_app_intern - the number of an app
  * @key: who it is
@@ -118,9 +130,7 @@ u32 ft_app_intern(const struct ft_app_key *key)
 	place = find_first_zero_bit(ft_apps_used, FT_APPS);
 	if (id || place == FT_APPS)
 		goto unlock;
-	id = (ft_app_serial << FT_APP_BITS) | place;
-	if (!(++ft_app_serial & (U32_MAX >> FT_APP_BITS)))
-		ft_app_serial = 1;
+	id = ft_app_number(place);
 	app = &ft_apps[place];
 	app->key = *key;
 	atomic_long_set(&app->dirty, 0);
@@ -174,6 +184,27 @@ static void ft_apps_reap(struct work_struct *work)
 	}
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	bitmap_free(kept);
+}
+
+/**
+ * ft_apps_renew - every app has another number from now on
+ *
+ * Before FastTrack is switched on. Nobody has counted what was dirtied and written
+ * while it was off: files that are dirty by now are nobody's, and are not counted
+ * when they are written either.
+ */
+void ft_apps_renew(void)
+{
+	unsigned long flags;
+	unsigned int place;
+
+	spin_lock_irqsave(&ft_apps_lock, flags);
+	for_each_set_bit(place, ft_apps_used, FT_APPS) {
+		atomic_long_set(&ft_apps[place].dirty, 0);
+		/* Who sees the number sees the class, as above. */
+		smp_store_release(&ft_apps[place].id, ft_app_number(place));
+	}
+	spin_unlock_irqrestore(&ft_apps_lock, flags);
 }
 
 /**

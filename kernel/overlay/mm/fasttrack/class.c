@@ -29,6 +29,9 @@ DEFINE_MUTEX(ft_config_mutex);
 DEFINE_STATIC_KEY_FALSE(fasttrack_key);
 EXPORT_SYMBOL_GPL(fasttrack_key);
 
+/* FastTrack is off, or will be: nobody pauses any more. */
+bool ft_switching_off;
+
 /* Nobody is in front, and nobody is an app. */
 struct ft_config ft_config_boot;
 

@@ -15,7 +15,7 @@
  * Lock order: ft_depend_lock is taken inside no I/O scheduler's lock.
  */
 #include <linux/atomic.h>
-#include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -30,11 +30,10 @@
 static DEFINE_SPINLOCK(ft_depend_lock);
 
 /*
- * Tasks of the foreground, and workers for it, that wait for others, and when
- * the last one began: in jiffies, it is looked at for each page and request.
+ * Tasks of the foreground, and workers for it, that wait for others. By a coarse
+ * clock: they are looked at for each page and request.
  */
-static unsigned int ft_depending;
-static unsigned long ft_depends_since;
+static struct ft_waiters ft_depending;
 
 /* Reclaim waits until background's dirty pages are written. */
 static atomic_t ft_reclaim_waits;
@@ -68,29 +67,38 @@ void ft_writeback_go(void)
 	wake_up_all(&ft_writeback_paused);
 }
 
-/* One more, or one less, waits for others. */
-static void ft_depend(int change)
+/* One more waits for others. */
+static void ft_depend_more(void)
+{
+	u64 now = ktime_get_coarse_ns();
+
+	lockdep_assert_held(&ft_depend_lock);
+
+	fasttrack_count(FASTTRACK_DEPENDED);
+	if (!ft_waiters_count(&ft_depending, now))
+		WRITE_ONCE(ft_dependence, ft_dependence + 1);
+	ft_waiters_begin(&ft_depending, now);
+}
+
+/* One less. */
+static void ft_depend_less(void)
 {
 	lockdep_assert_held(&ft_depend_lock);
 
-	if (change > 0) {
-		WRITE_ONCE(ft_depends_since, jiffies);
-		fasttrack_count(FASTTRACK_DEPENDED);
-	}
-	WRITE_ONCE(ft_depending, ft_depending + change);
-	if (!ft_depending)
-		WRITE_ONCE(ft_dependence, ft_dependence + 1);
+	WARN_ON_ONCE(!ft_waiters_end(&ft_depending, ktime_get_coarse_ns()));
 }
 
 /*
- * Does a foreground task wait for others? A wait for longer than FT_ASLEEP_LIMIT
- * is not for the storage.
+ * Does a foreground task wait for others? A waiter that comes or goes meanwhile may
+ * be missed.
  */
 static bool ft_depends(void)
 {
-	return READ_ONCE(ft_depending) &&
-	       time_before(jiffies, READ_ONCE(ft_depends_since) +
-				    FT_ASLEEP_LIMIT_JIFFIES);
+	/* It is looked at for each page: no lock. */
+	const struct ft_waiters waiters = data_race(ft_depending);
+
+	return (waiters.young || waiters.older) &&
+	       ft_waiters_count(&waiters, ktime_get_coarse_ns());
 }
 
 /* Likewise, if anything is promoted. */
@@ -145,7 +153,7 @@ void ft_lift_end(void)
 void ft_depend_begin(void)
 {
 	spin_lock(&ft_depend_lock);
-	ft_depend(1);
+	ft_depend_more();
 	spin_unlock(&ft_depend_lock);
 }
 
@@ -153,12 +161,13 @@ void ft_depend_begin(void)
 void ft_depend_end(void)
 {
 	spin_lock(&ft_depend_lock);
-	ft_depend(-1);
+	ft_depend_less();
 	spin_unlock(&ft_depend_lock);
 }
 
 /*
- * Current begins to wait for others: a foreground task, or a worker in a scope.
+ * Current begins to wait for others: a foreground task, or a worker in a scope,
+ * which does not wait for others yet.
  * Return: whether the foreground depends on them.
  */
 bool ft_others_begin(void)
@@ -172,7 +181,7 @@ bool ft_others_begin(void)
 		current->fasttrack_scope.class != FASTTRACK_FOREGROUND;
 	depends = !current->fasttrack_others || current->fasttrack_waiters;
 	if (depends)
-		ft_depend(1);
+		ft_depend_more();
 	spin_unlock(&ft_depend_lock);
 	return depends;
 }
@@ -182,7 +191,7 @@ void ft_others_end(void)
 {
 	spin_lock(&ft_depend_lock);
 	if (!current->fasttrack_others || current->fasttrack_waiters)
-		ft_depend(-1);
+		ft_depend_less();
 	current->fasttrack_others = false;
 	spin_unlock(&ft_depend_lock);
 }
@@ -193,7 +202,7 @@ void ft_worker_wait_begin(struct task_struct *worker)
 	spin_lock(&ft_depend_lock);
 	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters + 1);
 	if (worker->fasttrack_waiters == 1 && worker->fasttrack_others)
-		ft_depend(1);
+		ft_depend_more();
 	spin_unlock(&ft_depend_lock);
 }
 
@@ -203,7 +212,7 @@ void ft_worker_wait_end(struct task_struct *worker)
 	spin_lock(&ft_depend_lock);
 	WRITE_ONCE(worker->fasttrack_waiters, worker->fasttrack_waiters - 1);
 	if (!worker->fasttrack_waiters && worker->fasttrack_others)
-		ft_depend(-1);
+		ft_depend_less();
 	spin_unlock(&ft_depend_lock);
 }
 

@@ -34,6 +34,11 @@ struct ft_ejection {
 static DEFINE_RAW_SPINLOCK(ft_eject_lock);
 static struct ft_ejection ft_ejection;
 
+/*
+ * For what helps those who wait: in time whatever else works, and without memory.
+ */
+struct workqueue_struct *ft_workqueue;
+
 /* Switches off; set once, by who can. */
 static void (*ft_eject_off)(void);
 
@@ -67,7 +72,7 @@ void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns)
 	}
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
 	if (first)
-		schedule_work(&ft_eject_work);
+		queue_work(ft_workqueue, &ft_eject_work);
 }
 EXPORT_SYMBOL_GPL(fasttrack_eject);
 
@@ -133,6 +138,9 @@ static const struct sysrq_key_op ft_eject_op = {
  */
 void __init ft_eject_init(void (*off)(void))
 {
+	ft_workqueue = alloc_workqueue("fasttrack",
+				       WQ_MEM_RECLAIM | WQ_HIGHPRI, 0) ?:
+		       system_highpri_wq;
 	ft_eject_off = off;
 	if (register_sysrq_key('F', &ft_eject_op))
 		pr_warn("fasttrack: SysRq-F is somebody else's\n");

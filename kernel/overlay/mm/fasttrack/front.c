@@ -49,6 +49,9 @@ static DEFINE_XARRAY_ALLOC1(ft_groups);
 static DEFINE_HASHTABLE(ft_groups_by_pid, 8);
 static u32 ft_next_tag;
 
+/* Guards changes of fasttrack_key. */
+static DEFINE_MUTEX(ft_enabled_mutex);
+
 /* Counts changes of who is in front; guarded by ft_config_mutex. */
 static u64 ft_generation_nr;
 
@@ -380,14 +383,39 @@ void ft_config_publish(struct ft_config *config)
 	ft_pause_end_all();
 }
 
+static void ft_switch_on(void)
+{
+	mutex_lock(&ft_enabled_mutex);
+	if (!fasttrack_enabled())
+		ft_apps_renew();
+	ft_eject_forget();
+	WRITE_ONCE(ft_switching_off, false);
+	static_branch_enable(&fasttrack_key);
+	mutex_unlock(&ft_enabled_mutex);
+}
+
+/*
+ * Who is held back goes first: the static key waits for locks, and those who have
+ * them may be among them.
+ */
+static void ft_switch_off(void)
+{
+	WRITE_ONCE(ft_switching_off, true);
+	ft_lift_begin();
+	ft_pause_end_all();
+	ft_queues_release();
+	mutex_lock(&ft_enabled_mutex);
+	static_branch_disable(&fasttrack_key);
+	mutex_unlock(&ft_enabled_mutex);
+	ft_lift_end();
+}
+
 void ft_set_enabled(bool on)
 {
-	if (on) {
-		ft_eject_forget();
-		static_branch_enable(&fasttrack_key);
-	} else {
-		static_branch_disable(&fasttrack_key);
-	}
+	if (on)
+		ft_switch_on();
+	else
+		ft_switch_off();
 	ft_pause_end_all();
 	ft_queues_release();
 }

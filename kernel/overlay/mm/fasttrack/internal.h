@@ -14,6 +14,7 @@
 struct attribute_group;
 struct ft_activity;
 struct kernfs_node;
+struct workqueue_struct;
 
 /* All apps of a phone, one by one. */
 #define FT_MAX_ENTRIES	512
@@ -167,6 +168,8 @@ extern struct ft_knobs ft_knobs;
 unsigned long ft_stat_read(enum fasttrack_stat stat);
 
 /* eject.c */
+extern struct workqueue_struct *ft_workqueue;
+
 void ft_eject_forget(void);
 ssize_t ft_eject_print(char *buf, size_t size);
 void ft_eject_init(void (*off)(void));
@@ -183,6 +186,7 @@ bool ft_set_equal(const struct ft_set *a, const struct ft_set *b);
 extern struct mutex ft_config_mutex;
 extern struct ft_config ft_config_boot;
 extern struct ft_config __rcu *ft_config;
+extern bool ft_switching_off;
 
 bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
@@ -194,6 +198,7 @@ bool ft_never_behind(struct task_struct *task);
 u32 ft_app_intern(const struct ft_app_key *key);
 u32 ft_app_of(struct task_struct *task);
 void ft_apps_classify(const struct ft_config *config);
+void ft_apps_renew(void);
 void ft_app_dirtied(u32 id, long nr);
 unsigned long ft_dirty_own(void);
 void ft_file_dirtied(struct address_space *mapping);

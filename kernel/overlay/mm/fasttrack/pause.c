@@ -27,13 +27,14 @@
  *                                            handle, locked folios
  *  pause    wb_writeback(), after a turn     nothing                  yes
  *           that "over" has ended
- *  fsync    vfs_fsync(), msync(2), io_uring: nothing                  yes
+ *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
  *           before they sync a file
  *
  * Who pauses is woken once: when the foreground's idle window has ended. Only the
  * flusher looks again by itself: nobody tells that the device has caught up.
  */
 #include <linux/backing-dev.h>
+#include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -63,7 +64,8 @@ void ft_pause_end_all(void)
 
 static bool ft_pauses(void)
 {
-	return fasttrack_enabled() && READ_ONCE(ft_knobs.page_allocator);
+	return fasttrack_enabled() && !READ_ONCE(ft_switching_off) &&
+	       READ_ONCE(ft_knobs.page_allocator);
 }
 
 /* The class of a task, and who is in front, may change while it pauses. */
@@ -80,7 +82,8 @@ static bool ft_task_pauses(void)
  */
 static bool ft_stops(void)
 {
-	return ((current->pending.signal.sig[0] |
+	return freezing(current) ||
+	       ((current->pending.signal.sig[0] |
 		 current->signal->shared_pending.signal.sig[0]) &
 		sigmask(SIGSTOP)) ||
 	       (READ_ONCE(current->jobctl) &
@@ -122,9 +125,9 @@ static void ft_tell_paused(u64 ns)
 static enum ft_pause_end ft_pause(u64 *paused)
 {
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
-	u64 began = ktime_get_ns(), now = began, before = *paused;
+	u64 now = ktime_get_ns(), before = *paused;
 	enum ft_pause_end end;
-	u64 sleep;
+	u64 sleep, from;
 
 	for (;;) {
 		struct ft_activity activity = ft_activity_read();
@@ -137,16 +140,17 @@ static enum ft_pause_end ft_pause(u64 *paused)
 		    ft_stops())
 			break;
 		fasttrack_holds();
+		from = ktime_get_ns();
 		ft_idle_wait(signal_pending(current) ?
 				     TASK_KILLABLE | TASK_FREEZABLE :
 				     TASK_INTERRUPTIBLE,
 			     sleep, ft_task_sleeps);
 		now = ktime_get_ns();
-		*paused = before + (now - began);
+		*paused += ft_pause_counts(now - from, sleep);
 	}
-	ft_tell_paused(now - began);
-	if (now - began > min(fasttrack_eject_bound(), bound + NSEC_PER_SEC))
-		fasttrack_eject("pause", current, now - began);
+	ft_tell_paused(*paused - before);
+	if (*paused - before > fasttrack_eject_bound())
+		fasttrack_eject("pause", current, *paused - before);
 	return end;
 }
 
@@ -182,7 +186,9 @@ static bool ft_segment_over(void)
  */
 void __fasttrack_cache_work(unsigned long pages)
 {
-	if (__fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+	/* Workers never return to user mode. */
+	if ((current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
+	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return;
 	current->fasttrack_pages += pages;
 	if (ft_segment_over())
@@ -196,7 +202,8 @@ void __fasttrack_cache_work(unsigned long pages)
  */
 void __fasttrack_resume_user(void)
 {
-	if (ft_segment_over() && !(current->flags & PF_EXITING))
+	if (ft_segment_over() &&
+	    !(current->flags & (PF_EXITING | PF_USER_WORKER)))
 		ft_pay();
 }
 
@@ -235,6 +242,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	pgoff_t index = start >> PAGE_SHIFT;
 	struct fasttrack_scope outer;
 	u64 paused;
+	int error;
 
 	if (__fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return;
@@ -243,11 +251,17 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		outer = fasttrack_cause_enter(datasync ?
 					      FASTTRACK_CAUSE_FDATASYNC :
 					      FASTTRACK_CAUSE_FSYNC);
-		/* An error is kept for who syncs. */
-		filemap_fdatawrite_range(mapping, (loff_t)index << PAGE_SHIFT,
-					 min(end, ((loff_t)(index + segment)
-						   << PAGE_SHIFT) - 1));
+		error = filemap_fdatawrite_range(mapping,
+						 (loff_t)index << PAGE_SHIFT,
+						 min(end, ((loff_t)(index +
+								    segment)
+							   << PAGE_SHIFT) - 1));
 		fasttrack_scope_leave(outer);
+		if (error) {
+			/* Kept for who syncs: the pages may be gone. */
+			mapping_set_error(mapping, error);
+			break;
+		}
 		index += segment;
 		paused = 0;
 		ft_pause(&paused);
@@ -271,12 +285,15 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 {
 	if (wbc->fasttrack_over)
 		return true;
-	if (wbc->fasttrack_yields &&
-	    ft_file_class(mapping) != FASTTRACK_BACKGROUND)
+	if (!wbc->fasttrack_yields) {
+		/* Who syncs does it for itself. */
+		__fasttrack_cache_work(1);
+		return false;
+	}
+	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
 		return false;
 	current->fasttrack_pages++;
-	if (!wbc->fasttrack_yields ||
-	    current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
+	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
 	    fasttrack_foreground_depends() || !ft_foreground_works())
 		return false;
 	wbc->fasttrack_over = 1;

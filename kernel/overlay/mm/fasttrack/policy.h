@@ -12,6 +12,77 @@
 #include <linux/time64.h>
 #include <linux/types.h>
 
+/*
+ * Who sleeps for longer does not wait for the storage: for a key under a
+ * terminal's lock, for a server that is gone. Nobody is held back, or let go, for
+ * that.
+ */
+#define FT_ASLEEP_LIMIT		(5ULL * NSEC_PER_SEC)
+
+/**
+ * struct ft_waiters - who waits, by when they began
+ * @period: begin of the period in which the last one began
+ * @young: began in that period, of FT_ASLEEP_LIMIT
+ * @older: began in the one before
+ * @forgotten: began before that
+ *
+ * Who has waited for one or two periods counts no longer, whoever else comes. A
+ * waiter does not know its period: the young ones are taken to end first.
+ */
+struct ft_waiters {
+	u64 period;
+	unsigned int young;
+	unsigned int older;
+	unsigned int forgotten;
+};
+
+/* How many of them count at @now? */
+static inline unsigned int ft_waiters_count(const struct ft_waiters *waiters,
+					    u64 now)
+{
+	if (now < waiters->period + FT_ASLEEP_LIMIT)
+		return waiters->young + waiters->older;
+	return now < waiters->period + 2 * FT_ASLEEP_LIMIT ? waiters->young : 0;
+}
+
+/* Another period begins at @now, if the last is over. */
+static inline void ft_waiters_age(struct ft_waiters *waiters, u64 now)
+{
+	if (now < waiters->period + FT_ASLEEP_LIMIT)
+		return;
+	waiters->forgotten += waiters->older;
+	waiters->older = waiters->young;
+	waiters->young = 0;
+	waiters->period += FT_ASLEEP_LIMIT;
+	if (now < waiters->period + FT_ASLEEP_LIMIT)
+		return;
+	waiters->forgotten += waiters->older;
+	waiters->older = 0;
+	waiters->period = now;
+}
+
+/* One begins to wait at @now. */
+static inline void ft_waiters_begin(struct ft_waiters *waiters, u64 now)
+{
+	ft_waiters_age(waiters, now);
+	waiters->young++;
+}
+
+/* One has waited. Returns false if there is none: somebody has miscounted. */
+static inline bool ft_waiters_end(struct ft_waiters *waiters, u64 now)
+{
+	ft_waiters_age(waiters, now);
+	if (waiters->young)
+		waiters->young--;
+	else if (waiters->older)
+		waiters->older--;
+	else if (waiters->forgotten)
+		waiters->forgotten--;
+	else
+		return false;
+	return true;
+}
+
 /**
  * struct ft_activity - what the foreground does
  * @asleep: foreground tasks that sleep in the kernel for I/O or for another
@@ -24,7 +95,7 @@
  * @window: length of the idle window, ns
  */
 struct ft_activity {
-	int asleep;
+	struct ft_waiters asleep;
 	int in_flight;
 	bool seen;
 	u64 last;
@@ -33,25 +104,18 @@ struct ft_activity {
 	u64 window;
 };
 
-/*
- * Who sleeps for longer, without any other sign of the foreground, does not
- * wait for the storage: for a key under a terminal's lock, for a server that is
- * gone. Background does not wait for that.
- */
-#define FT_ASLEEP_LIMIT_S	5
-#define FT_ASLEEP_LIMIT		((u64)FT_ASLEEP_LIMIT_S * NSEC_PER_SEC)
-#define FT_ASLEEP_LIMIT_JIFFIES	((unsigned long)FT_ASLEEP_LIMIT_S * HZ)
-
-/* Does it work, apart from its idle window? */
-static inline bool ft_busy(const struct ft_activity *activity)
+/* Does it work at @now, apart from its idle window? */
+static inline bool ft_busy(const struct ft_activity *activity, u64 now)
 {
-	return activity->asleep > 0 || activity->in_flight > 0;
+	return ft_waiters_count(&activity->asleep, now) ||
+	       activity->in_flight > 0;
 }
 
 /* Does the foreground work at @now? */
 static inline bool ft_works(const struct ft_activity *activity, u64 now)
 {
-	if (ft_busy(activity) && now < activity->last + FT_ASLEEP_LIMIT)
+	/* A device that keeps a request for so long is not there any more. */
+	if (ft_busy(activity, now) && now < activity->last + FT_ASLEEP_LIMIT)
 		return true;
 	return activity->seen && now < activity->last + activity->window;
 }
@@ -119,6 +183,30 @@ static inline enum ft_pause_end ft_pause_next(const struct ft_activity *activity
 		return FT_PAUSE_PAID;
 	*sleep = bound - paused;
 	return FT_PAUSE_SLEEP;
+}
+
+/* An ejection is for what is not meant: no pause comes near to it. */
+static inline bool ft_eject_allows(u64 eject, u64 pause)
+{
+	return eject >= pause + NSEC_PER_SEC;
+}
+
+/*
+ * What of @slept counts as a pause that was to last @asked: not the time that the
+ * task was frozen, or waited for a processor.
+ */
+static inline u64 ft_pause_counts(u64 slept, u64 asked)
+{
+	return min(slept, asked);
+}
+
+/* Who sleeps on for so long after everybody goes does not wait for them. */
+#define FT_LIFT_LIMIT	NSEC_PER_SEC
+
+/* Has it not helped a task that everybody goes for it since @since, 0: not yet? */
+static inline bool ft_lift_in_vain(u64 since, u64 now)
+{
+	return since && now >= since + FT_LIFT_LIMIT;
 }
 
 /* Pages that are still owed after a pause that ended so. */

@@ -6,12 +6,15 @@
  * a place that has no hook: for a name that is looked up, an inode that is made,
  * a position in a file. While anything is held back, look every stuck_ms whether
  * such a task has slept uninterruptibly since the last look, without a request of
- * its own in a queue or device. Then everybody goes until it is awake.
+ * its own in a queue or device. Then everybody goes until it is awake; or for
+ * FT_LIFT_LIMIT, if that does not help it: it waits for somebody else, for a server
+ * that is gone or a child, and is left alone until it sleeps anew.
  *
  * What has a hook, and promotes what it waits for, says so in fasttrack_named.
  */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -20,6 +23,7 @@
 #include <trace/events/fasttrack.h>
 
 #include "internal.h"
+#include "policy.h"
 
 /* Tasks asleep that are remembered from one look to the next: far more than wait. */
 #define FT_SLEEPERS_SEEN	64
@@ -28,10 +32,14 @@
  * struct ft_asleep - a task that was asleep at a look
  * @task: compared only
  * @switches: how often it had gone to sleep
+ * @lifted: since when everybody goes for it, ns; 0: nobody does
+ * @vain: that has not helped it
  */
 struct ft_asleep {
 	const struct task_struct *task;
 	unsigned long switches;
+	u64 lifted;
+	bool vain;
 };
 
 /* Only the work touches these. */
@@ -42,7 +50,10 @@ static unsigned int ft_look;
 /* Somebody is stuck: everybody goes. */
 static bool ft_stuck;
 
-/* Requests in queues and devices, by the sender's PID; shared by some tasks. */
+/*
+ * Requests in queues and devices of those that are not background, by the sender's
+ * PID; shared by some tasks.
+ */
 static atomic_t ft_requests[FASTTRACK_SENDERS];
 
 static void ft_stuck_look(struct work_struct *work);
@@ -67,6 +78,12 @@ bool ft_anybody_stuck(void)
 	return READ_ONCE(ft_stuck);
 }
 
+static void ft_look_later(u64 every)
+{
+	queue_delayed_work(ft_workqueue, &ft_stuck_work,
+			   nsecs_to_jiffies(every) + 1);
+}
+
 /**
  * fasttrack_holds - something is held back from now on
  *
@@ -74,13 +91,20 @@ bool ft_anybody_stuck(void)
  */
 void fasttrack_holds(void)
 {
-	unsigned long every = READ_ONCE(ft_knobs.stuck);
+	u64 every = READ_ONCE(ft_knobs.stuck);
 
 	if (every && !delayed_work_pending(&ft_stuck_work))
-		queue_delayed_work(system_unbound_wq, &ft_stuck_work,
-				   nsecs_to_jiffies(every) + 1);
+		ft_look_later(every);
 }
 EXPORT_SYMBOL_GPL(fasttrack_holds);
+
+/* Is @task a background app's, killed or not? */
+static bool ft_is_behind(struct task_struct *task)
+{
+	return __fasttrack_task_class(task) == FASTTRACK_BACKGROUND ||
+	       (fatal_signal_pending(task) &&
+		fasttrack_app_class(ft_app_of(task)) == FASTTRACK_BACKGROUND);
+}
 
 /* Does @task sleep, and for nothing that has a name or a request? */
 static bool ft_sleeps_unnamed(struct task_struct *task)
@@ -94,32 +118,56 @@ static bool ft_sleeps_unnamed(struct task_struct *task)
 		return false;
 	if (!ft_is_user_task(task))
 		return READ_ONCE(task->fasttrack_waiters);
-	return __fasttrack_task_class(task) != FASTTRACK_BACKGROUND;
+	return !ft_is_behind(task);
 }
 
-/* Was @task, which sleeps now, asleep at the last look, and ever since? */
-static bool ft_slept_on(const struct task_struct *task, unsigned long switches)
+/* @asleep, which sleeps now, at the last look, if it has slept ever since. */
+static const struct ft_asleep *ft_slept_on(const struct ft_asleep *asleep)
 {
-	unsigned int last = !ft_look;
+	const struct ft_asleep *last = ft_seen[!ft_look];
 
-	for (unsigned int i = 0; i < ft_nr_seen[last]; i++)
-		if (ft_seen[last][i].task == task)
-			return ft_seen[last][i].switches == switches;
-	return false;
+	for (unsigned int i = 0; i < ft_nr_seen[!ft_look]; i++)
+		if (last[i].task == asleep->task)
+			return last[i].switches == asleep->switches ? &last[i] :
+								      NULL;
+	return NULL;
 }
 
-static void ft_remember(const struct task_struct *task, unsigned long switches)
+static void ft_remember(const struct ft_asleep *asleep)
 {
-	unsigned int nr = ft_nr_seen[ft_look];
+	if (ft_nr_seen[ft_look] < FT_SLEEPERS_SEEN)
+		ft_seen[ft_look][ft_nr_seen[ft_look]++] = *asleep;
+}
 
-	if (nr == FT_SLEEPERS_SEEN)
-		return;
-	ft_seen[ft_look][nr] = (struct ft_asleep){ task, switches };
-	ft_nr_seen[ft_look]++;
+/* Nobody is held back: only whom that has not helped before is remembered. */
+static void ft_forget(void)
+{
+	struct ft_asleep *seen = ft_seen[ft_look];
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < ft_nr_seen[ft_look]; i++)
+		if (seen[i].vain)
+			seen[nr++] = seen[i];
+	ft_nr_seen[ft_look] = nr;
+}
+
+/* Is @asleep stuck, and can be helped? It is remembered. */
+static bool ft_is_stuck(struct ft_asleep *asleep, u64 now)
+{
+	const struct ft_asleep *last = ft_slept_on(asleep);
+
+	if (last) {
+		asleep->lifted = last->lifted ?: (ft_stuck ? now : 0);
+		asleep->vain = ft_lift_in_vain(asleep->lifted, now);
+		if (asleep->vain && !last->vain)
+			fasttrack_count(FASTTRACK_STUCK_VAIN);
+	}
+	ft_remember(asleep);
+	return last && !asleep->vain;
 }
 
 /* Look at all tasks. Returns whether one is stuck. */
-static bool ft_look_at_all(void)
+static bool ft_look_at_all(u64 now)
 {
 	struct task_struct *process, *task;
 	bool stuck = false;
@@ -128,12 +176,12 @@ static bool ft_look_at_all(void)
 	ft_nr_seen[ft_look] = 0;
 	rcu_read_lock();
 	for_each_process_thread(process, task) {
-		unsigned long switches = READ_ONCE(task->nvcsw);
+		struct ft_asleep asleep = {
+			.task = task,
+			.switches = READ_ONCE(task->nvcsw),
+		};
 
-		if (!ft_sleeps_unnamed(task))
-			continue;
-		ft_remember(task, switches);
-		if (!ft_slept_on(task, switches))
+		if (!ft_sleeps_unnamed(task) || !ft_is_stuck(&asleep, now))
 			continue;
 		if (!stuck && !ft_stuck) {
 			fasttrack_count(FASTTRACK_STUCK);
@@ -161,10 +209,13 @@ static void ft_stuck_set(bool stuck)
 
 static void ft_stuck_look(struct work_struct *work)
 {
-	ft_stuck_set(fasttrack_enabled() && ft_look_at_all());
-	/* Who is held back later says so. */
-	if (ft_stuck || ft_foreground_works())
-		fasttrack_holds();
+	u64 every = READ_ONCE(ft_knobs.stuck);
+
+	ft_stuck_set(every && fasttrack_enabled() &&
+		     ft_look_at_all(ktime_get_ns()));
+	/* Who is held back later says so. But for whom everybody goes ends that. */
+	if (ft_stuck || (every && ft_foreground_works()))
+		ft_look_later(every);
 	else
-		ft_nr_seen[ft_look] = 0;
+		ft_forget();
 }

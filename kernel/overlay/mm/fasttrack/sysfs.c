@@ -12,6 +12,7 @@
 #include <linux/sysfs.h>
 
 #include "internal.h"
+#include "policy.h"
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
@@ -52,7 +53,8 @@ static int ft_parse_number(const char *buf, u64 lowest, u64 highest, u64 *value)
 	return 0;
 }
 
-#define FT_KNOB(_file, _field, _lowest, _highest, _unit)		\
+/* With a condition on the value, in nanoseconds. */
+#define FT_KNOB_IF(_file, _field, _lowest, _highest, _unit, _may)	\
 static ssize_t _file##_show(struct kobject *kobj,			\
 			    struct kobj_attribute *attr, char *buf)	\
 {									\
@@ -66,13 +68,32 @@ static ssize_t _file##_store(struct kobject *kobj,			\
 {									\
 	u64 value;							\
 									\
-	if (ft_parse_number(buf, _lowest, _highest, &value))		\
+	if (ft_parse_number(buf, _lowest, _highest, &value) ||		\
+	    !(_may)(value * (_unit)))					\
 		return -EINVAL;						\
 	WRITE_ONCE(ft_knobs._field, value * (_unit));			\
 	return count;							\
 }									\
 									\
 static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+
+static bool ft_any(u64 value)
+{
+	return true;
+}
+
+#define FT_KNOB(_file, _field, _lowest, _highest, _unit)		\
+	FT_KNOB_IF(_file, _field, _lowest, _highest, _unit, ft_any)
+
+static bool ft_eject_may(u64 eject)
+{
+	return ft_eject_allows(eject, READ_ONCE(ft_knobs.background_pause));
+}
+
+static bool ft_pause_may(u64 pause)
+{
+	return ft_eject_allows(READ_ONCE(ft_knobs.eject), pause);
+}
 
 #define FT_SWITCH(_file)						\
 static ssize_t _file##_show(struct kobject *kobj,			\
@@ -100,10 +121,11 @@ FT_SWITCH(page_allocator);
 FT_SWITCH(page_reclaimer);
 FT_SWITCH(promotion);
 FT_KNOB(stuck_ms, stuck, 0, MSEC_PER_SEC, NSEC_PER_MSEC);
-FT_KNOB(eject_ms, eject, 100, 600 * MSEC_PER_SEC, NSEC_PER_MSEC);
+FT_KNOB_IF(eject_ms, eject, 2 * MSEC_PER_SEC, 600 * MSEC_PER_SEC, NSEC_PER_MSEC,
+	   ft_eject_may);
 FT_KNOB(idle_window_us, idle_window, 0, USEC_PER_SEC, NSEC_PER_USEC);
-FT_KNOB(background_pause_ms, background_pause, 1, 60 * MSEC_PER_SEC,
-	NSEC_PER_MSEC);
+FT_KNOB_IF(background_pause_ms, background_pause, 1, 60 * MSEC_PER_SEC,
+	   NSEC_PER_MSEC, ft_pause_may);
 FT_KNOB(foreground_cache_percent, foreground_cache_percent, 0, 100, 1);
 
 /* Memory is kept in pages, and shown in KiB. */
@@ -231,6 +253,7 @@ FT_STAT(reclaim_waited, FASTTRACK_RECLAIM_WAITED);
 FT_STAT(promoted, FASTTRACK_PROMOTED);
 FT_STAT(depended, FASTTRACK_DEPENDED);
 FT_STAT(stuck, FASTTRACK_STUCK);
+FT_STAT(stuck_vain, FASTTRACK_STUCK_VAIN);
 FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
 FT_STAT(dispatch_wait_max_us, FASTTRACK_DISPATCH_WAIT_MAX);
 FT_STAT(dispatch_sync_wait_max_us, FASTTRACK_DISPATCH_SYNC_MAX);
@@ -252,6 +275,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_promoted.attr.attr,
 	&ft_stat_depended.attr.attr,
 	&ft_stat_stuck.attr.attr,
+	&ft_stat_stuck_vain.attr.attr,
 	&ft_stat_pause_max_us.attr.attr,
 	&ft_stat_dispatch_wait_max_us.attr.attr,
 	&ft_stat_dispatch_sync_wait_max_us.attr.attr,

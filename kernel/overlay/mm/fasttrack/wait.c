@@ -80,13 +80,15 @@ static void ft_inherit(struct task_struct *holder)
  *
  * For waits that have no folio and no request: for a lock, for handles of a
  * transaction to be closed. Matters for foreground tasks, and for workers in
- * their scopes. Does not nest.
+ * their scopes. What is inside another one of a worker's does nothing.
  *
  * Context: process context; does not sleep.
  * Return: whether __fasttrack_others_end() is to be called.
  */
 bool __fasttrack_others_begin(struct task_struct *holder)
 {
+	if (current->fasttrack_others)
+		return false;
 	if (!current->fasttrack_scope.override) {
 		if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 			return false;

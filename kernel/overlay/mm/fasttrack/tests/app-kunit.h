@@ -78,6 +78,25 @@ static void ft_test_classes_follow_the_configuration(struct kunit *test)
 	KUNIT_EXPECT_NE(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
 }
 
+/* When FastTrack is switched on again nobody has counted what happened meanwhile. */
+static void ft_test_renew(struct kunit *test)
+{
+	u32 before = ft_test_intern(FT_TEST_UID, 0, 0), id;
+
+	if (fasttrack_enabled())
+		kunit_skip(test, "FastTrack is on");
+	ft_app_dirtied(before, 5);
+	ft_apps_renew();
+	id = ft_test_intern(FT_TEST_UID, 0, 0);
+	KUNIT_EXPECT_NE(test, id, before);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), FT_TEST_UID);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(before), (u32)-1);
+	/* They are written now. */
+	ft_app_dirtied(before, -5);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&ft_apps[ft_app_place(id)].dirty),
+			0);
+}
+
 /* An app that is gone leaves its place; its number names nobody from then on. */
 static void ft_test_reap(struct kunit *test)
 {
@@ -125,6 +144,7 @@ static struct kunit_case ft_app_test_cases[] = {
 	KUNIT_CASE(ft_test_one_number_an_app),
 	KUNIT_CASE(ft_test_nobody),
 	KUNIT_CASE(ft_test_classes_follow_the_configuration),
+	KUNIT_CASE(ft_test_renew),
 	KUNIT_CASE(ft_test_reap),
 	KUNIT_CASE(ft_test_full),
 	KUNIT_CASE(ft_test_who_takes_over),

@@ -77,10 +77,36 @@ static void ft_test_op_sleep(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, sleepers);
 }
 
+/* A wait of a worker's inside another one of its own counts once. */
+static void ft_test_others_nest(struct kunit *test)
+{
+	struct fasttrack_scope outer = __fasttrack_scope_enter(FASTTRACK_NEUTRAL,
+							       FASTTRACK_CAUSE_NONE);
+	bool first, second;
+
+	if (ft_depends()) {
+		__fasttrack_scope_leave(outer);
+		kunit_skip(test, "the foreground depends");
+	}
+	first = __fasttrack_others_begin(NULL);
+	second = __fasttrack_others_begin(NULL);
+	KUNIT_EXPECT_TRUE(test, first);
+	KUNIT_EXPECT_FALSE(test, second);
+	/* A foreground task comes and waits for the worker. */
+	ft_worker_wait_begin(current);
+	KUNIT_EXPECT_TRUE(test, ft_depends());
+	__fasttrack_others_end();
+	KUNIT_EXPECT_FALSE(test, ft_depends());
+	ft_worker_wait_end(current);
+	KUNIT_EXPECT_FALSE(test, ft_depends());
+	__fasttrack_scope_leave(outer);
+}
+
 static struct kunit_case ft_depend_test_cases[] = {
 	KUNIT_CASE(ft_test_sleep),
 	KUNIT_CASE(ft_test_sleep_many),
 	KUNIT_CASE(ft_test_op_sleep),
+	KUNIT_CASE(ft_test_others_nest),
 	{}
 };
 

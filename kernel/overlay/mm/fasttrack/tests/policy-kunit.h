@@ -13,11 +13,13 @@ static void ft_test_works(struct kunit *test)
 	/* Nothing yet: the time since boot is no idle window. */
 	activity.window = FT_TEST_WINDOW;
 	KUNIT_EXPECT_FALSE(test, ft_works(&activity, 1));
-	activity.asleep = 1;
+	ft_waiters_begin(&activity.asleep, 1);
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity, 1));
+	ft_waiters_end(&activity.asleep, 1);
 
 	/* Asleep for ever, as for a key. */
 	activity.last = FT_TEST_NOW;
+	ft_waiters_begin(&activity.asleep, FT_TEST_NOW);
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity,
 					 FT_TEST_NOW + FT_ASLEEP_LIMIT - 1));
 	KUNIT_EXPECT_FALSE(test, ft_works(&activity,
@@ -34,6 +36,44 @@ static void ft_test_works(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_NOW));
 	activity.in_flight = 1;
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_NOW));
+}
+
+/* One that is never woken counts no longer, whoever comes after it. */
+static void ft_test_forgotten(struct kunit *test)
+{
+	struct ft_activity activity = { .window = FT_TEST_WINDOW };
+	struct ft_waiters *asleep = &activity.asleep;
+	u64 now = FT_TEST_NOW;
+
+	ft_waiters_begin(asleep, now);
+	activity.seen = true;
+	for (int i = 0; i < 20; i++) {
+		now += NSEC_PER_SEC;
+		KUNIT_EXPECT_EQ(test, ft_waiters_count(asleep, now), i < 9);
+		ft_waiters_begin(asleep, now);
+		KUNIT_EXPECT_GE(test, ft_waiters_count(asleep, now), 1);
+		KUNIT_EXPECT_TRUE(test, ft_waiters_end(asleep, now));
+		activity.last = now;
+	}
+	KUNIT_EXPECT_FALSE(test, ft_works(&activity, now + FT_TEST_WINDOW));
+	/* It wakes; nobody else can. */
+	KUNIT_EXPECT_TRUE(test, ft_waiters_end(asleep, now));
+	KUNIT_EXPECT_FALSE(test, ft_waiters_end(asleep, now));
+}
+
+static void ft_test_bounds(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, ft_eject_allows(2 * NSEC_PER_SEC, NSEC_PER_SEC));
+	KUNIT_EXPECT_FALSE(test, ft_eject_allows(2 * NSEC_PER_SEC - 1,
+						 NSEC_PER_SEC));
+	/* Who was frozen for an hour has paused for as long as it was to. */
+	KUNIT_EXPECT_EQ(test, ft_pause_counts(3600 * NSEC_PER_SEC, NSEC_PER_SEC),
+			NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, ft_pause_counts(1, NSEC_PER_SEC), 1);
+	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(0, FT_TEST_NOW));
+	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(FT_TEST_NOW, FT_TEST_NOW));
+	KUNIT_EXPECT_TRUE(test, ft_lift_in_vain(FT_TEST_NOW,
+						FT_TEST_NOW + FT_LIFT_LIMIT));
 }
 
 /* Who works for @work and then not for @idle ns: what its windows take of that. */
@@ -74,7 +114,7 @@ static void ft_test_idle_window(struct kunit *test)
 static void ft_test_pause(struct kunit *test)
 {
 	const struct ft_activity always = {
-		.asleep = 1, .seen = true, .last = FT_TEST_NOW,
+		.in_flight = 1, .seen = true, .last = FT_TEST_NOW,
 	};
 	const struct ft_activity never = {};
 	const u64 bound = NSEC_PER_SEC;
@@ -177,6 +217,8 @@ static void ft_test_dirty_first(struct kunit *test)
 
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
+	KUNIT_CASE(ft_test_forgotten),
+	KUNIT_CASE(ft_test_bounds),
 	KUNIT_CASE(ft_test_idle_window),
 	KUNIT_CASE(ft_test_pause),
 	KUNIT_CASE(ft_test_debt),
