@@ -139,7 +139,8 @@ static const struct sysrq_key_op ft_eject_op = {
 void __init ft_eject_init(void (*off)(void))
 {
 	ft_workqueue = alloc_workqueue("fasttrack",
-				       WQ_MEM_RECLAIM | WQ_HIGHPRI, 0) ?:
+				       WQ_MEM_RECLAIM | WQ_HIGHPRI |
+				       WQ_UNBOUND, 0) ?:
 		       system_highpri_wq;
 	ft_eject_off = off;
 	if (register_sysrq_key('F', &ft_eject_op))

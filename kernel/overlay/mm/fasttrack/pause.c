@@ -265,6 +265,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		index += segment;
 		paused = 0;
 		ft_pause(&paused);
+		try_to_freeze();
 	}
 }
 

@@ -12,6 +12,7 @@
  *
  * What has a hook, and promotes what it waits for, says so in fasttrack_named.
  */
+#include <linux/array_size.h>
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -33,19 +34,21 @@
  * @task: compared only
  * @switches: how often it had gone to sleep
  * @lifted: since when everybody goes for it, ns; 0: nobody does
- * @vain: that has not helped it
  */
 struct ft_asleep {
 	const struct task_struct *task;
 	unsigned long switches;
 	u64 lifted;
-	bool vain;
 };
 
 /* Only the work touches these. */
 static struct ft_asleep ft_seen[2][FT_SLEEPERS_SEEN];
 static unsigned int ft_nr_seen[2];
 static unsigned int ft_look;
+
+/* Whom that has not helped, the last ones; more than wait for one server. */
+static struct ft_asleep ft_vain[256];
+static unsigned int ft_nr_vain;
 
 /* Somebody is stuck: everybody goes. */
 static bool ft_stuck;
@@ -121,15 +124,15 @@ static bool ft_sleeps_unnamed(struct task_struct *task)
 	return !ft_is_behind(task);
 }
 
-/* @asleep, which sleeps now, at the last look, if it has slept ever since. */
-static const struct ft_asleep *ft_slept_on(const struct ft_asleep *asleep)
+/* @asleep among @nr that were @seen, if it has slept ever since. */
+static const struct ft_asleep *ft_slept_on(const struct ft_asleep *seen,
+					   unsigned int nr,
+					   const struct ft_asleep *asleep)
 {
-	const struct ft_asleep *last = ft_seen[!ft_look];
-
-	for (unsigned int i = 0; i < ft_nr_seen[!ft_look]; i++)
-		if (last[i].task == asleep->task)
-			return last[i].switches == asleep->switches ? &last[i] :
-								      NULL;
+	for (unsigned int i = 0; i < nr; i++)
+		if (seen[i].task == asleep->task &&
+		    seen[i].switches == asleep->switches)
+			return &seen[i];
 	return NULL;
 }
 
@@ -139,31 +142,23 @@ static void ft_remember(const struct ft_asleep *asleep)
 		ft_seen[ft_look][ft_nr_seen[ft_look]++] = *asleep;
 }
 
-/* Nobody is held back: only whom that has not helped before is remembered. */
-static void ft_forget(void)
-{
-	struct ft_asleep *seen = ft_seen[ft_look];
-	unsigned int nr = 0;
-
-	for (unsigned int i = 0; i < ft_nr_seen[ft_look]; i++)
-		if (seen[i].vain)
-			seen[nr++] = seen[i];
-	ft_nr_seen[ft_look] = nr;
-}
-
-/* Is @asleep stuck, and can be helped? It is remembered. */
+/* Is @asleep stuck, and may be helped? It is remembered. */
 static bool ft_is_stuck(struct ft_asleep *asleep, u64 now)
 {
-	const struct ft_asleep *last = ft_slept_on(asleep);
+	const struct ft_asleep *last =
+		ft_slept_on(ft_seen[!ft_look], ft_nr_seen[!ft_look], asleep);
 
-	if (last) {
+	if (ft_slept_on(ft_vain, ARRAY_SIZE(ft_vain), asleep))
+		return false;
+	if (last)
 		asleep->lifted = last->lifted ?: (ft_stuck ? now : 0);
-		asleep->vain = ft_lift_in_vain(asleep->lifted, now);
-		if (asleep->vain && !last->vain)
-			fasttrack_count(FASTTRACK_STUCK_VAIN);
+	if (ft_lift_in_vain(asleep->lifted, now)) {
+		ft_vain[ft_nr_vain++ % ARRAY_SIZE(ft_vain)] = *asleep;
+		fasttrack_count(FASTTRACK_STUCK_VAIN);
+		return false;
 	}
 	ft_remember(asleep);
-	return last && !asleep->vain;
+	return last;
 }
 
 /* Look at all tasks. Returns whether one is stuck. */
@@ -217,5 +212,5 @@ static void ft_stuck_look(struct work_struct *work)
 	if (ft_stuck || (every && ft_foreground_works()))
 		ft_look_later(every);
 	else
-		ft_forget();
+		ft_nr_seen[ft_look] = 0;
 }
