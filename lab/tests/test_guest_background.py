@@ -81,16 +81,14 @@ def test_beside_write_back_apps_that_read_and_sync_do_about_as_much_as_on_stock(
     seeds = 8
     results = shown(tools, front, phone.load("n6"), [("stock", behind), ("fasttrack", behind)], seeds)
 
-    def part(apps: list[str], count: int = seeds) -> float:
-        """Of what they do on stock, with so many seeds."""
-        stock, fasttrack = results[:count], results[seeds : seeds + count]
+    def part(apps: list[str]) -> float:
+        """Of what they do on stock."""
+        stock, fasttrack = results[:seeds], results[seeds:]
         return sum(done(fasttrack, app) for app in apps) / sum(done(stock, app) for app in apps)
 
     parts = {app: part([app]) for app in behind}
     print(f"of what they do on stock: {part(behind):.3f}, {parts}")
-    # Who syncs takes it from the app that writes.
-    assert part(["sync"], 3) >= 1.1 and part(["scan"], 3) >= 0.95 and part(["update"], 3) >= 0.94
-    # With lockdep and KASAN, which take memory, scan gets 0.96.
+    # Who syncs takes it from the app that writes. With lockdep and KASAN, which take memory, scan gets 0.96.
     least_scan = 0.95 if tools.kernel.target == "um-debug" else 0.97
     assert parts["sync"] >= 1.1 and parts["scan"] >= least_scan and parts["update"] >= 0.94
 

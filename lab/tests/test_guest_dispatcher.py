@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import ANDROID, FASTTRACK, FT, QUEUE, Settings, ask, setting
+from guest_script import ANDROID, FASTTRACK, FRONT, FT, QUEUE, Settings, ask, look, setting
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run import fio
@@ -52,6 +52,34 @@ def test_foreground_reads_pass_a_full_queue(tools: Tools, phone_name: str) -> No
     assert int(fasttrack["device"]["read_foreground"]) >= 30
     assert int(fasttrack["device"]["read_background"]) > 0
     assert int(stock["device"]["read_foreground"]) == int(stock["device"]["read_background"]) == 0
+
+
+WHO = f"""
+def front():
+    return read("/sys/kernel/debug/block/sda/sched/state").splitlines()[-1].split()[:2]
+
+write("{QUEUE}scheduler", "fasttrack")
+SHOWN["off"] = front()
+write("{FT}enabled", "1")
+SHOWN["nobody"] = front()
+write("{FT}foreground_uids", "{FRONT}")
+SHOWN["somebody"] = front()
+write("{FT}foreground_uids", "\\n")
+SHOWN["left"] = front()
+write("{FT}foreground_uids", "{FRONT}")
+write("{QUEUE}scheduler", "mq-deadline")
+write("{QUEUE}scheduler", "fasttrack")
+SHOWN["chosen again"] = front()
+write("{FT}enabled", "0")
+SHOWN["off again"] = front()
+"""
+
+
+def test_the_dispatcher_is_told_whether_somebody_is_in_front(tools: Tools) -> None:
+    shown = look(tools, WHO)
+    front = {name for name, state in shown.items() if state == ["front", "1"]}
+    assert front == {"somebody", "chosen again"}
+    assert all(state == ["front", "0"] for name, state in shown.items() if name not in front)
 
 
 def test_background_is_not_starved(tools: Tools) -> None:

@@ -104,7 +104,7 @@ def test_no_pause_comes_near_to_an_ejection(tools: Tools) -> None:
 def test_what_tells_of_apps_is_for_root_alone() -> None:
     private = [one for one in FILES if one["type"].startswith("list") or one["type"] in ("counter", "maximum")]
     own = [one for one in private if "elevator" not in one]
-    assert len(own) == 30
+    assert len(own) == 31
     assert {one["mode"] for one in own} == {"0600", "0400"}
 
 
@@ -152,14 +152,14 @@ def test_whose_io_and_why(tools: Tools) -> None:
     assert seen("read", "read") == {("10101", "foreground")}
 
 
-def test_dispatcher_switches_write_back_throttling_off_and_back(tools: Tools) -> None:
+def test_dispatcher_leaves_write_back_throttling_on(tools: Tools) -> None:
+    """With nobody in front it throttles as for other elevators."""
     shown = ask(tools, "fasttrack_files.throttling")
-    assert shown["fasttrack"] == [0, 0, 0]
     assert shown["bfq"] == [0]
-    assert all(value > 0 for value in shown["mq-deadline"] + shown["kyber"])
+    assert all(value > 0 for value in shown["mq-deadline"] + shown["kyber"] + shown["fasttrack"])
     assert [line.split()[0] for line in shown["state"]] == [
         "neutral",
         "background",
         "foreground",
-        "foreground_works",
+        "front",
     ]

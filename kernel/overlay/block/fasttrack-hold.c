@@ -38,6 +38,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
 	}
 	state->oldest_waited = waited ? waited->fifo_time : 0;
+	state->front = READ_ONCE(fti->front);
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->others_in_a_row = fti->others_in_a_row;
 	state->foreground_last = atomic64_read(&fti->foreground_last);

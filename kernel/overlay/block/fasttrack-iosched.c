@@ -30,12 +30,11 @@
  *    class itself in the CDB.
  *
  * The order within a class is in fasttrack-queues.c, how background is held in
- * fasttrack-hold.c. Write-back throttling is off for this elevator, as it is for
- * BFQ: its latency target would hold the foreground's fsync back together with
- * everybody's write-back. The few tags of asynchronous writes take its place, with
- * FastTrack off too.
+ * fasttrack-hold.c. While somebody is in front write-back throttling is without limits,
+ * as it is off for BFQ. With nobody in front, or FastTrack off, this is an ordinary elevator
+ * (fti_front()).
  *
- * Data of a flush sequence goes first and is not held: blk-flush keeps other
+ * Data of a flush sequence goes first then and is not held: blk-flush keeps other
  * flushes waiting for it. Not here: what the device does with the class, and
  * requests that bypass elevators (flushes, passthrough).
  */
@@ -360,7 +359,8 @@ static void fti_insert_new(struct fti_data *fti, struct request *rq,
 	trace_block_rq_insert(rq);
 	rq->fifo_time = ktime_get_ns();
 	fti_count(rq);
-	if ((flags & BLK_MQ_INSERT_AT_HEAD) || (rq->rq_flags & RQF_FLUSH_SEQ))
+	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
+	    (fti->front && (rq->rq_flags & RQF_FLUSH_SEQ)))
 		list_add(&rq->queuelist, &fti->head);
 	else
 		fti_link(fti, rq);
@@ -618,6 +618,12 @@ static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct fti_data *fti = data->q->elevator->elevator_data;
 	enum fasttrack_class class = fti_opf_class(opf);
 
+	/* Nobody in front: as mq-deadline's. */
+	if (!READ_ONCE(fti->front)) {
+		data->shallow_depth = op_is_sync(opf) && !op_is_write(opf) ?
+			0 : fti->shallow[FASTTRACK_NEUTRAL][1];
+		return;
+	}
 	/* It may have come to the front while it waited. */
 	if (class == FASTTRACK_BACKGROUND)
 		class = fti_class_now(opf, fasttrack_task_class(current) ==
@@ -690,16 +696,13 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 		.foreground_cost = fti_foreground_cost,
 	};
 	fti->q = q;
-	fti_init_promoter(fti);
-	fasttrack_queue_add(&fti->promoter);
-
 	eq->elevator_data = fti;
 	q->elevator = eq;
 	/* Requests are sorted for the queue, not for a hardware queue. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	set_bit(ELEVATOR_FLAG_LIMIT_AGAIN, &eq->flags);
-	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
-	wbt_disable_default(q->disk);
+	fti_init_promoter(fti);
+	fasttrack_queue_add(&fti->promoter);
 	return 0;
 }
 
@@ -717,8 +720,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 	}
 	WARN_ON_ONCE(atomic_read(&fti->async_in_flight));
 	WARN_ON_ONCE(atomic_read(&fti->pages_in_flight));
-	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &e->flags);
-	wbt_enable_default(fti->q->disk);
+	wbt_set_unlimited(fti->q->disk, false);
 	kfree(fti);
 }
 

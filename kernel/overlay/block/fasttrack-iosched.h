@@ -85,6 +85,7 @@ struct fti_class {
  * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
  *	and synchronous ones [1]
  * @inherit_depth: likewise, a sender that inherits the foreground's class
+ * @front: FastTrack is on and somebody in front; written by the core, see fti_front()
  * @promoter: takes promotions from the core
  * @q: the queue
  */
@@ -112,6 +113,7 @@ struct fti_data {
 	struct fti_bounds bounds;
 	unsigned int shallow[FASTTRACK_NR_CLASSES][2];
 	unsigned int inherit_depth;
+	bool front;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;
 };

@@ -75,6 +75,7 @@ struct fti_bounds {
 
 /**
  * struct fti_state - what the decision depends on
+ * @front: somebody is in front
  * @oldest: arrival of the oldest queued request by class, 0 for none
  * @oldest_waited: likewise, of background's that a task waits for
  * @in_flight: requests in the device, by class
@@ -96,6 +97,7 @@ struct fti_bounds {
  *	too much
  */
 struct fti_state {
+	bool front;
 	u64 oldest[FASTTRACK_NR_CLASSES];
 	u64 oldest_waited;
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
@@ -123,6 +125,7 @@ struct fti_state {
  *	too long
  * @in_order: of a kind, the oldest request goes before those of lower sectors: a
  *	foreground task waits for one of them, nobody knows which
+ * @plain: nobody is in front: mq-deadline's order
  * @hold: others wait, and the foreground has nothing queued
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
  */
@@ -131,6 +134,7 @@ struct fti_choice {
 	bool expired;
 	bool starved;
 	bool in_order;
+	bool plain;
 	bool hold;
 	u64 wake;
 };
@@ -409,6 +413,21 @@ static inline bool fti_background_goes(const struct fti_state *state, u64 limit,
 	       (!works || now >= state->background_next);
 }
 
+/* With nobody in front: who has waited longest. */
+static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
+{
+	struct fti_choice choice = { .class = FTI_NONE, .plain = true };
+	u64 oldest = U64_MAX;
+
+	for (int class = 0; class < FASTTRACK_NR_CLASSES; class++) {
+		if (!state->oldest[class] || state->oldest[class] >= oldest)
+			continue;
+		oldest = state->oldest[class];
+		choice.class = class;
+	}
+	return choice;
+}
+
 /**
  * fti_choose - whose turn is it?
  * @state: what is queued and in flight
@@ -444,6 +463,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	bool neutral = fti_neutral_turn(state, now);
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 
+	if (!state->front)
+		return fti_choose_plain(state);
 	if (others < FTI_STARVED_IN_A_ROW && in_flight < max(limit, 1ULL) &&
 	    now >= fti_task_due(state, bounds)) {
 		choice.class = FASTTRACK_BACKGROUND;

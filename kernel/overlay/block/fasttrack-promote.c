@@ -4,7 +4,8 @@
  *
  * Controls the class of requests that are in the queue already. It reacts to a
  * foreground task that waits for a page, for a file or for others, and to an
- * app that comes to the front or leaves it. A scan of the queue finds a page's
+ * app that comes to the front or leaves it: the elevator is another one with nobody
+ * there. A scan of the queue finds a page's
  * request: it happens only where a foreground task is about to sleep.
  */
 #include <linux/blk-mq.h>
@@ -17,6 +18,7 @@
 
 #include "blk.h"
 #include "blk-mq.h"
+#include "blk-wbt.h"
 #include "fasttrack-iosched.h"
 
 /* Frame numbers of pages that somebody waits for, @first to @last. */
@@ -324,6 +326,20 @@ static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 	fti_wake_senders(queue);
 }
 
+/*
+ * Nobody in front: an ordinary elevator, with write-back throttling as they have it.
+ * Its latency target would hold the foreground's fsync back together with everybody's
+ * write-back; then the few tags of asynchronous writes take its place.
+ */
+static void fti_front(struct fasttrack_queue *queue, bool somebody)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	WRITE_ONCE(fti->front, somebody);
+	wbt_set_unlimited(fti->q->disk, somebody);
+	fti_wake_senders(queue);
+}
+
 /* Before fasttrack_queue_add(). */
 void fti_init_promoter(struct fti_data *fti)
 {
@@ -333,4 +349,5 @@ void fti_init_promoter(struct fti_data *fti)
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
 	fti->promoter.wake_senders = fti_wake_senders;
+	fti->promoter.front = fti_front;
 }

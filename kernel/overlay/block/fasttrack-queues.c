@@ -3,8 +3,8 @@
  * The queued requests of the I/O dispatcher, and which of a class goes next.
  *
  * Within a class the order is mq-deadline's: batches in sector order, reads
- * before writes, with deadlines; and writes that somebody waits for before
- * others. Which class' turn it is: fti_choose().
+ * before writes, with deadlines; and, while somebody is in front, writes that
+ * somebody waits for before others. Which class' turn it is: fti_choose().
  */
 #include <linux/blkdev.h>
 #include <linux/fasttrack.h>
@@ -184,6 +184,68 @@ static enum fti_kind fti_next_kind(struct fti_class *class)
 	return FTI_ASYNC;
 }
 
+static struct request *fti_lower(struct request *a, struct request *b)
+{
+	return !a || (b && blk_rq_pos(b) < blk_rq_pos(a)) ? b : a;
+}
+
+static struct request *fti_older(struct request *a, struct request *b)
+{
+	return !a || (b && b->fifo_time < a->fifo_time) ? b : a;
+}
+
+/* The next read or, if @kind is FTI_SYNC, write of @class from its position on. */
+static struct request *fti_plain_next(struct fti_class *class, enum fti_kind kind)
+{
+	struct request *rq = fti_from_position(class, kind);
+
+	return kind == FTI_READ ?
+		rq : fti_lower(rq, fti_from_position(class, FTI_ASYNC));
+}
+
+static struct request *fti_plain_oldest(struct fti_class *class,
+					enum fti_kind kind)
+{
+	struct request *rq = fti_oldest(class, kind);
+
+	return kind == FTI_READ ? rq : fti_older(rq, fti_oldest(class, FTI_ASYNC));
+}
+
+/* Reads, unless writes have waited for long enough. */
+static enum fti_kind fti_plain_kind(struct fti_class *class)
+{
+	if (!fti_has_kind(class, FTI_READ, FTI_READ))
+		return FTI_SYNC;
+	if (!fti_has_kind(class, FTI_SYNC, FTI_ASYNC))
+		return FTI_READ;
+	return class->starved[FTI_READ]++ < fti_starved ? FTI_READ : FTI_SYNC;
+}
+
+/* The same as mq-deadline's: a write is a write. */
+static struct request *fti_select_plain(struct fti_class *class, u64 now)
+{
+	enum fti_kind kind = class->kind == FTI_READ ? FTI_READ : FTI_SYNC;
+	struct request *rq = fti_plain_next(class, kind);
+	struct request *oldest;
+
+	if (!rq || class->batch >= fti_batch) {
+		kind = fti_plain_kind(class);
+		if (kind != FTI_READ)
+			class->starved[FTI_READ] = 0;
+		class->batch = 0;
+		rq = fti_plain_next(class, kind);
+		oldest = fti_plain_oldest(class, kind);
+		if (!rq || now >= oldest->fifo_time + fti_expire[kind])
+			rq = oldest;
+	}
+	class->kind = kind;
+	class->batch++;
+	class->position[kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	if (kind != FTI_READ)
+		class->position[FTI_ASYNC] = class->position[kind];
+	return rq;
+}
+
 /* The request of a class, which has some, whose turn it is. */
 struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 			   u64 now)
@@ -191,6 +253,8 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 	struct request *rq = NULL;
 	struct request *oldest;
 
+	if (choice.plain)
+		return fti_select_plain(class, now);
 	if (choice.expired) {
 		rq = choice.starved ? fti_oldest_waited(class) :
 				      fti_oldest_request(class);

@@ -19,6 +19,7 @@ static const struct fti_bounds fti_test_bounds = {
 static struct fti_state fti_test_state(void)
 {
 	return (struct fti_state){
+		.front = true,
 		.device_depth = 32,
 		.cheap_depth = 32,
 		.idle_window = fti_idle_window,
@@ -45,6 +46,32 @@ static void fti_test_foreground_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 
 	state.oldest[FASTTRACK_BACKGROUND] = 0;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_FALSE(test, choice.hold);
+}
+
+/* With nobody in front nobody is held, and who came first goes first. */
+static void fti_test_plain(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.front = false;
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	state.in_flight[FASTTRACK_BACKGROUND] = state.device_depth - 1;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2;
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_TRUE(test, choice.plain);
+
+	state.oldest[FASTTRACK_BACKGROUND] = 0;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+
+	state.oldest[FASTTRACK_NEUTRAL] = 0;
 	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 	KUNIT_EXPECT_FALSE(test, choice.hold);
@@ -583,6 +610,7 @@ static void fti_test_tags(struct kunit *test)
 
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
+	KUNIT_CASE(fti_test_plain),
 	KUNIT_CASE(fti_test_idle_window),
 	KUNIT_CASE(fti_test_lifted),
 	KUNIT_CASE(fti_test_neutral),

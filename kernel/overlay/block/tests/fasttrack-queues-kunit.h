@@ -66,6 +66,38 @@ static void fti_queues_test_in_order(struct kunit *test)
 			    &rq[0]);
 }
 
+/* In mq-deadline's order a write is a write. */
+static void fti_queues_test_plain(struct kunit *test)
+{
+	struct request *rq = kunit_kzalloc(test, 3 * sizeof(*rq), GFP_KERNEL);
+	struct fti_choice choice = { .plain = true };
+	struct fti_class class = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	fti_init_class(&class);
+	fti_queues_add(&class, rq, 0, FTI_SYNC, 64);
+	fti_queues_add(&class, rq, 1, FTI_ASYNC, 8);
+	fti_queues_add(&class, rq, 2, FTI_ASYNC, 128);
+
+	/* By sector from where the last one ended; behind the last the oldest. */
+	class.kind = FTI_SYNC;
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
+			    &rq[1]);
+	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 65;
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
+			    &rq[2]);
+	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 136;
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
+			    &rq[0]);
+	/* The oldest, when a batch is over and it has waited for too long. */
+	class.batch = fti_batch;
+	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 0;
+	KUNIT_EXPECT_PTR_EQ(test,
+			    fti_select(&class, choice,
+				       FTI_QUEUES_NOW + fti_expire[FTI_SYNC]),
+			    &rq[0]);
+}
+
 static void fti_queues_test_wait_anew(struct kunit *test)
 {
 	struct request *rq = kunit_kzalloc(test, 4 * sizeof(*rq), GFP_KERNEL);
@@ -102,6 +134,7 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 
 static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_kinds),
+	KUNIT_CASE(fti_queues_test_plain),
 	KUNIT_CASE(fti_queues_test_in_order),
 	KUNIT_CASE(fti_queues_test_wait_anew),
 	{}

@@ -110,6 +110,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	write-back; likewise
  * @wake_senders: senders that wait for a request tag see whether they may take
  *	one now; likewise
+ * @front: FastTrack is on and somebody in front, or not any more. From process
+ *	context; does not allocate memory
  */
 struct fasttrack_queue {
 	struct list_head node;
@@ -121,6 +123,7 @@ struct fasttrack_queue {
 	void (*relabel)(struct fasttrack_queue *queue);
 	void (*kick)(struct fasttrack_queue *queue, bool foreground);
 	void (*wake_senders)(struct fasttrack_queue *queue);
+	void (*front)(struct fasttrack_queue *queue, bool somebody);
 };
 
 /* Foreground tasks that are known to sleep on a folio: more than apps have. */

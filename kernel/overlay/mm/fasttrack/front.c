@@ -372,8 +372,10 @@ void ft_config_publish(struct ft_config *config)
 	ft_groups_mark(config);
 	ft_config_replace(config);
 	ft_apps_classify(config);
-	if (ft_config_differs(old, config, FT_NR_FOREGROUND_LISTS))
+	if (ft_config_differs(old, config, FT_NR_FOREGROUND_LISTS)) {
 		ft_front_changed(config);
+		ft_queues_front();
+	}
 	ft_groups_retire(config);
 	/* Requests are queued with the class that their app had then. */
 	if (fasttrack_enabled())
@@ -416,6 +418,7 @@ void ft_set_enabled(bool on)
 		ft_switch_on();
 	else
 		ft_switch_off();
+	ft_queues_front();
 	ft_pause_end_all();
 	ft_queues_release();
 }

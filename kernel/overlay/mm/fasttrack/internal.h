@@ -260,6 +260,7 @@ void ft_promote_task(struct task_struct *task);
 void ft_wake_senders(void);
 void ft_relabel(void);
 void ft_kick(bool foreground);
+void ft_queues_front(void);
 void ft_queues_release(void);
 
 /* stuck.c */

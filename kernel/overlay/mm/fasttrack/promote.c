@@ -6,25 +6,36 @@
  * Lock order: the schedulers' locks are taken under the RCU read lock.
  */
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
-#include <linux/spinlock.h>
 
 #include "internal.h"
 
-/* I/O schedulers that promote. Read under RCU, changed under ft_queues_lock. */
+/*
+ * I/O schedulers that promote. Read under RCU, changed under ft_queues_mutex, which
+ * also orders what they are told of who is in front.
+ */
 static LIST_HEAD(ft_queues);
-static DEFINE_SPINLOCK(ft_queues_lock);
+static DEFINE_MUTEX(ft_queues_mutex);
+
+static bool ft_somebody_in_front(void)
+{
+	return fasttrack_enabled() && ft_foreground_set();
+}
 
 /**
  * fasttrack_queue_add - an I/O scheduler takes promotions from now on
  * @queue: its functions are set
+ *
+ * Context: may sleep.
  */
 void fasttrack_queue_add(struct fasttrack_queue *queue)
 {
-	spin_lock(&ft_queues_lock);
+	mutex_lock(&ft_queues_mutex);
+	queue->front(queue, ft_somebody_in_front());
 	list_add_tail_rcu(&queue->node, &ft_queues);
-	spin_unlock(&ft_queues_lock);
+	mutex_unlock(&ft_queues_mutex);
 }
 EXPORT_SYMBOL_GPL(fasttrack_queue_add);
 
@@ -36,12 +47,23 @@ EXPORT_SYMBOL_GPL(fasttrack_queue_add);
  */
 void fasttrack_queue_del(struct fasttrack_queue *queue)
 {
-	spin_lock(&ft_queues_lock);
+	mutex_lock(&ft_queues_mutex);
 	list_del_rcu(&queue->node);
-	spin_unlock(&ft_queues_lock);
+	mutex_unlock(&ft_queues_mutex);
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(fasttrack_queue_del);
+
+/* Somebody may be in front now, or nobody any more. */
+void ft_queues_front(void)
+{
+	struct fasttrack_queue *queue;
+
+	mutex_lock(&ft_queues_mutex);
+	list_for_each_entry(queue, &ft_queues, node)
+		queue->front(queue, ft_somebody_in_front());
+	mutex_unlock(&ft_queues_mutex);
+}
 
 /*
  * Make the queued request that covers @folio foreground, and others of its file
