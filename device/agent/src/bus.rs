@@ -4,6 +4,7 @@
 use crate::source::Fault;
 use tokio::runtime::{Builder, Runtime};
 use zbus::fdo::{DBusProxy, NameOwnerChangedStream};
+use zbus::proxy::MethodFlags;
 use zbus::{Connection, Proxy};
 
 /// A runtime for one thread: it sleeps in the kernel until something comes.
@@ -66,4 +67,15 @@ pub async fn owners(bus: &Connection, name: &str) -> Result<NameOwnerChangedStre
     Ok(daemon
         .receive_name_owner_changed_with_args(&[(0, name)])
         .await?)
+}
+
+/// Calls a service only where it runs: the bus would start it otherwise, and that is nobody's wish here.
+pub async fn call_running<B, R>(proxy: &Proxy<'_>, method: &str, body: &B) -> Result<R, Fault>
+where
+    B: serde::Serialize + zbus::zvariant::DynamicType,
+    R: for<'d> zbus::zvariant::DynamicDeserialize<'d>,
+{
+    let flags = MethodFlags::NoAutoStart.into();
+    let reply = proxy.call_with_flags(method, flags, body).await?;
+    reply.ok_or_else(|| Fault(format!("D-Bus: {method} has no answer")))
 }

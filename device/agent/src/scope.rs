@@ -56,23 +56,31 @@ fn family(resolver: &Resolver, pid: u32) -> Vec<u32> {
     all
 }
 
+/// The manager sends its signals to those who have subscribed.
+async fn subscribe(manager: &zbus::Proxy<'_>) -> Result<(), Fault> {
+    crate::bus::call_running(manager, "Subscribe", &()).await
+}
+
 async fn start(name: &str, pids: Vec<u32>) -> Result<(), Fault> {
     use futures_util::StreamExt;
-    use zbus::zvariant::Value;
+    use zbus::zvariant::{OwnedObjectPath, Value};
     let bus = zbus::Connection::session().await?;
     let manager = crate::bus::user_manager(&bus).await?;
     // Asked for before the start, or a quick job would end unseen.
     let mut ended = manager.receive_signal("JobRemoved").await?;
-    manager.call_method("Subscribe", &()).await?;
+    subscribe(&manager).await?;
     let properties: Vec<(&str, Value)> = vec![
         ("PIDs", Value::from(pids)),
         ("Slice", Value::from("app.slice")),
         ("CollectMode", Value::from("inactive-or-failed")),
     ];
     let others: Vec<(&str, Vec<(&str, Value)>)> = Vec::new();
-    manager
-        .call_method("StartTransientUnit", &(name, "fail", properties, others))
-        .await?;
+    let _job: OwnedObjectPath = crate::bus::call_running(
+        &manager,
+        "StartTransientUnit",
+        &(name, "fail", properties, others),
+    )
+    .await?;
     while let Some(message) = ended.next().await {
         let body = message.body();
         let (_, _, unit, result): (u32, zbus::zvariant::ObjectPath, &str, &str) =

@@ -156,7 +156,7 @@ impl Session<'_> {
     /// The manager sends signals to those who have subscribed. Without one, there are no units to hear of.
     async fn units(&self) {
         if let Ok(manager) = bus::user_manager(&self.bus).await {
-            let _ = manager.call_method("Subscribe", &()).await;
+            let _: Result<(), Fault> = bus::call_running(&manager, "Subscribe", &()).await;
         }
     }
 
