@@ -11,6 +11,7 @@ use crate::window::Window;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{channel, Receiver, Sender};
+use zbus::fdo::NameOwnerChangedStream;
 use zbus::message::Header;
 use zbus::Connection;
 
@@ -144,6 +145,13 @@ impl Source for Kde {
 async fn follow(file: &Path, out: &Out) -> Result<(), Fault> {
     let bus = Connection::session().await?;
     let mut owners = bus::owners(&bus, KWIN).await?;
+    // It may come later: a session's programs start in any order.
+    while bus::owner(&bus, KWIN).await?.is_none() {
+        owners
+            .next()
+            .await
+            .ok_or_else(|| Fault::new("the session's bus has closed"))?;
+    }
     let (owner, pid) = kwin(&bus, out).await?;
     let (to, from) = channel(CALLS_MOST);
     bus.object_server().at(PATH, Service { calls: to }).await?;
@@ -151,8 +159,24 @@ async fn follow(file: &Path, out: &Out) -> Result<(), Fault> {
     let calls = obey(from, &owner, pid, out);
     tokio::select! {
         result = calls => result,
-        _ = owners.next() => Err(Fault::new("KWin has ended or restarts")),
+        result = replaced(&mut owners, &owner) => result,
     }
+}
+
+/// Ends when KWin's name goes to somebody else, or to nobody.
+async fn replaced(owners: &mut NameOwnerChangedStream, owner: &str) -> Result<(), Fault> {
+    while let Some(change) = owners.next().await {
+        if change
+            .args()?
+            .new_owner()
+            .as_ref()
+            .map(|name| name.as_str())
+            != Some(owner)
+        {
+            return Err(Fault::new("KWin has ended or restarts"));
+        }
+    }
+    Err(Fault::new("the session's bus has closed"))
 }
 
 /// KWin's connection, and its process, which must be called so.

@@ -82,13 +82,18 @@ impl From<serde_json::Error> for Fault {
 
 impl From<zbus::Error> for Fault {
     fn from(error: zbus::Error) -> Fault {
-        Fault(format!("D-Bus: {error}"))
+        // An answer of a service may be a page long.
+        let text = error.to_string();
+        Fault(format!(
+            "D-Bus: {}",
+            text.lines().next().unwrap_or_default()
+        ))
     }
 }
 
 impl From<zbus::fdo::Error> for Fault {
     fn from(error: zbus::fdo::Error) -> Fault {
-        Fault(format!("D-Bus: {error}"))
+        zbus::Error::from(error).into()
     }
 }
 

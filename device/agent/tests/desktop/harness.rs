@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,9 +18,13 @@ use zbus::Connection;
 /// Switches of a test.
 pub const SWITCHES: usize = 150;
 /// Longest wait for anything. A busy machine starts a compositor in some seconds.
-const WAIT_MOST: Duration = Duration::from_secs(60);
+const WAIT_MOST: Duration = Duration::from_secs(180);
 /// `nobody`, as which sessions run where the tests run as root: sway refuses root.
 const NOBODY: u32 = 65_534;
+const BUS_CONFIG: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>ADDRESS</listen><policy context="default"><allow user="*"/><allow own="*"/>
+<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/></policy></busconfig>"#;
 const X11_SOCKETS: &str = "/tmp/.X11-unix";
 
 /// The first program of these that is absent, with a line for the log.
@@ -70,6 +75,10 @@ impl Session {
         }
     }
 
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -101,6 +110,19 @@ impl Session {
             .expect("a program that is installed");
         self.children.push(child);
         self.children.last().expect("it").id()
+    }
+
+    /// A bus for this session; its address. The test, which may be root, is let in too.
+    pub fn bus(&mut self) -> String {
+        let (socket, config) = (self.path("bus"), self.path("bus.conf"));
+        let address = format!("unix:path={}", socket.display());
+        let text = BUS_CONFIG.replace("ADDRESS", &address);
+        fs::write(&config, text).expect("a file");
+        let config = format!("--config-file={}", config.display());
+        self.start(&["dbus-daemon", &config, "--nofork"]);
+        until("session's bus", || UnixStream::connect(&socket).ok());
+        self.set("DBUS_SESSION_BUS_ADDRESS", &address);
+        address
     }
 
     /// Ends a program that was started.
@@ -141,6 +163,21 @@ impl Drop for Session {
             let _ = child.wait();
         }
     }
+}
+
+/// A runtime for a test's own calls.
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// Something, where somebody owns this name.
+pub async fn owned(bus: &Connection, name: &str) -> Option<()> {
+    let daemon = zbus::fdo::DBusProxy::new(bus).await.ok()?;
+    let there = daemon.name_has_owner(name.try_into().ok()?).await.ok()?;
+    there.then_some(())
 }
 
 /// A connection to the session's bus, which refuses other users but root.
@@ -221,7 +258,12 @@ impl Agent {
                 .parse::<u64>()
                 .unwrap_or(0)
         });
-        (field(&status, "VmRSS:"), sleeps.sum())
+        let memory = format!(
+            "{} (own {})",
+            field(&status, "VmRSS:"),
+            field(&status, "RssAnon:")
+        );
+        (memory, sleeps.sum())
     }
 }
 

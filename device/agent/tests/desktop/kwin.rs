@@ -19,21 +19,6 @@ type Match = (
     HashMap<String, OwnedValue>,
 );
 
-fn bus(session: &mut Session) -> String {
-    let socket = session.path("bus");
-    let address = format!("unix:path={}", socket.display());
-    session.start(&[
-        "dbus-daemon",
-        "--session",
-        "--nofork",
-        "--address",
-        &address,
-    ]);
-    harness::until("session's bus", || UnixStream::connect(&socket).ok());
-    session.set("DBUS_SESSION_BUS_ADDRESS", &address);
-    address
-}
-
 fn kwin(session: &mut Session) -> u32 {
     let program = session.path("kwin_wayland");
     let from = ["/usr/bin/kwin_wayland", "/usr/local/bin/kwin_wayland"];
@@ -111,14 +96,11 @@ fn each_switch_is_reported_with_nobody_in_between_at_most() {
         return;
     }
     let mut session = Session::new();
-    let address = bus(&mut session);
+    let address = session.bus();
     kwin(&mut session);
     let agent = session.agent(&["--source", "kde"]);
     let pids = windows(&mut session, &agent);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = harness::runtime();
     let bus = harness::connect(&runtime, &address);
     let ids =
         TITLES.map(|title| harness::until("window", || runtime.block_on(number(&bus, title))));

@@ -6,5 +6,6 @@
 
 mod harness;
 mod kwin;
+mod mutter;
 mod sway;
 mod x11;
