@@ -18,14 +18,21 @@ use crate::cgroup::Cgroup;
 use crate::clean;
 use crate::system::System;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
 use rustix::net::RecvFlags;
 use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 /// Longest freeze. A person notices a second; watchdogs of window systems wait for five.
 pub const FREEZE_MOST: Duration = Duration::from_millis(1000);
+
+/// How long a daemon that starts waits for the guard of an earlier one, and between two looks.
+const WAIT_FOR_ANOTHER: Duration = Duration::from_secs(5);
+const WAIT_STEP: Duration = Duration::from_millis(10);
 
 /// Largest packet, bytes: the paths of some hundred control groups.
 pub const PACKET_BYTES: usize = 65_536;
@@ -181,8 +188,37 @@ pub fn thaw(group: &Cgroup) -> io::Result<()> {
     group.remove_attribute(MARK)
 }
 
+/// Held by the guard as long as it runs: the next daemon must not set what this one is about to take back.
+fn lock(system: &System) -> Option<File> {
+    let folder = system.path("run/fasttrack");
+    // It may be there, and where it cannot be made there is no lock.
+    let _ = std::fs::create_dir(&folder);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(folder.join("guard.lock")).ok()
+}
+
+/// Waits until the guard of an earlier daemon has done its work. Says whether it has.
+pub fn wait_for_another(system: &System) -> bool {
+    let Some(file) = lock(system) else {
+        return true;
+    };
+    for _ in 0..WAIT_FOR_ANOTHER.as_millis() / WAIT_STEP.as_millis() {
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        std::thread::sleep(WAIT_STEP);
+    }
+    false
+}
+
 /// Runs until the socket closes. The process that calls this is the guard.
 pub fn run(system: &System, socket: &OwnedFd) -> io::Result<()> {
+    let lock = lock(system);
+    if let Some(file) = &lock {
+        // One that is being replaced ends soon, and what is frozen cannot wait for it.
+        let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    }
     let mut held = Held {
         system,
         groups: HashMap::new(),
@@ -208,6 +244,7 @@ pub fn run(system: &System, socket: &OwnedFd) -> io::Result<()> {
     if !farewell {
         clean::restore(system);
     }
+    drop(lock);
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use crate::clean;
 use crate::counters::Counters;
 use crate::daemon::Daemon;
-use crate::guard::Answer;
+use crate::guard::{self, Answer};
 use crate::guard_link::{Guard, Launcher};
 use crate::input::Input;
 use crate::login::Login;
@@ -55,6 +55,20 @@ pub fn outlive_the_daemon() {
     }
 }
 
+/// Keeps what has been touched in memory: while the disk is saturated a page of ours may take seconds to come back.
+///
+/// The guard keeps all of itself, because what it does last it has never done before. Without the right to do so, or the
+/// room (`LimitMEMLOCK=`), it is as slow as others.
+pub fn stay_in_memory(all: bool) {
+    let flags = if all {
+        libc::MCL_CURRENT
+    } else {
+        libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT
+    };
+    // SAFETY: the call takes a number and changes no memory.
+    let _ = unsafe { libc::mlockall(flags) };
+}
+
 /// What runs beside the loop.
 struct Room {
     system: System,
@@ -81,6 +95,7 @@ async fn serve(system: &System, options: &Options) -> Result<(), String> {
         on_bus: None,
     };
     let mut daemon = start(system, options);
+    stay_in_memory(false);
     tokio::select! {
         result = looped(&mut daemon, &mut room, options, &mut reload) => result?,
         () = any(&mut end) => {}
@@ -98,6 +113,11 @@ async fn any(signals: &mut [Signal]) {
 /// A daemon on a clean system, with a guard.
 fn start(system: &System, options: &Options) -> Daemon {
     let mut counters = Counters::default();
+    if !guard::wait_for_another(system) {
+        counters.error("another guard", || {
+            "the guard of an earlier daemon still runs".to_string()
+        });
+    }
     let found = clean::restore_groups(system);
     if found > 0 {
         counters.add(

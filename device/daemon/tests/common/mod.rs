@@ -47,6 +47,7 @@ impl Tree {
             "",
         );
         tree.put("proc/self/mounts", "");
+        tree.put("run/.here", "");
         tree
     }
 
