@@ -128,7 +128,10 @@ impl State {
         match apps.len() {
             0 => Report::Nobody(fasttrack_detector::report::Nobody::Unfocused),
             1 => Report::Front(apps),
-            _ => Report::Ambiguous(apps),
+            _ => {
+                apps.truncate(fasttrack_bus::APPS_MOST);
+                Report::Ambiguous(apps)
+            }
         }
     }
 }

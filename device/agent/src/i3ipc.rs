@@ -21,9 +21,8 @@ const GET_TREE: u32 = 4;
 const EVENT: u32 = 1 << 31;
 const EVENT_WORKSPACE: u32 = EVENT;
 const EVENT_WINDOW: u32 = EVENT | 3;
-const EVENT_BINDING: u32 = EVENT | 5;
 const EVENT_SHUTDOWN: u32 = EVENT | 6;
-const EVENTS: &str = r#"["window","workspace","binding","shutdown"]"#;
+const EVENTS: &str = r#"["window","workspace","shutdown"]"#;
 
 /// What an event means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +35,6 @@ pub enum Step {
     Opened(Found),
     /// The tree has to be asked.
     Ask,
-    /// A key was pressed that starts a program.
-    Exec,
     /// The window manager ends.
     Ended,
     /// Of no interest.
@@ -58,12 +55,6 @@ struct Message {
     change: Option<String>,
     container: Option<Node>,
     current: Option<Node>,
-    binding: Option<Binding>,
-}
-
-#[derive(Deserialize)]
-struct Binding {
-    command: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -123,7 +114,7 @@ impl Node {
 
 /// Reads an event.
 pub fn event(kind: u32, payload: &[u8]) -> Result<Step, Fault> {
-    if ![EVENT_WORKSPACE, EVENT_WINDOW, EVENT_BINDING, EVENT_SHUTDOWN].contains(&kind) {
+    if ![EVENT_WORKSPACE, EVENT_WINDOW, EVENT_SHUTDOWN].contains(&kind) {
         return Ok(Step::Nothing);
     }
     let message: Message = serde_json::from_slice(payload)?;
@@ -136,7 +127,6 @@ pub fn event(kind: u32, payload: &[u8]) -> Result<Step, Fault> {
             }
             _ => Step::Ask,
         },
-        (EVENT_BINDING, "run") if starts_a_program(message.binding.as_ref()) => Step::Exec,
         (EVENT_SHUTDOWN, _) => Step::Ended,
         _ => Step::Nothing,
     })
@@ -152,11 +142,6 @@ fn window(change: &str, container: Option<&Node>) -> Step {
         ("close", _) if focused => Step::Ask,
         _ => Step::Nothing,
     }
-}
-
-fn starts_a_program(binding: Option<&Binding>) -> bool {
-    let command = binding.and_then(|binding| binding.command.as_deref());
-    command.is_some_and(|command| command.trim_start().starts_with("exec"))
 }
 
 /// The window that has the focus, in a tree.
@@ -283,7 +268,7 @@ impl Session<'_> {
                 Some(found) => self.out.front(&[self.window(found)?]),
                 None => self.out.nobody(),
             },
-            Step::Exec | Step::Ended | Step::Nothing => Ok(()),
+            Step::Ended | Step::Nothing => Ok(()),
         }
     }
 

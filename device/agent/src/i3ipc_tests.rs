@@ -84,14 +84,6 @@ fn half_a_message_and_a_bad_head_are_faults() {
 }
 
 #[test]
-fn a_binding_that_starts_a_program_is_seen() {
-    let run = br#"{"change":"run","binding":{"command":"exec foot"}}"#;
-    assert_eq!(event(EVENT_BINDING, run), Ok(Step::Exec));
-    let other = br#"{"change":"run","binding":{"command":"workspace 2"}}"#;
-    assert_eq!(event(EVENT_BINDING, other), Ok(Step::Nothing));
-}
-
-#[test]
 fn spoilt_streams_do_no_harm() {
     for stream in [STREAM, I3_STREAM] {
         mutate(stream, |mut bytes| {

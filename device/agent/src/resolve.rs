@@ -8,6 +8,7 @@
 use crate::place::Place;
 use crate::units;
 use crate::window::Window;
+use fasttrack_bus::ID_BYTES_MOST;
 use fasttrack_detector::report::AppRef;
 
 /// Which app owns a window.
@@ -65,8 +66,8 @@ impl Resolver {
         let inode = self.place.inode(cgroup)?;
         let leaf = cgroup.rsplit('/').next().unwrap_or_default();
         let id = match id {
-            "" => units::id_of(leaf).unwrap_or_default(),
-            _ => id.to_string(),
+            "" => clean(&units::id_of(leaf).unwrap_or_default()),
+            _ => clean(id),
         };
         Some(AppRef {
             cgroup: cgroup.to_string(),
@@ -149,6 +150,16 @@ impl Resolver {
     }
 }
 
+/// An id as the daemon takes it: a client may call itself anything.
+fn clean(id: &str) -> String {
+    let mut id: String = id.chars().filter(|one| !one.is_control()).collect();
+    let end = (0..=ID_BYTES_MOST.min(id.len()))
+        .rev()
+        .find(|at| id.is_char_boundary(*at));
+    id.truncate(end.unwrap_or(0));
+    id
+}
+
 /// X11 classes are written with a capital, and a program's id may be its desktop file's last word.
 fn same_id(unit: &str, window: &str) -> bool {
     let plain = |id: &str| id.trim_end_matches(".desktop").to_ascii_lowercase();
@@ -224,6 +235,14 @@ mod tests {
         fake.app("app-flatpak-org.x.Z-3.scope", 0);
         let owner = fake.resolver().owner(&Window::of(5, ""));
         assert!(matches!(owner, Owner::App(all) if all.len() == 2 && all[0].pid == 5));
+    }
+
+    #[test]
+    fn an_id_is_made_to_fit() {
+        assert_eq!(clean("a\n\u{1b}b"), "ab");
+        let long = "é".repeat(200);
+        assert_eq!(clean(&long).len(), 254);
+        assert_eq!(clean(""), "");
     }
 
     #[test]

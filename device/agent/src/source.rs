@@ -9,6 +9,7 @@ use crate::resolve::{Owner, Resolver};
 use crate::scope::Scoper;
 use crate::units;
 use crate::window::Window;
+use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use std::fmt;
 use std::sync::mpsc::SyncSender;
@@ -157,7 +158,10 @@ impl Out {
         for window in windows {
             match self.owner(window) {
                 Owner::App(more) => apps.extend(more),
-                Owner::Ambiguous(many) => return self.focus(Report::Ambiguous(many)),
+                Owner::Ambiguous(mut many) => {
+                    many.truncate(APPS_MOST);
+                    return self.focus(Report::Ambiguous(many));
+                }
                 Owner::Unknown(why) => unknown.push(why),
             }
         }
@@ -167,6 +171,8 @@ impl Out {
                 why,
             })?;
         }
+        // More, and the daemon takes none. The first are the windows' own.
+        apps.truncate(APPS_MOST);
         match apps.is_empty() {
             true => self.nobody(),
             false => self.focus(Report::Front(apps)),
