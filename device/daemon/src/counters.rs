@@ -11,11 +11,18 @@ const ERRORS_MOST: usize = 64;
 pub struct Counters {
     counts: BTreeMap<String, u64>,
     errors: Vec<(String, String)>,
-    /// Prints nothing: for tests.
-    pub silent: bool,
+    silent: bool,
 }
 
 impl Counters {
+    /// Counters that print nothing: for tests.
+    pub fn silent() -> Counters {
+        Counters {
+            silent: true,
+            ..Counters::default()
+        }
+    }
+
     /// One more.
     pub fn count(&mut self, name: &str) {
         self.add(name, 1);
@@ -87,10 +94,7 @@ mod tests {
 
     #[test]
     fn an_error_is_told_once_and_counted() {
-        let mut counters = Counters {
-            silent: true,
-            ..Counters::default()
-        };
+        let mut counters = Counters::silent();
         for number in 0..3 {
             counters.error("write", || format!("write {number} failed"));
         }
@@ -102,10 +106,7 @@ mod tests {
 
     #[test]
     fn errors_are_bounded() {
-        let mut counters = Counters {
-            silent: true,
-            ..Counters::default()
-        };
+        let mut counters = Counters::silent();
         for number in 0..1000 {
             counters.error(&number.to_string(), String::new);
         }

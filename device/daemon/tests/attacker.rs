@@ -113,10 +113,11 @@ fn a_remote_session_is_refused() {
         let Some(stage) = Stage::set(Tree::with_kernel()).await else {
             return;
         };
-        stage.login.remove("c1").await;
         stage.login.add("c2", user(), true, true).await;
-        stage.login.set_active("c2", true).await;
+        stage.login.remove("c1").await;
         let app = stage.tree.app(user(), "app-a-1.scope");
+        // Until the daemon has heard that the local session has ended.
+        while stage.report("front", &[&app], "").await.is_ok() {}
         refused(&stage, &app, "active and local").await;
     });
 }

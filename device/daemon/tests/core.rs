@@ -24,10 +24,7 @@ fn secs(number: u64) -> Duration {
 }
 
 fn a_daemon(tree: &Tree) -> Daemon {
-    let counters = Counters {
-        silent: true,
-        ..Counters::default()
-    };
+    let counters = Counters::silent();
     Daemon::new(
         &System::new(tree.root()),
         secs(1),

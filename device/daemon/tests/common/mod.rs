@@ -173,7 +173,9 @@ impl Bus {
             _folder: folder,
             address,
         };
-        wait_for("the bus's socket", || socket.exists());
+        wait_for("the bus", || {
+            std::os::unix::net::UnixStream::connect(&socket).is_ok()
+        });
         Some(bus)
     }
 
