@@ -192,30 +192,43 @@ fn weights(
             if names.is_empty() { "no disk".to_string() } else { names.join(", ") }
         ));
     }
-    let Some(slice) = apps.first() else {
-        return Err("no user's manager has an app.slice yet.".to_string());
-    };
-    let file = if bfq { "io.bfq.weight" } else { "io.weight" };
-    if wanted.enable_io {
-        super::weights::enable_io(system, slice);
+    if apps.is_empty() {
+        return Err(NO_SLICE.to_string());
     }
-    let group = Cgroup::open_path(system, slice).map_err(|why| format!("{slice}: {why}."))?;
-    let usable = [file, "io.weight"].into_iter().find(|file| group.has(file));
-    let Some(file) = usable else {
-        return Err("systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.".into());
-    };
-    taken(&group, file).map(|()| file.to_string())
+    if wanted.enable_io {
+        apps.iter()
+            .for_each(|slice| super::weights::enable_io(system, slice));
+    }
+    let best = if bfq { "io.bfq.weight" } else { "io.weight" };
+    let usable = [best, "io.weight"]
+        .into_iter()
+        .find_map(|file| Some((file, with_file(system, apps, file)?)));
+    match usable {
+        Some((file, group)) => taken(&group, file).map(|()| file.to_string()),
+        None => Err(
+            "systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.".to_string(),
+        ),
+    }
+}
+
+const NO_SLICE: &str = "no user's manager has an app.slice yet.";
+
+/// The first group that has a file: a greeter's user has fewer than others.
+fn with_file(system: &System, groups: &[String], file: &str) -> Option<Cgroup> {
+    let mut open = groups
+        .iter()
+        .filter_map(|path| Cgroup::open_path(system, path).ok());
+    open.find(|group| group.has(file))
 }
 
 fn memory(system: &System, apps: &[String]) -> Result<(), String> {
-    let Some(slice) = apps.first() else {
-        return Err("no user's manager has an app.slice yet.".to_string());
-    };
-    let group = Cgroup::open_path(system, slice).map_err(|why| format!("{slice}: {why}."))?;
-    if !group.has("memory.low") {
-        return Err("the memory controller is not given to users' apps.".to_string());
+    if apps.is_empty() {
+        return Err(NO_SLICE.to_string());
     }
-    taken(&group, "memory.low")
+    match with_file(system, apps, "memory.low") {
+        Some(group) => taken(&group, "memory.low"),
+        None => Err("the memory controller is not given to users' apps.".to_string()),
+    }
 }
 
 /// Writes what a file says back to it, and reads it again.
@@ -237,20 +250,14 @@ fn taken(group: &Cgroup, file: &str) -> Result<(), String> {
 
 fn freezer(system: &System, apps: &[String]) -> Result<(), String> {
     // The root has none of these files: any other group shows whether they work.
-    let tops = ["/user.slice".to_string(), "/system.slice".to_string()];
-    let group = apps
-        .iter()
-        .chain(&tops)
-        .find_map(|path| Cgroup::open_path(system, path).ok());
-    match group {
+    let mut groups = apps.to_vec();
+    groups.extend(["/user.slice", "/system.slice"].map(str::to_string));
+    match with_file(system, &groups, "cgroup.freeze") {
+        Some(group) => taken(&group, "cgroup.freeze"),
         None => Err(
-            "there is no control group of version 2 below /user.slice or /system.slice."
+            "no control group of version 2 below /user.slice or /system.slice can be frozen."
                 .to_string(),
         ),
-        Some(group) if !group.has("cgroup.freeze") => {
-            Err("this kernel's control groups have no cgroup.freeze.".to_string())
-        }
-        Some(group) => taken(&group, "cgroup.freeze"),
     }
 }
 
