@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Control groups of the host that are taken away in the end, with one app behind that has a process.
@@ -18,10 +19,15 @@ struct Groups {
     behind: WireApp,
     front: WireApp,
     sleeper: Child,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// This process is the app in front, and can be in one control group at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Groups {
     fn make(tree: &Tree) -> Option<Groups> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mount = mounts
             .lines()
@@ -60,6 +66,7 @@ impl Groups {
             behind,
             front,
             sleeper,
+            _turn: turn,
         };
         groups.put(
             &groups.behind,
@@ -229,7 +236,7 @@ fn who_comes_to_the_front_or_can_be_heard_is_thawed() {
         );
         assert_eq!(
             of_class(&status, "perceptible"),
-            [groups.behind.cgroup.clone()]
+            std::slice::from_ref(&groups.behind.cgroup)
         );
     });
 }
