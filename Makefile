@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-smp test-off test-series mutants lint kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-series mutants lint kernel clean
 
 demo:
 	@./fasttrack demo
@@ -12,6 +12,10 @@ test:
 # The same with lockdep and KASAN in the guests' kernel, where any report is a failure: not part of test.
 test-debug:
 	@KERNEL=um-debug scripts/test.sh
+
+# The agent against real compositors, which it installs: not part of test.
+test-desktop:
+	@scripts/test-desktop.sh
 
 # Two processors, in QEMU and in real time: not part of test.
 test-smp:

@@ -26,15 +26,18 @@ check mypy "$python" -m mypy --cache-dir "$cache/mypy"
 part "Rust"
 if cargo=$(cargo_program); then
 	export CARGO_TARGET_DIR="$cache/cargo"
-	manifest=$here/lab/guest/Cargo.toml
-	for tool in fmt clippy; do
-		if ! "$cargo" $tool --version >/dev/null 2>&1; then
-			skip "cargo $tool" "cargo $tool is not installed"
-		elif [ $tool = fmt ]; then
-			check "cargo fmt" "$cargo" fmt --check --manifest-path "$manifest"
-		else
-			check "cargo clippy" "$cargo" clippy --locked --quiet --all-targets --manifest-path "$manifest" -- -D warnings
-		fi
+	for room in lab/guest device; do
+		manifest=$here/$room/Cargo.toml
+		for tool in fmt clippy; do
+			if ! "$cargo" $tool --version >/dev/null 2>&1; then
+				skip "cargo $tool $room" "cargo $tool is not installed"
+			elif [ $tool = fmt ]; then
+				check "cargo fmt $room" "$cargo" fmt --all --check --manifest-path "$manifest"
+			else
+				check "cargo clippy $room" "$cargo" clippy --locked --quiet --workspace --all-targets \
+					--manifest-path "$manifest" -- -D warnings
+			fi
+		done
 	done
 else
 	skip "cargo fmt, clippy" "there is no cargo that is new enough"

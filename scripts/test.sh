@@ -22,6 +22,9 @@ FASTTRACK_TEST_GUEST=$(echo "$built" | sed -n 's/^guest program: //p')
 export FASTTRACK_TEST_BOOT FASTTRACK_TEST_GUEST
 "$cargo" test --locked --quiet --manifest-path "$here/lab/guest/Cargo.toml" -- --include-ignored
 
+part "cargo test device"
+"$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --workspace
+
 part "pytest"
 cd "$here/lab"
 # Two at a time: a test that boots guests boots one for each core. In the order of tests/conftest.py.

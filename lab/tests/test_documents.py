@@ -30,6 +30,8 @@ ROOTS = (
     "lab/guest/src/",
     "lab/scenarios/",
     "lab/tests/",
+    "device/",
+    "device/daemon/src/",
 )
 """Where a path in a document may begin, besides the document's own folder."""
 
@@ -37,7 +39,7 @@ NOT_OURS = re.compile(
     r"""
     /.* | ~.* | \$.* | \.\./shared.* | \./?                         # of the machine
     | results/.* | stats/ | iosched/\* | raw\.jsonl | (job|result)\.json     # made by a run
-    | device/ | Documentation/ABI/testing/                          # not there yet; a folder of the kernel's
+    | Documentation/ABI/testing/                                    # a folder of the kernel's
     """,
     re.VERBOSE,
 )

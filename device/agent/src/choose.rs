@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which source of focus a session has: the first, in this order, that says that it can tell.
+
+use crate::android::AndroidReplay;
+use crate::cannot::Cannot;
+use crate::env::Env;
+use crate::gnome::Gnome;
+use crate::hyprland::Hyprland;
+use crate::i3ipc::I3Ipc;
+use crate::inhibit::Inhibitors;
+use crate::kde::Kde;
+use crate::launch::Launches;
+use crate::logind::Logind;
+use crate::manual::Manual;
+use crate::niri::Niri;
+use crate::pipewire::PipeWire;
+use crate::resolve::Resolver;
+use crate::session_bus::SessionBus;
+use crate::source::{Probe, Source};
+use crate::toplevel::Toplevels;
+use crate::x11::X11;
+
+/// All sources of focus, the most telling first: those that name a PID, then those that name an app, then X11, which
+/// a Wayland session has too.
+pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
+    vec![
+        Box::new(I3Ipc::sway(env)),
+        Box::new(I3Ipc::i3(env)),
+        Box::new(Hyprland::new(env)),
+        Box::new(Niri::new(env)),
+        Box::new(Kde::new(env)),
+        Box::new(Gnome::new(env, resolver.place(), resolver.app_slice())),
+        Box::new(Toplevels::new(env)),
+        Box::new(X11::new(env)),
+        Box::new(Manual),
+        Box::new(AndroidReplay),
+        Box::new(Cannot::new(env, resolver.place())),
+    ]
+}
+
+/// The source of this name; or, without a name, the first that can tell.
+pub fn choose(all: Vec<Box<dyn Source>>, name: Option<&str>) -> Option<Box<dyn Source>> {
+    all.into_iter().find(|source| match name {
+        Some(name) => source.name() == name,
+        None => source.probe() == Probe::Yes,
+    })
+}
+
+/// All other sources: launches, who can be noticed, whether somebody is there.
+pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
+    vec![
+        Box::new(Launches::new(resolver.place(), resolver.app_slice())),
+        Box::new(SessionBus::new(env)),
+        Box::new(Logind::new(env)),
+        Box::new(Inhibitors),
+        Box::new(PipeWire::new(env)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FakePlace;
+
+    #[test]
+    fn a_session_without_anything_says_that_nobody_can_tell() {
+        let fake = FakePlace::new();
+        let env = Env::default();
+        let chosen = choose(all(&env, &fake.resolver()), None).map(|source| source.name());
+        assert_eq!(chosen, Some("none"));
+    }
+
+    #[test]
+    fn a_name_overrides_and_names_are_unique() {
+        let fake = FakePlace::new();
+        let env = Env::default();
+        let names: Vec<&str> = all(&env, &fake.resolver())
+            .iter()
+            .map(|source| source.name())
+            .collect();
+        let unique: std::collections::BTreeSet<&&str> = names.iter().collect();
+        assert_eq!(unique.len(), names.len());
+        for name in names {
+            let chosen =
+                choose(all(&env, &fake.resolver()), Some(name)).map(|source| source.name());
+            assert_eq!(chosen, Some(name));
+        }
+        assert!(choose(all(&env, &fake.resolver()), Some("telepathy")).is_none());
+    }
+
+    #[test]
+    fn gnome_is_chosen_where_the_session_says_so() {
+        let fake = FakePlace::new();
+        let env = Env::of([("XDG_CURRENT_DESKTOP", "ubuntu:GNOME")]);
+        let chosen = choose(all(&env, &fake.resolver()), None).map(|source| source.name());
+        assert_eq!(chosen, Some("gnome"));
+    }
+}

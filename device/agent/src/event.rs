@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What sources tell the agent, which has one owner of state: whoever takes these.
+
+use fasttrack_detector::report::{Nobody, Report};
+
+/// Something that a source has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Who has the focus, as the compositor says.
+    Focus(Report),
+    /// Nobody uses the session for this reason, or does again.
+    Away {
+        /// Who says so.
+        source: &'static str,
+        /// The reason.
+        why: Nobody,
+        /// Whether it begins or ends.
+        on: bool,
+    },
+    /// A launch, a first window, or what can be noticed.
+    Other(Report),
+    /// A window of which nobody can tell whose it is.
+    Unknown {
+        /// Who says so.
+        source: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// A source has failed and will be tried again.
+    Fault {
+        /// Which.
+        source: &'static str,
+        /// What it means.
+        why: String,
+    },
+    /// The daemon has come, or come again: it knows nothing.
+    Daemon,
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! KDE: a script that runs in KWin and calls back over the session's bus.
+//!
+//! It calls this connection's unique name, which nobody else can own, and a call is believed only from the connection
+//! that owns KWin's name and whose process is KWin. KWin says "none" between any two windows: the daemon waits that out.
+
+use crate::bus;
+use crate::env::Env;
+use crate::source::{Fault, Out, Probe, Source};
+use crate::window::Window;
+use futures_util::StreamExt;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc::{channel, Receiver, Sender};
+use zbus::fdo::NameOwnerChangedStream;
+use zbus::message::Header;
+use zbus::Connection;
+
+const SCRIPT: &str = include_str!("kwin.js");
+/// Name of the script in KWin: one copy is loaded at most.
+const PLUGIN: &str = "fasttrack-agent";
+const KWIN: &str = "org.kde.KWin";
+const SCRIPTING: &str = "org.kde.kwin.Scripting";
+const PATH: &str = "/org/fasttrack/KWin";
+const INTERFACE: &str = "org.fasttrack.KWin";
+/// Calls that wait; KWin does not wait for an answer.
+const CALLS_MOST: usize = 64;
+
+/// A call of the script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    sender: String,
+    front: bool,
+    pid: String,
+    id: String,
+}
+
+impl Call {
+    /// The window that it names: none for the compositor's own and for nobody's.
+    pub fn window(&self, compositor: u32) -> Option<Window> {
+        // KWin's own script host writes numbers as it likes: "77" or "77.0".
+        let pid = self
+            .pid
+            .parse::<f64>()
+            .ok()
+            .filter(|pid| pid.fract() == 0.0);
+        let pid = crate::window::pid(pid.unwrap_or(0.0) as i64);
+        (pid > 0 && pid != compositor).then(|| Window::of(pid, self.id()))
+    }
+
+    /// KWin 5 has bytes where 6 has text, and an object's name is no id.
+    fn id(&self) -> &str {
+        match self.id.as_str() {
+            id if id.starts_with("[object") || id == "undefined" => "",
+            id => id,
+        }
+    }
+}
+
+struct Service {
+    calls: Sender<Call>,
+}
+
+impl Service {
+    fn take(&self, header: &Header<'_>, front: bool, pid: &str, id: &str) {
+        let sender = header.sender().map(ToString::to_string).unwrap_or_default();
+        let call = Call {
+            sender,
+            front,
+            pid: pid.into(),
+            id: id.into(),
+        };
+        // Too many at once: the next one says who is in front then.
+        let _ = self.calls.try_send(call);
+    }
+}
+
+#[zbus::interface(name = "org.fasttrack.KWin")]
+impl Service {
+    async fn front(&self, #[zbus(header)] header: Header<'_>, pid: &str, id: &str) {
+        self.take(&header, true, pid, id);
+    }
+
+    async fn opened(&self, #[zbus(header)] header: Header<'_>, pid: &str, id: &str) {
+        self.take(&header, false, pid, id);
+    }
+}
+
+/// The script, for a connection of this name.
+pub fn script(name: &str) -> String {
+    SCRIPT
+        .replace("@NAME@", name)
+        .replace("@PATH@", PATH)
+        .replace("@INTERFACE@", INTERFACE)
+}
+
+/// A session with KWin.
+pub struct Kde {
+    directory: Option<PathBuf>,
+    bus: bool,
+}
+
+impl Kde {
+    /// Where a session's bus has KWin.
+    pub fn new(env: &Env) -> Kde {
+        let bus = env.var("DBUS_SESSION_BUS_ADDRESS").is_some()
+            || env.runtime("bus").is_some_and(|path| path.exists());
+        Kde {
+            directory: env.runtime(""),
+            bus,
+        }
+    }
+}
+
+impl Source for Kde {
+    fn name(&self) -> &'static str {
+        "kde"
+    }
+
+    fn probe(&self) -> Probe {
+        if !self.bus || self.directory.is_none() {
+            return Probe::No("this session has no bus".into());
+        }
+        let owner = bus::runtime().and_then(|runtime| {
+            runtime.block_on(async { bus::owner(&Connection::session().await?, KWIN).await })
+        });
+        match owner {
+            Ok(Some(_)) => Probe::Yes,
+            Ok(None) => Probe::No("KWin is not on the session's bus".into()),
+            Err(Fault(why)) => Probe::No(why),
+        }
+    }
+
+    fn run(&mut self, out: &Out) -> Result<(), Fault> {
+        let directory = self
+            .directory
+            .as_deref()
+            .ok_or_else(|| Fault::new("XDG_RUNTIME_DIR is not set"))?;
+        let file = directory.join(format!("fasttrack-kwin-{}.js", std::process::id()));
+        let result = bus::runtime()?.block_on(follow(&file, out));
+        let _ = std::fs::remove_file(&file);
+        result
+    }
+}
+
+async fn follow(file: &Path, out: &Out) -> Result<(), Fault> {
+    let bus = Connection::session().await?;
+    let mut owners = bus::owners(&bus, KWIN).await?;
+    // It may come later: a session's programs start in any order.
+    while bus::owner(&bus, KWIN).await?.is_none() {
+        owners
+            .next()
+            .await
+            .ok_or_else(|| Fault::new("the session's bus has closed"))?;
+    }
+    let (owner, pid) = kwin(&bus, out).await?;
+    let (to, from) = channel(CALLS_MOST);
+    bus.object_server().at(PATH, Service { calls: to }).await?;
+    load(&bus, file).await?;
+    let calls = obey(from, &owner, pid, out);
+    tokio::select! {
+        result = calls => result,
+        result = replaced(&mut owners, &owner) => result,
+    }
+}
+
+/// Ends when KWin's name goes to somebody else, or to nobody.
+async fn replaced(owners: &mut NameOwnerChangedStream, owner: &str) -> Result<(), Fault> {
+    while let Some(change) = owners.next().await {
+        if change
+            .args()?
+            .new_owner()
+            .as_ref()
+            .map(|name| name.as_str())
+            != Some(owner)
+        {
+            return Err(Fault::new("KWin has ended or restarts"));
+        }
+    }
+    Err(Fault::new("the session's bus has closed"))
+}
+
+/// KWin's connection, and its process, which must be called so.
+async fn kwin(bus: &Connection, out: &Out) -> Result<(String, u32), Fault> {
+    let owner = bus::owner(bus, KWIN)
+        .await?
+        .ok_or_else(|| Fault::new("KWin is not on the session's bus"))?;
+    let pid = bus::process(bus, &owner).await?;
+    let program = out.resolver().place().program(pid).unwrap_or_default();
+    match program.starts_with("kwin") {
+        true => Ok((owner, pid)),
+        false => Err(Fault(format!(
+            "{KWIN} is owned by {program:?}, process {pid}: not believed"
+        ))),
+    }
+}
+
+async fn load(bus: &Connection, file: &Path) -> Result<(), Fault> {
+    let name = bus
+        .unique_name()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    std::fs::write(file, script(&name))?;
+    let scripting = bus::proxy(bus, KWIN, "/Scripting", SCRIPTING).await?;
+    // One of an agent that has died would call nobody.
+    scripting.call_method("unloadScript", &PLUGIN).await?;
+    let path = file
+        .to_str()
+        .ok_or_else(|| Fault::new("XDG_RUNTIME_DIR is no text"))?;
+    let number: i32 = scripting.call("loadScript", &(path, PLUGIN)).await?;
+    if number < 0 {
+        return Err(Fault::new("KWin does not load the script"));
+    }
+    // Starts those that do not run yet. The object of one script has another path in each version.
+    scripting.call_method("start", &()).await?;
+    Ok(())
+}
+
+async fn obey(mut from: Receiver<Call>, owner: &str, pid: u32, out: &Out) -> Result<(), Fault> {
+    while let Some(call) = from.recv().await {
+        if call.sender != owner {
+            let why = format!("{} is not KWin and calls: not believed", call.sender);
+            out.say(crate::event::Event::Fault { source: "kde", why })?;
+            continue;
+        }
+        match (call.window(pid), call.front) {
+            (Some(window), true) => out.front(&[window])?,
+            (Some(window), false) => out.window(&window)?,
+            (None, true) => out.nobody()?,
+            (None, false) => {}
+        }
+    }
+    Err(Fault::new("the session's bus has closed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::mutate;
+
+    fn call(pid: &str, id: &str) -> Call {
+        Call {
+            sender: ":1.1".into(),
+            front: true,
+            pid: pid.into(),
+            id: id.into(),
+        }
+    }
+
+    #[test]
+    fn numbers_are_understood_in_any_form() {
+        assert_eq!(call("77", "foot").window(5), Some(Window::of(77, "foot")));
+        assert_eq!(
+            call("77.0", "[object ArrayBuffer]").window(5),
+            Some(Window::of(77, ""))
+        );
+        for pid in ["0", "-1", "5", "undefined", "1e99", "NaN", "7.5", ""] {
+            assert_eq!(call(pid, "x").window(5), None, "{pid}");
+        }
+        mutate(b"4711.0", |bytes| {
+            drop(call(&String::from_utf8_lossy(bytes), "").window(1))
+        });
+    }
+
+    #[test]
+    fn the_script_is_filled_in() {
+        let text = script(":1.42");
+        assert!(
+            text.contains("callDBus(\":1.42\", \"/org/fasttrack/KWin\", \"org.fasttrack.KWin\"")
+        );
+        assert_eq!(
+            text.matches('@').count(),
+            SCRIPT.lines().next().map_or(0, |_| 2)
+        );
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_call_of_somebody_else_is_not_believed() {
+        let fake = crate::testing::FakePlace::new();
+        let app = fake.app("app-foot-7.scope", 7);
+        let (to, from) = channel(4);
+        let mut forged = call("7", "");
+        forged.sender = ":1.66".into();
+        to.send(forged).await.expect("room");
+        to.send(call("7", "")).await.expect("room");
+        drop(to);
+        let (events, reports) = std::sync::mpsc::sync_channel(8);
+        let out = Out::new("kde", fake.resolver(), events);
+        assert!(obey(from, ":1.1", 5, &out).await.is_err());
+        assert!(matches!(
+            reports.recv(),
+            Ok(crate::event::Event::Fault { .. })
+        ));
+        let front = fasttrack_detector::report::Report::Front(vec![app]);
+        assert_eq!(reports.recv(), Ok(crate::event::Event::Focus(front)));
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The agent of a session: it finds out who is in front, who begins and who can be noticed, and tells the daemon.
+//!
+//! It runs as the user, in the user's session, and needs no privilege. Each [`source::Source`] speaks from a thread of
+//! its own; [`merge::Merge`], a pure function of events, decides what the daemon has to know; a [`sink::Sink`] takes it.
+//! What the agent says is a claim of the user's code, and the daemon gives it no more than that user's own share.
+#![deny(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod android;
+pub mod binder;
+pub mod bus;
+pub mod cannot;
+pub mod choose;
+pub mod daemon;
+pub mod env;
+pub mod event;
+pub mod gnome;
+pub mod hyprland;
+pub mod i3ipc;
+pub mod inhibit;
+pub mod kde;
+pub mod launch;
+pub mod logind;
+pub mod manual;
+pub mod merge;
+pub mod niri;
+pub mod pipewire;
+pub mod place;
+pub mod resolve;
+pub mod scope;
+pub mod session_bus;
+pub mod sink;
+pub mod socket;
+pub mod source;
+#[cfg(test)]
+mod testing;
+pub mod toplevel;
+pub mod units;
+pub mod watch;
+pub mod window;
+pub mod x11;

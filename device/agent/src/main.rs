@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `fasttrack-agent`: tells fasttrackd who is in front in this session.
+
+use fasttrack_agent::choose;
+use fasttrack_agent::daemon::{Arrival, Daemon};
+use fasttrack_agent::env::Env;
+use fasttrack_agent::event::Event;
+use fasttrack_agent::merge::{Merge, Step};
+use fasttrack_agent::place::Place;
+use fasttrack_agent::resolve::Resolver;
+use fasttrack_agent::scope::UserManager;
+use fasttrack_agent::sink::{Print, Sink};
+use fasttrack_agent::source::{self, Fault, Out, Probe, Source};
+use std::process::ExitCode;
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
+
+const HELP: &str = "\
+fasttrack-agent: tells fasttrackd who is in front in this session
+
+  fasttrack-agent                 tells the daemon; the source of focus is chosen by itself
+  fasttrack-agent --source NAME   takes this source of focus
+  fasttrack-agent --print         writes each report as a line of JSON in place of telling the daemon
+  fasttrack-agent --list          says of each source whether it can tell here
+  fasttrack-agent --version | --help
+Exit status: 0 good, 1 it cannot run here, 2 the command line is bad.
+";
+
+/// Events that wait for the daemon. More, and sources wait.
+const EVENTS_MOST: usize = 256;
+
+struct Options {
+    source: Option<String>,
+    print: bool,
+    list: bool,
+}
+
+fn options(words: &[String]) -> Option<Options> {
+    let mut options = Options {
+        source: None,
+        print: false,
+        list: false,
+    };
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "--print" => options.print = true,
+            "--list" => options.list = true,
+            "--source" => options.source = Some(words.next()?.to_string()),
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("--help") => print!("{HELP}"),
+        Some("--version") => println!("fasttrack-agent {}", env!("CARGO_PKG_VERSION")),
+        _ => match options(&words) {
+            Some(options) => return run(&options),
+            None => {
+                eprint!("{HELP}");
+                return ExitCode::from(2);
+            }
+        },
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(options: &Options) -> ExitCode {
+    one_arena();
+    let env = Env::own();
+    let resolver = Resolver::new(Place::default(), rustix::process::geteuid().as_raw());
+    let all = choose::all(&env, &resolver);
+    let others = choose::others(&env, &resolver);
+    if options.list {
+        list(&all);
+        list(&others);
+        return ExitCode::SUCCESS;
+    }
+    let Some(focus) = choose::choose(all, options.source.as_deref()) else {
+        eprintln!("no source of this name; --list says which there are");
+        return ExitCode::from(2);
+    };
+    match serve(options, focus, others, resolver) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("fasttrack-agent: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Threads that sleep need no heap of their own: each would keep some hundred KiB.
+fn one_arena() {
+    // SAFETY: no other thread runs yet.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+fn list(all: &[Box<dyn Source>]) {
+    for source in all {
+        match source.probe() {
+            Probe::Yes => println!("{}: can tell", source.name()),
+            Probe::No(why) => println!("{}: {why}", source.name()),
+        }
+    }
+}
+
+fn serve(
+    options: &Options,
+    focus: Box<dyn Source>,
+    others: Vec<Box<dyn Source>>,
+    resolver: Resolver,
+) -> Result<(), Fault> {
+    let (to, from) = sync_channel(EVENTS_MOST);
+    let out = Out::new(focus.name(), resolver, to).with_scoper(Some(Arc::new(UserManager)));
+    let mut sources = vec![focus];
+    sources.extend(
+        others
+            .into_iter()
+            .filter(|source| source.probe() == Probe::Yes),
+    );
+    let mut sink: Box<dyn Sink> = match options.print {
+        true => Box::new(Print(std::io::stdout().lock())),
+        false => {
+            sources.push(Box::new(Arrival));
+            Box::new(Daemon::connect()?)
+        }
+    };
+    let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
+    eprintln!("sources: {}", names.join(", "));
+    sources.into_iter().for_each(|source| start(source, &out));
+    drop(out);
+    follow(&from, sink.as_mut(), options.print)
+}
+
+fn start(mut source: Box<dyn Source>, out: &Out) {
+    let out = out.renamed(source.name());
+    std::thread::spawn(move || source::supervise(source.as_mut(), &out));
+}
+
+/// The one owner of state: takes events until no source is left.
+fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
+    let mut merge = Merge::default();
+    while let Ok(event) = from.recv() {
+        for step in merge.take(event) {
+            match step {
+                Step::Tell(report) => match sink.take(&report) {
+                    // Nobody reads what is printed.
+                    Err(fault) if print => return Err(fault),
+                    Err(Fault(why)) => merge
+                        .untold(why)
+                        .into_iter()
+                        .for_each(|line| eprintln!("{line}")),
+                    Ok(()) => {}
+                },
+                Step::Log(line) => eprintln!("{line}"),
+            }
+        }
+    }
+    Ok(())
+}

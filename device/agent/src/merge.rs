@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Of all that the sources say, what the daemon has to know: a pure function of events.
+//!
+//! The compositor says who has the focus, others that nobody sits in front of the screen. While one of these holds, the
+//! focus is remembered and not told; afterwards it holds again. What is already known is not told twice.
+
+use crate::event::Event;
+use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Texts of faults that are remembered as logged already: a source that fails in ever new ways must not fill memory.
+const LOGGED_MOST: usize = 64;
+/// Launches that are remembered: two sources see most of them.
+const LAUNCHES_MOST: usize = 32;
+
+/// What follows from an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The daemon is told.
+    Tell(Report),
+    /// It is logged, for the first time.
+    Log(String),
+}
+
+/// How often a source has failed, and how often it could not tell whose a window is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Faults.
+    pub faults: u64,
+    /// Windows of nobody.
+    pub unknown: u64,
+}
+
+/// The state of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Merge {
+    focus: Option<Report>,
+    away: Vec<(&'static str, Nobody)>,
+    told: Option<Report>,
+    senses: Vec<(AppRef, Sense)>,
+    launches: VecDeque<u64>,
+    counts: BTreeMap<&'static str, Counts>,
+    logged: BTreeSet<(&'static str, String)>,
+}
+
+impl Merge {
+    /// Takes an event.
+    pub fn take(&mut self, event: Event) -> Vec<Step> {
+        match event {
+            Event::Focus(report) => {
+                self.focus = Some(report);
+                self.front()
+            }
+            Event::Away { source, why, on } => {
+                self.away.retain(|one| *one != (source, why));
+                if on {
+                    self.away.push((source, why));
+                }
+                self.front()
+            }
+            Event::Other(report) => self.other(report),
+            Event::Unknown { source, why } => {
+                self.counts.entry(source).or_default().unknown += 1;
+                self.log(source, why)
+            }
+            Event::Fault { source, why } => {
+                self.counts.entry(source).or_default().faults += 1;
+                self.log(source, why)
+            }
+            Event::Daemon => self.again(),
+        }
+    }
+
+    /// The daemon was not told: it is counted as any fault is, and the line to log, if it is new.
+    ///
+    /// Nothing is sent again until the daemon comes: it then knows nothing and is told all.
+    pub fn untold(&mut self, why: String) -> Option<String> {
+        let steps = self.take(Event::Fault {
+            source: "daemon",
+            why,
+        });
+        steps.into_iter().find_map(|step| match step {
+            Step::Log(line) => Some(line),
+            Step::Tell(_) => None,
+        })
+    }
+
+    /// What was counted of each source that has had trouble.
+    pub fn counts(&self) -> &BTreeMap<&'static str, Counts> {
+        &self.counts
+    }
+
+    /// The most telling reason first: a locked screen of a session that is not active is of no interest.
+    fn effective(&self) -> Option<Report> {
+        let order = [Nobody::Inactive, Nobody::Locked, Nobody::Idle];
+        let away = order
+            .into_iter()
+            .find(|why| self.away.iter().any(|(_, one)| one == why));
+        match away {
+            Some(why) => Some(Report::Nobody(why)),
+            None => self.focus.clone(),
+        }
+    }
+
+    fn front(&mut self) -> Vec<Step> {
+        let now = self.effective();
+        // The first thing that is heard of a session may be that it is used.
+        if now == self.told {
+            return Vec::new();
+        }
+        self.told = now.clone();
+        now.map(Step::Tell).into_iter().collect()
+    }
+
+    fn other(&mut self, report: Report) -> Vec<Step> {
+        if let Report::Perceptible { app, sense, on } = &report {
+            let key = (app.clone(), *sense);
+            let known = self.senses.contains(&key);
+            if known == *on {
+                return Vec::new();
+            }
+            match on {
+                true => self.senses.push(key),
+                false => self.senses.retain(|one| *one != key),
+            }
+        }
+        if let Report::Launch(app) = &report {
+            // A log of Android has no inodes.
+            if app.inode > 0 && self.launches.contains(&app.inode) {
+                return Vec::new();
+            }
+            self.launches.truncate(LAUNCHES_MOST - 1);
+            self.launches.push_front(app.inode);
+        }
+        vec![Step::Tell(report)]
+    }
+
+    fn again(&mut self) -> Vec<Step> {
+        let senses = self.senses.iter().cloned();
+        let senses = senses.map(|(app, sense)| Report::Perceptible {
+            app,
+            sense,
+            on: true,
+        });
+        self.told
+            .iter()
+            .cloned()
+            .chain(senses)
+            .map(Step::Tell)
+            .collect()
+    }
+
+    fn log(&mut self, source: &'static str, why: String) -> Vec<Step> {
+        let line = format!("{source}: {why}");
+        let new = self.logged.len() < LOGGED_MOST && self.logged.insert((source, why));
+        new.then_some(Step::Log(line)).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(name: &str) -> AppRef {
+        AppRef {
+            cgroup: format!("/{name}"),
+            inode: 1,
+            id: name.into(),
+            pid: 0,
+        }
+    }
+
+    fn front(name: &str) -> Report {
+        Report::Front(vec![app(name)])
+    }
+
+    fn away(why: Nobody, on: bool) -> Event {
+        Event::Away {
+            source: "logind",
+            why,
+            on,
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_told_twice() {
+        let mut merge = Merge::default();
+        assert_eq!(
+            merge.take(Event::Focus(front("a"))),
+            [Step::Tell(front("a"))]
+        );
+        assert_eq!(merge.take(Event::Focus(front("a"))), []);
+        assert_eq!(
+            merge.take(Event::Focus(front("b"))),
+            [Step::Tell(front("b"))]
+        );
+    }
+
+    #[test]
+    fn a_lock_hides_the_focus_and_gives_it_back() {
+        let mut merge = Merge::default();
+        assert_eq!(merge.take(away(Nobody::Locked, false)), []);
+        merge.take(Event::Focus(front("a")));
+        let locked = Report::Nobody(Nobody::Locked);
+        assert_eq!(merge.take(away(Nobody::Locked, true)), [Step::Tell(locked)]);
+        assert_eq!(merge.take(Event::Focus(front("b"))), []);
+        assert_eq!(merge.take(away(Nobody::Idle, true)), []);
+        let idle = Report::Nobody(Nobody::Idle);
+        assert_eq!(merge.take(away(Nobody::Locked, false)), [Step::Tell(idle)]);
+        assert_eq!(
+            merge.take(away(Nobody::Idle, false)),
+            [Step::Tell(front("b"))]
+        );
+    }
+
+    #[test]
+    fn two_who_say_locked_must_both_say_unlocked() {
+        let mut merge = Merge::default();
+        let saver = |on| Event::Away {
+            source: "screensaver",
+            why: Nobody::Locked,
+            on,
+        };
+        merge.take(Event::Focus(front("a")));
+        merge.take(away(Nobody::Locked, true));
+        assert_eq!(merge.take(saver(true)), []);
+        assert_eq!(merge.take(away(Nobody::Locked, false)), []);
+        assert_eq!(merge.take(saver(false)), [Step::Tell(front("a"))]);
+    }
+
+    #[test]
+    fn a_new_daemon_is_told_all_that_holds() {
+        let mut merge = Merge::default();
+        let music = |on| Report::Perceptible {
+            app: app("m"),
+            sense: Sense::Audio,
+            on,
+        };
+        merge.take(Event::Focus(front("a")));
+        assert_eq!(
+            merge.take(Event::Other(music(true))),
+            [Step::Tell(music(true))]
+        );
+        assert_eq!(merge.take(Event::Other(music(true))), []);
+        assert_eq!(
+            merge.take(Event::Daemon),
+            [Step::Tell(front("a")), Step::Tell(music(true))]
+        );
+        merge.take(Event::Other(music(false)));
+        assert_eq!(merge.take(Event::Daemon), [Step::Tell(front("a"))]);
+    }
+
+    #[test]
+    fn a_launch_that_two_see_is_told_once() {
+        let mut merge = Merge::default();
+        let launch = |inode| Event::Other(Report::Launch(AppRef { inode, ..app("a") }));
+        assert_eq!(merge.take(launch(7)).len(), 1);
+        assert_eq!(merge.take(launch(7)).len(), 0);
+        (100..200).for_each(|inode| drop(merge.take(launch(inode))));
+        assert_eq!(merge.launches.len(), LAUNCHES_MOST);
+        assert_eq!(merge.take(launch(0)).len(), 1);
+        assert_eq!(merge.take(launch(0)).len(), 1);
+    }
+
+    #[test]
+    fn a_fault_is_logged_once_and_counted() {
+        let mut merge = Merge::default();
+        let fault = || Event::Fault {
+            source: "sway",
+            why: "closed".into(),
+        };
+        assert_eq!(merge.take(fault()), [Step::Log("sway: closed".into())]);
+        assert_eq!(merge.take(fault()), []);
+        assert_eq!(
+            merge.counts()["sway"],
+            Counts {
+                faults: 2,
+                unknown: 0
+            }
+        );
+        for number in 0..1000 {
+            merge.take(Event::Fault {
+                source: "sway",
+                why: number.to_string(),
+            });
+        }
+        assert_eq!(merge.logged.len(), LOGGED_MOST);
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From a window to the app that owns it: a control group and its inode.
+//!
+//! By PID where the source knows it: the group of the process is the app, children inherit it, so a terminal's job, a
+//! container's engine or a virtual machine come with it. By application id where it does not: the names of systemd's
+//! units hold it, and several units of one name are an ambiguity that is shown.
+
+use crate::place::Place;
+use crate::units;
+use crate::window::Window;
+use fasttrack_bus::ID_BYTES_MOST;
+use fasttrack_detector::report::AppRef;
+
+/// Which app owns a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// These groups are the app.
+    App(Vec<AppRef>),
+    /// It is one of these.
+    Ambiguous(Vec<AppRef>),
+    /// Nobody can tell, and why.
+    Unknown(String),
+}
+
+/// Finds owners.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    place: Place,
+    user: u32,
+}
+
+impl Resolver {
+    /// For the session of a user.
+    pub fn new(place: Place, user: u32) -> Resolver {
+        Resolver { place, user }
+    }
+
+    /// The process table and the control groups.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// User of the session.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// The slice of apps of this user's manager.
+    pub fn app_slice(&self) -> String {
+        let own = self.place.cgroup_of(std::process::id());
+        own.and_then(|own| units::app_slice(&own))
+            .unwrap_or_else(|| units::app_slice_of_user(self.user))
+    }
+
+    /// Owner of a window.
+    pub fn owner(&self, window: &Window) -> Owner {
+        match window.pid {
+            0 if window.id.is_empty() => Owner::Unknown("it has neither PID nor id".into()),
+            0 => self.by_id(&window.id),
+            _ => self.by_pid(window),
+        }
+    }
+
+    /// A control group as an app, if it is there.
+    pub fn app(&self, cgroup: &str, id: &str, pid: u32) -> Option<AppRef> {
+        let inode = self.place.inode(cgroup)?;
+        let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+        let id = match id {
+            "" => clean(&units::id_of(leaf).unwrap_or_default()),
+            _ => clean(id),
+        };
+        Some(AppRef {
+            cgroup: cgroup.to_string(),
+            inode,
+            id,
+            pid,
+        })
+    }
+
+    fn by_pid(&self, window: &Window) -> Owner {
+        let pid = window.pid;
+        let Some(user) = self.place.user_of(pid) else {
+            return Owner::Unknown(format!("process {pid} has ended"));
+        };
+        if user != self.user {
+            return Owner::Unknown(format!("process {pid} belongs to user {user}"));
+        }
+        // The server draws for many clients, none of which is known here.
+        if self.place.program(pid).as_deref() == Some("Xwayland") {
+            return Owner::Unknown("the compositor names Xwayland and not its client".into());
+        }
+        let Some(cgroup) = self.place.cgroup_of(pid) else {
+            return Owner::Unknown(format!("process {pid} has no control group here"));
+        };
+        let cgroup = units::app_of(&cgroup);
+        match self.app(cgroup, &window.id, pid) {
+            Some(app) => Owner::App(self.with_instances(app)),
+            None => Owner::Unknown(format!("control group {cgroup} is gone")),
+        }
+    }
+
+    /// A Flatpak's helpers that its portal starts are in scopes of their own.
+    fn with_instances(&self, app: AppRef) -> Vec<AppRef> {
+        let Some((slice, leaf)) = app.cgroup.rsplit_once('/') else {
+            return vec![app];
+        };
+        let Some(flatpak) = units::flatpak(leaf) else {
+            return vec![app];
+        };
+        let others = self.place.children(slice);
+        let others = others
+            .iter()
+            .filter(|name| *name != leaf && units::flatpak(name) == Some(flatpak))
+            .filter_map(|name| self.app(&format!("{slice}/{name}"), flatpak, 0));
+        let mut all: Vec<AppRef> = others.collect();
+        all.insert(0, app);
+        all
+    }
+
+    fn by_id(&self, id: &str) -> Owner {
+        let slice = self.app_slice();
+        let mut found = Vec::new();
+        self.find(&slice, id, &mut found);
+        let flatpaks = |app: &AppRef| {
+            app.cgroup
+                .rsplit('/')
+                .next()
+                .and_then(units::flatpak)
+                .is_some()
+        };
+        match found.len() {
+            0 => Owner::Unknown(format!("no unit of an app is called {id}")),
+            1 => Owner::App(found),
+            _ if found.iter().all(flatpaks) => Owner::App(found),
+            _ => Owner::Ambiguous(found),
+        }
+    }
+
+    fn find(&self, slice: &str, id: &str, found: &mut Vec<AppRef>) {
+        for name in self.place.children(slice) {
+            let path = format!("{slice}/{name}");
+            if name.ends_with(".slice") {
+                self.find(&path, id, found);
+            } else if units::id_of(&name).is_some_and(|one| same_id(&one, id)) {
+                let app = self.app(units::app_of(&path), id, 0);
+                let app = app.filter(|app| !found.iter().any(|one| one.inode == app.inode));
+                found.extend(app);
+            }
+        }
+    }
+}
+
+/// An id as the daemon takes it: a client may call itself anything.
+fn clean(id: &str) -> String {
+    let mut id: String = id.chars().filter(|one| !one.is_control()).collect();
+    let end = (0..=ID_BYTES_MOST.min(id.len()))
+        .rev()
+        .find(|at| id.is_char_boundary(*at));
+    id.truncate(end.unwrap_or(0));
+    id
+}
+
+/// X11 classes are written with a capital, and a program's id may be its desktop file's last word.
+fn same_id(unit: &str, window: &str) -> bool {
+    let plain = |id: &str| id.trim_end_matches(".desktop").to_ascii_lowercase();
+    let (unit, window) = (plain(unit), plain(window));
+    unit == window || unit.rsplit('.').next() == Some(&window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FakePlace;
+
+    #[test]
+    fn a_process_is_its_group_and_inode() {
+        let fake = FakePlace::new();
+        let app = fake.app("app-foot-7.scope", 7);
+        let resolver = fake.resolver();
+        assert_eq!(resolver.owner(&Window::of(7, "")), Owner::App(vec![app]));
+    }
+
+    #[test]
+    fn what_cannot_be_told_says_why() {
+        let fake = FakePlace::new();
+        fake.app("app-Xwayland-9.scope", 9);
+        fake.program(9, "Xwayland");
+        let resolver = fake.resolver();
+        let why = |window| match resolver.owner(&window) {
+            Owner::Unknown(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(why(Window::of(8, "")).contains("has ended"));
+        assert!(why(Window::of(9, "")).contains("Xwayland"));
+        assert!(why(Window::of(0, "gimp")).contains("gimp"));
+        assert!(why(Window::default()).contains("neither"));
+    }
+
+    #[test]
+    fn another_users_process_is_nobody() {
+        let fake = FakePlace::new();
+        fake.app("app-foot-7.scope", 7);
+        let resolver = Resolver::new(fake.place(), fake.user() + 1);
+        assert!(
+            matches!(resolver.owner(&Window::of(7, "")), Owner::Unknown(why) if why.contains("belongs"))
+        );
+    }
+
+    #[test]
+    fn an_id_finds_its_unit_and_two_are_ambiguous() {
+        let fake = FakePlace::new();
+        let mut one = fake.app("app-gnome-org.gnome.Evince-1.scope", 0);
+        let resolver = fake.resolver();
+        one.id = "org.gnome.Evince".into();
+        assert_eq!(
+            resolver.owner(&Window::of(0, "org.gnome.Evince")),
+            Owner::App(vec![one.clone()])
+        );
+        one.id = "evince".into();
+        assert_eq!(
+            resolver.owner(&Window::of(0, "evince")),
+            Owner::App(vec![one])
+        );
+        fake.app("app-gnome-org.gnome.Evince-2.scope", 0);
+        assert!(
+            matches!(resolver.owner(&Window::of(0, "evince")), Owner::Ambiguous(two) if two.len() == 2)
+        );
+    }
+
+    #[test]
+    fn a_flatpak_comes_with_its_helpers() {
+        let fake = FakePlace::new();
+        fake.app("app-flatpak-org.x.Y-1.scope", 5);
+        fake.app("app-flatpak-org.x.Y-2.scope", 0);
+        fake.app("app-flatpak-org.x.Z-3.scope", 0);
+        let owner = fake.resolver().owner(&Window::of(5, ""));
+        assert!(matches!(owner, Owner::App(all) if all.len() == 2 && all[0].pid == 5));
+    }
+
+    #[test]
+    fn an_id_is_made_to_fit() {
+        assert_eq!(clean("a\n\u{1b}b"), "ab");
+        let long = "é".repeat(200);
+        assert_eq!(clean(&long).len(), 254);
+        assert_eq!(clean(""), "");
+    }
+
+    #[test]
+    fn a_terminal_with_its_tabs_is_one_app() {
+        let fake = FakePlace::new();
+        fake.app("app-org.gnome.Terminal.slice/vte-spawn-1.scope", 3);
+        let owner = fake.resolver().owner(&Window::of(3, ""));
+        assert!(
+            matches!(owner, Owner::App(all) if all[0].cgroup.ends_with("/app-org.gnome.Terminal.slice"))
+        );
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the session's bus says: new units of the user manager, screen savers, input methods. One connection and one
+//! thread for all; the bus wakes it for nothing else.
+
+use crate::bus;
+use crate::env::Env;
+use crate::inhibit;
+use crate::launch;
+use crate::source::{Fault, Out, Probe, Source};
+use crate::units;
+use fasttrack_detector::report::{AppRef, Nobody, Sense};
+use futures_util::StreamExt;
+use std::collections::BTreeMap;
+use zbus::zvariant::OwnedObjectPath;
+use zbus::{Connection, MatchRule, Message, MessageStream};
+
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+/// Interfaces of screen savers, which all have `ActiveChanged`.
+const SAVERS: [&str; 4] = [
+    "org.gnome.ScreenSaver",
+    "org.freedesktop.ScreenSaver",
+    "org.cinnamon.ScreenSaver",
+    "org.mate.ScreenSaver",
+];
+/// Names of input methods and of keyboards on the screen.
+const INPUTS: [&str; 7] = [
+    "org.fcitx.Fcitx5",
+    "org.fcitx.Fcitx-0",
+    "org.freedesktop.IBus",
+    "org.freedesktop.portal.IBus",
+    "org.maliit.server",
+    "org.onboard.Onboard",
+    "sm.puri.OSK0",
+];
+
+/// A session's bus.
+pub struct SessionBus {
+    there: bool,
+}
+
+impl SessionBus {
+    /// Of the environment.
+    pub fn new(env: &Env) -> SessionBus {
+        let named = env.var("DBUS_SESSION_BUS_ADDRESS").is_some();
+        SessionBus {
+            there: named || env.runtime("bus").is_some_and(|path| path.exists()),
+        }
+    }
+}
+
+impl Source for SessionBus {
+    fn name(&self) -> &'static str {
+        "session-bus"
+    }
+
+    fn probe(&self) -> Probe {
+        match self.there {
+            true => Probe::Yes,
+            false => Probe::No("this session has no bus".into()),
+        }
+    }
+
+    fn run(&mut self, out: &Out) -> Result<(), Fault> {
+        bus::runtime()?.block_on(follow(out))
+    }
+
+    fn tells_focus(&self) -> bool {
+        false
+    }
+}
+
+async fn follow(out: &Out) -> Result<(), Fault> {
+    let bus = Connection::session().await?;
+    let mut messages = MessageStream::from(&bus);
+    listen(&bus).await?;
+    let mut session = Session {
+        bus: bus.clone(),
+        inputs: BTreeMap::new(),
+        out,
+    };
+    session.units().await;
+    for name in INPUTS {
+        if let Some(owner) = bus::owner(&bus, name).await? {
+            session.input(name, &owner).await?;
+        }
+    }
+    while let Some(message) = messages.next().await {
+        session.take(&message?).await?;
+    }
+    Err(Fault::new("the session's bus has closed"))
+}
+
+async fn listen(bus: &Connection) -> Result<(), Fault> {
+    let daemon = zbus::fdo::DBusProxy::new(bus).await?;
+    let signal = || MatchRule::builder().msg_type(zbus::message::Type::Signal);
+    let unit = signal()
+        .sender(SYSTEMD)?
+        .interface(MANAGER)?
+        .member("UnitNew")?
+        .build();
+    daemon.add_match_rule(unit).await?;
+    for saver in SAVERS {
+        daemon
+            .add_match_rule(signal().interface(saver)?.member("ActiveChanged")?.build())
+            .await?;
+    }
+    let changed = || {
+        signal()
+            .sender("org.freedesktop.DBus")?
+            .member("NameOwnerChanged")
+    };
+    for name in INPUTS.iter().chain(&[SYSTEMD]) {
+        daemon
+            .add_match_rule(changed()?.arg(0, *name)?.build())
+            .await?;
+    }
+    Ok(())
+}
+
+struct Session<'a> {
+    bus: Connection,
+    inputs: BTreeMap<String, Vec<AppRef>>,
+    out: &'a Out,
+}
+
+impl Session<'_> {
+    async fn take(&mut self, message: &Message) -> Result<(), Fault> {
+        let header = message.header();
+        let (interface, member) = (header.interface(), header.member());
+        let interface = interface.map(|name| name.as_str()).unwrap_or_default();
+        match (
+            interface,
+            member.map(|name| name.as_str()).unwrap_or_default(),
+        ) {
+            (MANAGER, "UnitNew") => {
+                let (name, path): (String, OwnedObjectPath) = message.body().deserialize()?;
+                self.unit(&name, &path).await
+            }
+            (saver, "ActiveChanged") if SAVERS.contains(&saver) => {
+                self.out.away(Nobody::Locked, message.body().deserialize()?)
+            }
+            ("org.freedesktop.DBus", "NameOwnerChanged") => {
+                let (name, _, owner): (String, String, String) = message.body().deserialize()?;
+                match name.as_str() {
+                    SYSTEMD if !owner.is_empty() => self.units().await,
+                    SYSTEMD => {}
+                    input => self.input(input, &owner).await?,
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The manager sends signals to those who have subscribed. Without one, there are no units to hear of.
+    async fn units(&self) {
+        if let Ok(manager) = bus::user_manager(&self.bus).await {
+            let _: Result<(), Fault> = bus::call_running(&manager, "Subscribe", &()).await;
+        }
+    }
+
+    async fn unit(&self, name: &str, path: &OwnedObjectPath) -> Result<(), Fault> {
+        if !units::is_app(name) {
+            return Ok(());
+        }
+        let kind = match name.ends_with(".scope") {
+            true => "org.freedesktop.systemd1.Scope",
+            false => "org.freedesktop.systemd1.Service",
+        };
+        let unit = bus::proxy(&self.bus, SYSTEMD, path.as_str(), kind).await?;
+        // Loaded and not started, or ended already: it has none.
+        match unit.get_property::<String>("ControlGroup").await {
+            Ok(cgroup) if !cgroup.is_empty() => launch::begin(&cgroup, self.out),
+            _ => Ok(()),
+        }
+    }
+
+    async fn input(&mut self, name: &str, owner: &str) -> Result<(), Fault> {
+        let before = self.inputs.remove(name).unwrap_or_default();
+        let pid = match owner {
+            "" => None,
+            owner => bus::process(&self.bus, owner).await.ok(),
+        };
+        let pids: Vec<u32> = pid.into_iter().collect();
+        let now = inhibit::apps(&pids, self.out);
+        inhibit::tell(&before, &now, Sense::Input, self.out)?;
+        self.inputs.insert(name.to_string(), now);
+        Ok(())
+    }
+}

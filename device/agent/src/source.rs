@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What every source is: it says whether it can tell here, and then speaks until it ends.
+//!
+//! A source runs in a thread of its own and blocks: a compositor that hangs or sends half a message holds up its own
+//! source and nobody else, and a source with nothing to say costs no wake-up.
+
+use crate::event::Event;
+use crate::resolve::{Owner, Resolver};
+use crate::scope::Scoper;
+use crate::units;
+use crate::window::Window;
+use fasttrack_bus::APPS_MOST;
+use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
+use std::fmt;
+use std::sync::mpsc::SyncSender;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// First pause before a source that has failed is tried again. A compositor is back within a second.
+const PAUSE_LEAST: Duration = Duration::from_millis(100);
+/// Longest pause: a source that is gone for good costs two wake-ups a minute at most.
+const PAUSE_MOST: Duration = Duration::from_secs(30);
+/// A source that has run for this long was well: the next pause is the first one again.
+const WELL: Duration = Duration::from_secs(10);
+
+/// Whether a source can tell, in this session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// It can.
+    Yes,
+    /// It cannot, and why.
+    No(String),
+}
+
+/// Why a source has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+impl Fault {
+    /// In words.
+    pub fn new(why: impl Into<String>) -> Fault {
+        Fault(why.into())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        use std::io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof,
+        };
+        match error.kind() {
+            UnexpectedEof | BrokenPipe | ConnectionReset => {
+                Fault::new("the other side has closed the connection: it has ended or restarts")
+            }
+            ConnectionRefused | NotFound => {
+                Fault::new("nobody listens at its socket: it is not running")
+            }
+            _ => Fault(error.to_string()),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Fault {
+    fn from(error: rustix::io::Errno) -> Fault {
+        std::io::Error::from(error).into()
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Fault {
+        match error.io_error_kind() {
+            Some(kind) => std::io::Error::from(kind).into(),
+            None => Fault(format!("it sent what is not its protocol: {error}")),
+        }
+    }
+}
+
+impl From<zbus::Error> for Fault {
+    fn from(error: zbus::Error) -> Fault {
+        // An answer of a service may be a page long.
+        let text = error.to_string();
+        Fault(format!(
+            "D-Bus: {}",
+            text.lines().next().unwrap_or_default()
+        ))
+    }
+}
+
+impl From<zbus::fdo::Error> for Fault {
+    fn from(error: zbus::fdo::Error) -> Fault {
+        zbus::Error::from(error).into()
+    }
+}
+
+/// One source of focus, launch or perceptibility.
+pub trait Source: Send {
+    /// Its name, as `--source` takes it.
+    fn name(&self) -> &'static str;
+    /// Whether it can tell here.
+    fn probe(&self) -> Probe;
+    /// Speaks until it has nothing more to say, or fails.
+    fn run(&mut self, out: &Out) -> Result<(), Fault>;
+    /// Whether its failure leaves nobody in front.
+    fn tells_focus(&self) -> bool {
+        true
+    }
+}
+
+/// Where a source speaks to.
+#[derive(Clone)]
+pub struct Out {
+    name: &'static str,
+    resolver: Resolver,
+    scoper: Option<Arc<dyn Scoper>>,
+    to: SyncSender<Event>,
+}
+
+impl Out {
+    /// For the source of this name.
+    pub fn new(name: &'static str, resolver: Resolver, to: SyncSender<Event>) -> Out {
+        Out {
+            name,
+            resolver,
+            scoper: None,
+            to,
+        }
+    }
+
+    /// With somebody who splits a session's scope.
+    pub fn with_scoper(mut self, scoper: Option<Arc<dyn Scoper>>) -> Out {
+        self.scoper = scoper;
+        self
+    }
+
+    /// For another source.
+    pub fn renamed(&self, name: &'static str) -> Out {
+        Out {
+            name,
+            ..self.clone()
+        }
+    }
+
+    /// Finds owners of windows.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// These windows have the focus; more than one where the screen is shared.
+    pub fn front(&self, windows: &[Window]) -> Result<(), Fault> {
+        let mut apps: Vec<AppRef> = Vec::new();
+        let mut unknown = Vec::new();
+        for window in windows {
+            match self.owner(window) {
+                Owner::App(more) => apps.extend(more),
+                Owner::Ambiguous(mut many) => {
+                    many.truncate(APPS_MOST);
+                    return self.focus(Report::Ambiguous(many));
+                }
+                Owner::Unknown(why) => unknown.push(why),
+            }
+        }
+        for why in unknown {
+            self.say(Event::Unknown {
+                source: self.name,
+                why,
+            })?;
+        }
+        // More, and the daemon takes none. The first are the windows' own.
+        apps.truncate(APPS_MOST);
+        match apps.is_empty() {
+            true => self.nobody(),
+            false => self.focus(Report::Front(apps)),
+        }
+    }
+
+    /// No window has the focus.
+    pub fn nobody(&self) -> Result<(), Fault> {
+        self.focus(Report::Nobody(Nobody::Unfocused))
+    }
+
+    /// The compositor cannot tell.
+    pub fn cannot_tell(&self, compositor: &str) -> Result<(), Fault> {
+        self.focus(Report::CannotTell(compositor.to_string()))
+    }
+
+    /// Who has the focus, already resolved.
+    pub fn focus(&self, report: Report) -> Result<(), Fault> {
+        self.say(Event::Focus(report))
+    }
+
+    /// A window has opened.
+    pub fn window(&self, window: &Window) -> Result<(), Fault> {
+        match self.owner(window) {
+            Owner::App(apps) => apps
+                .into_iter()
+                .try_for_each(|app| self.say(Event::Other(Report::Window(app)))),
+            // It is asked again, and said, when the window gets the focus.
+            Owner::Ambiguous(_) | Owner::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// An app begins.
+    pub fn launch(&self, app: AppRef) -> Result<(), Fault> {
+        self.say(Event::Other(Report::Launch(app)))
+    }
+
+    /// An app can, or can no longer, be noticed.
+    pub fn perceptible(&self, app: AppRef, sense: Sense, on: bool) -> Result<(), Fault> {
+        self.say(Event::Other(Report::Perceptible { app, sense, on }))
+    }
+
+    /// Nobody uses the session, or somebody does again.
+    pub fn away(&self, why: Nobody, on: bool) -> Result<(), Fault> {
+        self.say(Event::Away {
+            source: self.name,
+            why,
+            on,
+        })
+    }
+
+    /// Anything else.
+    pub fn say(&self, event: Event) -> Result<(), Fault> {
+        let gone = |_| Fault::new("the agent ends");
+        self.to.send(event).map_err(gone)
+    }
+
+    /// The owner, in a scope of its own where a plain window manager has all apps in one.
+    fn owner(&self, window: &Window) -> Owner {
+        let owner = self.resolver.owner(window);
+        let (Owner::App(apps), Some(scoper)) = (&owner, &self.scoper) else {
+            return owner;
+        };
+        let shared = apps
+            .first()
+            .is_some_and(|app| units::is_session(&app.cgroup));
+        if !shared || window.pid == 0 {
+            return owner;
+        }
+        match scoper.split(&self.resolver, window) {
+            Ok(()) => self.resolver.owner(window),
+            Err(why) => {
+                let why = format!("no scope for process {}: {why}", window.pid);
+                // Its PID still tells the daemon which task it is.
+                let _ = self.say(Event::Unknown {
+                    source: self.name,
+                    why,
+                });
+                owner
+            }
+        }
+    }
+}
+
+/// How long to wait before a source is tried again.
+#[derive(Debug, Clone, Default)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The pause after a run that lasted so long.
+    pub fn pause(&mut self, ran: Duration) -> Duration {
+        if ran >= WELL {
+            self.failures = 0;
+        }
+        let pause = PAUSE_LEAST.saturating_mul(1 << self.failures.min(16));
+        self.failures += 1;
+        pause.min(PAUSE_MOST)
+    }
+}
+
+/// Runs a source for as long as the agent lives.
+pub fn supervise(source: &mut dyn Source, out: &Out) {
+    let mut backoff = Backoff::default();
+    loop {
+        let begin = std::time::Instant::now();
+        let Err(Fault(why)) = source.run(out) else {
+            return;
+        };
+        let fault = Event::Fault {
+            source: source.name(),
+            why,
+        };
+        if out.say(fault).is_err() {
+            return;
+        }
+        if source.tells_focus() && out.nobody().is_err() {
+            return;
+        }
+        std::thread::sleep(backoff.pause(begin.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_grows_to_its_bound_and_falls_after_a_good_run() {
+        let mut backoff = Backoff::default();
+        let pauses: Vec<Duration> = (0..40).map(|_| backoff.pause(Duration::ZERO)).collect();
+        assert_eq!(pauses[0], PAUSE_LEAST);
+        assert!(pauses.windows(2).all(|two| two[0] <= two[1]));
+        assert_eq!(pauses[39], PAUSE_MOST);
+        assert_eq!(backoff.pause(WELL), PAUSE_LEAST);
+    }
+
+    #[test]
+    fn errors_say_what_they_mean() {
+        let closed = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        assert!(Fault::from(closed).0.contains("restarts"));
+        let bad = serde_json::from_str::<u32>("{").expect_err("half a message");
+        assert!(Fault::from(bad).0.contains("protocol"));
+    }
+}

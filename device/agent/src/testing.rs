@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What tests share: a process table and control groups in a directory, mutations of recorded streams.
+
+use crate::place::Place;
+use crate::resolve::Resolver;
+use crate::units;
+use fasttrack_detector::report::AppRef;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use tempfile::TempDir;
+
+/// Mutations of each recorded stream.
+pub const MUTATIONS: u32 = 10_000;
+
+/// A process table and control groups that a test owns.
+pub struct FakePlace {
+    root: TempDir,
+    user: u32,
+}
+
+impl FakePlace {
+    /// Empty, but for the slice of apps.
+    pub fn new() -> FakePlace {
+        let root = tempfile::tempdir().expect("a directory");
+        let user = fs::metadata(root.path()).expect("the directory").uid();
+        let slice = units::app_slice_of_user(user);
+        let groups = root.path().join("sys/fs/cgroup");
+        fs::create_dir_all(groups.join(&slice[1..])).expect("a slice");
+        fs::write(groups.join("cgroup.procs"), "").expect("a file");
+        FakePlace { root, user }
+    }
+
+    /// Owner of all its processes.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// The seam to it.
+    pub fn place(&self) -> Place {
+        Place::below(self.root.path())
+    }
+
+    /// A resolver over it.
+    pub fn resolver(&self) -> Resolver {
+        Resolver::new(self.place(), self.user)
+    }
+
+    /// An app in the slice of apps; with a process where the PID is not zero.
+    pub fn app(&self, unit: &str, pid: u32) -> AppRef {
+        self.group(
+            &format!("{}/{unit}", units::app_slice_of_user(self.user)),
+            pid,
+        )
+    }
+
+    /// A control group anywhere.
+    pub fn group(&self, cgroup: &str, pid: u32) -> AppRef {
+        let directory = self.place().directory(cgroup);
+        fs::create_dir_all(&directory).expect("a group");
+        if pid > 0 {
+            self.process(pid, cgroup, 1);
+        }
+        let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+        AppRef {
+            cgroup: cgroup.to_string(),
+            inode: fs::metadata(&directory).expect("the group").ino(),
+            id: units::id_of(leaf).unwrap_or_default(),
+            pid,
+        }
+    }
+
+    /// A process in a group.
+    pub fn process(&self, pid: u32, cgroup: &str, parent: u32) {
+        let directory = self.root.path().join(format!("proc/{pid}"));
+        fs::create_dir_all(&directory).expect("a process");
+        fs::write(directory.join("cgroup"), format!("0::{cgroup}\n")).expect("a file");
+        fs::write(
+            directory.join("stat"),
+            format!("{pid} (a b) S {parent} 1 1"),
+        )
+        .expect("a file");
+        self.program(pid, "app");
+        let group = self.place().directory(cgroup);
+        fs::create_dir_all(&group).expect("a group");
+        let list = group.join("cgroup.procs");
+        let before = fs::read_to_string(&list).unwrap_or_default();
+        fs::write(list, format!("{before}{pid}\n")).expect("a file");
+    }
+
+    /// Names a process's program.
+    pub fn program(&self, pid: u32, name: &str) {
+        let file = self.root.path().join(format!("proc/{pid}/comm"));
+        fs::write(file, format!("{name}\n")).expect("a file");
+    }
+}
+
+/// Hands many spoilt versions of a recorded stream to a parser, which must not panic.
+pub fn mutate(stream: &[u8], parse: impl FnMut(&[u8])) {
+    mutate_times(stream, MUTATIONS, parse);
+}
+
+/// As [`mutate`], so many times.
+pub fn mutate_times(stream: &[u8], times: u32, mut parse: impl FnMut(&[u8])) {
+    let mut random = fastrand::Rng::with_seed(stream.len() as u64);
+    for _ in 0..times {
+        let mut spoilt = stream.to_vec();
+        for _ in 0..random.usize(1..8) {
+            spoil(&mut spoilt, &mut random);
+        }
+        parse(&spoilt);
+    }
+}
+
+fn spoil(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
+    let at = random.usize(0..bytes.len().max(1)).min(bytes.len());
+    let to = (at + random.usize(0..64)).min(bytes.len());
+    match random.u8(0..6) {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(at..to)),
+        2 => bytes.insert(at, random.u8(..)),
+        3 => {
+            let part = bytes[at..to].to_vec();
+            bytes.splice(at..at, part);
+        }
+        4 => bytes.splice(at..at, *b"4294967296").for_each(drop),
+        _ => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << random.u8(0..8);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Names of systemd's units for apps: `app[-LAUNCHER]-ID[@RANDOM].service`, `app[-LAUNCHER]-ID-RANDOM.scope`,
+//! `dbus-:1.2-NAME@RANDOM.service`, as systemd's page "Desktop environments" has them.
+
+/// Slices that hold many apps though they are called like one app's: a session manager's.
+const SHARED_SLICES: [&str; 1] = ["app-graphical.slice"];
+
+/// The manager's own slice for apps, in the path of a user manager's unit.
+pub fn app_slice(cgroup: &str) -> Option<String> {
+    let at = cgroup.find("/user@")?;
+    let rest = &cgroup[at + 1..];
+    let manager = &rest[..rest.find('/').unwrap_or(rest.len())];
+    let digits = manager.strip_prefix("user@")?.strip_suffix(".service")?;
+    digits.parse::<u32>().ok()?;
+    Some(format!("{}/{manager}/app.slice", &cgroup[..at]))
+}
+
+/// The slice of apps of a user, where systemd has it.
+pub fn app_slice_of_user(uid: u32) -> String {
+    format!("/user.slice/user-{uid}.slice/user@{uid}.service/app.slice")
+}
+
+/// Whether a unit's name is one of an app.
+pub fn is_app(unit: &str) -> bool {
+    let started =
+        unit.starts_with("app-") || unit.starts_with("dbus-") || unit.starts_with("snap.");
+    started && (unit.ends_with(".scope") || unit.ends_with(".service"))
+}
+
+/// Whether a control group holds a whole login session: a plain window manager and all its apps.
+pub fn is_session(cgroup: &str) -> bool {
+    let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+    leaf.starts_with("session-") && leaf.ends_with(".scope")
+}
+
+/// The group that is the app: a terminal's tabs are scopes beside it in a slice of its own.
+pub fn app_of(cgroup: &str) -> &str {
+    let Some(at) = cgroup.find("/app.slice/") else {
+        return cgroup;
+    };
+    let begin = at + "/app.slice/".len();
+    let mut part = begin;
+    loop {
+        let end = cgroup[part..]
+            .find('/')
+            .map_or(cgroup.len(), |to| part + to);
+        let name = &cgroup[part..end];
+        let is_slice = name.ends_with(".slice");
+        if end == cgroup.len() {
+            return cgroup;
+        }
+        if !is_slice || !SHARED_SLICES.contains(&name) {
+            // A service with groups of its own below it is one app too.
+            return &cgroup[..end];
+        }
+        part = end + 1;
+    }
+}
+
+/// The app id in a unit's name, with systemd's escapes undone.
+pub fn id_of(unit: &str) -> Option<String> {
+    let (stem, kind) = unit.rsplit_once('.')?;
+    let stem = match (kind, stem.rsplit_once('@')) {
+        (_, Some((stem, _))) => stem,
+        ("scope", None) => stem.rsplit_once('-').map_or(stem, |(stem, _)| stem),
+        _ => stem,
+    };
+    let words = stem.strip_prefix("app-").or_else(|| {
+        let rest = stem.strip_prefix("dbus-:")?;
+        rest.split_once('-').map(|(_, name)| name)
+    })?;
+    // In a unit's name a dash separates; one that belongs to a word is escaped.
+    let last = words.rsplit('-').next()?;
+    Some(unescape(last))
+}
+
+/// The Flatpak of a scope, if it is one's.
+pub fn flatpak(unit: &str) -> Option<&str> {
+    let rest = unit.strip_prefix("app-flatpak-")?.strip_suffix(".scope")?;
+    rest.rsplit_once('-').map(|(id, _)| id)
+}
+
+/// A word for a unit's name, with what is not allowed there escaped.
+pub fn escape(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':');
+    word.bytes()
+        .map(|byte| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("\\x{byte:02x}"),
+        })
+        .collect()
+}
+
+/// Undoes `\xNN`.
+pub fn unescape(word: &str) -> String {
+    let bytes = word.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        match hex(&bytes[at..]) {
+            Some(byte) => {
+                plain.push(byte);
+                at += 4;
+            }
+            None => {
+                plain.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+fn hex(bytes: &[u8]) -> Option<u8> {
+    let digits = bytes.strip_prefix(b"\\x")?.get(..2)?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: &str = "/user.slice/user-1000.slice/user@1000.service/app.slice";
+
+    #[test]
+    fn ids_are_read_from_names_of_units() {
+        let cases = [
+            ("app-gnome-org.gnome.Evince-12345.scope", "org.gnome.Evince"),
+            ("app-org.kde.kate-0123abc.scope", "org.kde.kate"),
+            ("app-org.kde.kate@0123abc.service", "org.kde.kate"),
+            ("app-KDE-org.kde.okular@12345.service", "org.kde.okular"),
+            ("app-foo\\x2dbar@1.service", "foo-bar"),
+            ("app-sway-foot-77.scope", "foot"),
+            (
+                "dbus-:1.2-org.gnome.Nautilus@0.service",
+                "org.gnome.Nautilus",
+            ),
+        ];
+        for (unit, id) in cases {
+            assert_eq!(id_of(unit).as_deref(), Some(id), "{unit}");
+        }
+        assert_eq!(id_of("pipewire.service"), None);
+        assert_eq!(id_of(""), None);
+    }
+
+    #[test]
+    fn flatpaks_are_known_by_their_scope() {
+        assert_eq!(
+            flatpak("app-flatpak-org.mozilla.firefox-991.scope"),
+            Some("org.mozilla.firefox")
+        );
+        assert_eq!(flatpak("app-gnome-foo-1.scope"), None);
+    }
+
+    #[test]
+    fn a_terminal_is_its_slice_and_a_shared_slice_is_nobody() {
+        let tab = format!("{SLICE}/app-org.gnome.Terminal.slice/vte-spawn-1.scope");
+        assert_eq!(
+            app_of(&tab),
+            format!("{SLICE}/app-org.gnome.Terminal.slice")
+        );
+        let scope = format!("{SLICE}/app-foot-1.scope");
+        assert_eq!(app_of(&scope), scope);
+        let shared = format!("{SLICE}/app-graphical.slice/app-foot-1.scope");
+        assert_eq!(app_of(&shared), shared);
+        let below = format!("{SLICE}/app-foot-1.scope/inner");
+        assert_eq!(app_of(&below), scope);
+        assert_eq!(
+            app_of("/user.slice/user-1.slice/session-2.scope"),
+            "/user.slice/user-1.slice/session-2.scope"
+        );
+    }
+
+    #[test]
+    fn the_slice_of_apps_is_found_in_any_unit_of_the_manager() {
+        let own =
+            "/user.slice/user-1000.slice/user@1000.service/session.slice/fasttrack-agent.service";
+        assert_eq!(app_slice(own).as_deref(), Some(SLICE));
+        assert_eq!(app_slice_of_user(1000), SLICE);
+        assert_eq!(
+            app_slice("/user.slice/user-1000.slice/session-1.scope"),
+            None
+        );
+        assert_eq!(app_slice("/user@evil.service/x"), None);
+    }
+
+    #[test]
+    fn escapes_are_undone_and_bad_ones_kept() {
+        assert_eq!(unescape("a\\x2db"), "a-b");
+        assert_eq!(unescape("a\\x2"), "a\\x2");
+        assert_eq!(unescape("\\xzz\\"), "\\xzz\\");
+        assert_eq!(unescape(&escape("a-b c/d@é")), "a-b c/d@é");
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! X11: Xvfb with a window manager.
+
+use crate::harness::{self, Session, SWITCHES};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask};
+use x11rb::rust_connection::RustConnection;
+
+struct Display {
+    name: String,
+    connection: RustConnection,
+    root: u32,
+}
+
+impl Display {
+    fn start(session: &mut Session) -> Display {
+        let number = 500 + std::process::id() % 500;
+        // Two tests of one process: the second takes the next free one.
+        let name = (number..number + 50)
+            .map(|number| format!(":{number}"))
+            .find(|name| x11rb::connect(Some(name)).is_err() && !lock(name).exists())
+            .expect("a free display");
+        session.start(&[
+            "Xvfb",
+            &name,
+            "-screen",
+            "0",
+            "800x600x24",
+            "-nolisten",
+            "tcp",
+        ]);
+        session.set("DISPLAY", &name);
+        let (connection, screen) = harness::until("X server", || x11rb::connect(Some(&name)).ok());
+        let root = connection.setup().roots[screen].root;
+        Display {
+            name,
+            connection,
+            root,
+        }
+    }
+
+    fn atom(&self, name: &str) -> u32 {
+        let cookie = self
+            .connection
+            .intern_atom(false, name.as_bytes())
+            .expect("X");
+        cookie.reply().expect("an atom").atom
+    }
+
+    fn words(&self, window: u32, name: &str) -> Vec<u32> {
+        let name = self.atom(name);
+        let cookie = self
+            .connection
+            .get_property(false, window, name, AtomEnum::ANY, 0, 1024)
+            .expect("X");
+        cookie
+            .reply()
+            .ok()
+            .and_then(|reply| reply.value32().map(Iterator::collect))
+            .unwrap_or_default()
+    }
+
+    fn managed(&self) -> bool {
+        !self.words(self.root, "_NET_SUPPORTING_WM_CHECK").is_empty()
+    }
+
+    /// Windows by the process that they say.
+    fn windows(&self) -> BTreeMap<u32, u32> {
+        let windows = self.words(self.root, "_NET_CLIENT_LIST");
+        let pid = |window: u32| Some((*self.words(window, "_NET_WM_PID").first()?, window));
+        windows.into_iter().filter_map(pid).collect()
+    }
+
+    /// As a pager does.
+    fn activate(&self, window: u32) {
+        let kind = self.atom("_NET_ACTIVE_WINDOW");
+        let message = ClientMessageEvent::new(32, window, kind, [2, 0, 0, 0, 0]);
+        let mask = EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY;
+        self.connection
+            .send_event(false, self.root, mask, message)
+            .expect("X");
+        self.connection.flush().expect("X");
+    }
+}
+
+fn lock(display: &str) -> std::path::PathBuf {
+    std::path::PathBuf::from(format!("/tmp/.X{}-lock", &display[1..]))
+}
+
+fn switches(name: &str, mut session: Session, manager: &[&str], source: &str) {
+    let display = Display::start(&mut session);
+    session.start(manager);
+    harness::until("window manager", || display.managed().then_some(()));
+    let agent = session.agent(&["--source", source]);
+    let pids: Vec<u32> = ["one", "two", "three"]
+        .map(|name| {
+            let pid = session.start(&["xterm", "-name", name, "-e", "sleep", "1000"]);
+            let window = harness::until("window", || display.windows().get(&pid).copied());
+            display.activate(window);
+            agent.settle(pid);
+            pid
+        })
+        .to_vec();
+    let windows = display.windows();
+    let mut times = Vec::new();
+    for switch in 0..SWITCHES {
+        let pid = pids[switch % pids.len()];
+        let begin = Instant::now();
+        display.activate(windows[&pid]);
+        times.push(agent.front(pid).saturating_duration_since(begin));
+    }
+    harness::print(&format!("{name} on {}", display.name), times, &agent);
+    harness::idles(&agent, Duration::from_secs(10));
+}
+
+#[test]
+#[ignore = "needs Xvfb and openbox"]
+fn each_switch_of_openbox_is_reported() {
+    if harness::skipped(&["Xvfb", "openbox", "xterm"]) {
+        return;
+    }
+    switches("x11, openbox", Session::new(), &["openbox"], "x11");
+}
+
+#[test]
+#[ignore = "needs Xvfb and i3"]
+fn each_switch_of_i3_is_reported_by_its_ipc() {
+    if harness::skipped(&["Xvfb", "i3", "xterm"]) {
+        return;
+    }
+    let mut session = Session::new();
+    let socket = session.path("i3.sock");
+    let config = session.path("i3.config");
+    let text = format!("font pango:monospace 8\nipc-socket {}\n", socket.display());
+    std::fs::write(&config, text).expect("a file");
+    session.set("I3SOCK", socket.to_str().expect("a path"));
+    let config = config.to_str().expect("a path").to_string();
+    switches("i3", session, &["i3", "-c", &config], "i3");
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The proxy. What the macro makes has no documentation of its own.
+#![allow(missing_docs)]
+
+use crate::{Explanation, Status, Usage, WireReport};
+
+/// The daemon, for those who call it.
+#[zbus::proxy(
+    interface = "org.fasttrack1.Manager",
+    default_service = "org.fasttrack1",
+    default_path = "/org/fasttrack1",
+    gen_blocking = false
+)]
+pub trait Manager {
+    /// For agents alone: who is in front, who starts, who can be noticed.
+    fn report(&self, report: &WireReport) -> zbus::Result<()>;
+
+    /// What the daemon does now.
+    fn status(&self) -> zbus::Result<Status>;
+
+    /// Why an app has its class: a PID, a control group's path, or an application id.
+    fn explain(&self, what: &str) -> zbus::Result<Explanation>;
+
+    /// All apps that the daemon knows, and what they have read and written.
+    fn usage(&self) -> zbus::Result<Vec<Usage>>;
+
+    /// Says by hand who is in front: `set` (nobody else), `add` (these too) or `clear` (as the sessions say).
+    fn set_foreground(&self, mode: &str, whom: &[&str]) -> zbus::Result<()>;
+
+    /// Who has which class has changed for the time with this number.
+    #[zbus(signal)]
+    fn changed(&self, number: u64) -> zbus::Result<()>;
+}

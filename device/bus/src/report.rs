@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A report on the wire. What comes from there is not believed: its sizes and words are checked here.
+
+use fasttrack_detector::decision::sense_word;
+use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use zbus::zvariant::Type;
+
+/// Apps in one report at most. A screen is shared by two or three.
+pub const APPS_MOST: usize = 16;
+
+/// Bytes of a control group's path at most: with its sign and a line's end it must fit into a page.
+pub const PATH_BYTES_MOST: usize = 2048;
+
+/// Bytes of an application id, or of a detail, at most. File names are not longer.
+pub const ID_BYTES_MOST: usize = 255;
+
+const REASONS: [(&str, Nobody); 4] = [
+    ("unfocused", Nobody::Unfocused),
+    ("locked", Nobody::Locked),
+    ("idle", Nobody::Idle),
+    ("inactive", Nobody::Inactive),
+];
+
+const SENSES: [Sense; 5] = [
+    Sense::Audio,
+    Sense::Camera,
+    Sense::ScreenCast,
+    Sense::Inhibitor,
+    Sense::Input,
+];
+
+/// An app on the wire: `(stsu)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct WireApp {
+    /// Path of its control group below the root of the hierarchy.
+    pub cgroup: String,
+    /// Inode of that directory.
+    pub inode: u64,
+    /// Application id, or empty.
+    pub id: String,
+    /// Process that owns the window, or zero.
+    pub pid: u32,
+}
+
+/// A report on the wire: `(sa(stsu)sb)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct WireReport {
+    /// What kind of report this is.
+    pub kind: String,
+    /// The apps that it is about.
+    pub apps: Vec<WireApp>,
+    /// The reason, the compositor, or the sense.
+    pub detail: String,
+    /// Whether being perceptible begins.
+    pub on: bool,
+}
+
+/// Why a report cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Malformed {
+    /// There is no such kind of report.
+    Kind(String),
+    /// There is no such reason or sense.
+    Detail(String),
+    /// Too many or too few apps for its kind.
+    Apps(usize),
+    /// A path, an id or a detail is too long or has a character that it cannot have.
+    Text(&'static str),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Kind(kind) => write!(out, "no kind of report is called {kind:?}"),
+            Malformed::Detail(detail) => write!(out, "{detail:?} is neither a reason nor a sense"),
+            Malformed::Apps(number) => {
+                write!(out, "a report of this kind cannot be about {number} apps")
+            }
+            Malformed::Text(what) => {
+                write!(out, "the {what} is too long or has a control character")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl From<&AppRef> for WireApp {
+    fn from(app: &AppRef) -> WireApp {
+        WireApp {
+            cgroup: app.cgroup.clone(),
+            inode: app.inode,
+            id: app.id.clone(),
+            pid: app.pid,
+        }
+    }
+}
+
+impl From<&Report> for WireReport {
+    fn from(report: &Report) -> WireReport {
+        let (kind, apps, detail, on): (_, &[AppRef], &str, bool) = match report {
+            Report::Front(apps) => ("front", apps, "", false),
+            Report::Nobody(why) => ("nobody", &[], reason_word(*why), false),
+            Report::Ambiguous(apps) => ("ambiguous", apps, "", false),
+            Report::CannotTell(who) => ("cannot-tell", &[], who, false),
+            Report::Launch(app) => ("launch", std::slice::from_ref(app), "", false),
+            Report::Window(app) => ("window", std::slice::from_ref(app), "", false),
+            Report::Perceptible { app, sense, on } => (
+                "perceptible",
+                std::slice::from_ref(app),
+                sense_word(*sense),
+                *on,
+            ),
+        };
+        WireReport {
+            kind: kind.to_string(),
+            apps: apps.iter().map(WireApp::from).collect(),
+            detail: detail.to_string(),
+            on,
+        }
+    }
+}
+
+fn reason_word(why: Nobody) -> &'static str {
+    REASONS
+        .iter()
+        .find_map(|(word, reason)| (*reason == why).then_some(word))
+        .expect("each reason has a word")
+}
+
+impl TryFrom<WireReport> for Report {
+    type Error = Malformed;
+
+    fn try_from(wire: WireReport) -> Result<Report, Malformed> {
+        let number = wire.apps.len();
+        check_text("detail", &wire.detail, ID_BYTES_MOST)?;
+        let apps = wire
+            .apps
+            .into_iter()
+            .map(app)
+            .collect::<Result<Vec<_>, _>>()?;
+        let one =
+            |apps: Vec<AppRef>| <[AppRef; 1]>::try_from(apps).map_err(|_| Malformed::Apps(number));
+        let fits = match wire.kind.as_str() {
+            "front" => (1..=APPS_MOST).contains(&number),
+            "ambiguous" => number <= APPS_MOST,
+            "nobody" | "cannot-tell" => number == 0,
+            _ => true,
+        };
+        if !fits {
+            return Err(Malformed::Apps(number));
+        }
+        Ok(match wire.kind.as_str() {
+            "front" => Report::Front(apps),
+            "ambiguous" => Report::Ambiguous(apps),
+            "nobody" => Report::Nobody(reason(&wire.detail)?),
+            "cannot-tell" => Report::CannotTell(wire.detail),
+            "launch" => one(apps).map(|[app]| Report::Launch(app))?,
+            "window" => one(apps).map(|[app]| Report::Window(app))?,
+            "perceptible" => {
+                let [app] = one(apps)?;
+                let sense = sense(&wire.detail)?;
+                Report::Perceptible {
+                    app,
+                    sense,
+                    on: wire.on,
+                }
+            }
+            _ => return Err(Malformed::Kind(wire.kind.chars().take(32).collect())),
+        })
+    }
+}
+
+fn reason(word: &str) -> Result<Nobody, Malformed> {
+    let found = REASONS.iter().find(|(name, _)| *name == word);
+    found
+        .map(|(_, reason)| *reason)
+        .ok_or_else(|| Malformed::Detail(word.to_string()))
+}
+
+fn sense(word: &str) -> Result<Sense, Malformed> {
+    let found = SENSES.into_iter().find(|sense| sense_word(*sense) == word);
+    found.ok_or_else(|| Malformed::Detail(word.to_string()))
+}
+
+fn app(wire: WireApp) -> Result<AppRef, Malformed> {
+    check_text("control group's path", &wire.cgroup, PATH_BYTES_MOST)?;
+    check_text("application id", &wire.id, ID_BYTES_MOST)?;
+    Ok(AppRef {
+        cgroup: wire.cgroup,
+        inode: wire.inode,
+        id: wire.id,
+        pid: wire.pid,
+    })
+}
+
+fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), Malformed> {
+    if text.len() > most || text.chars().any(char::is_control) {
+        return Err(Malformed::Text(what));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn an_app() -> AppRef {
+        AppRef {
+            cgroup: "/user.slice/user-1000.slice/a.scope".to_string(),
+            inode: 7,
+            id: "org.example.App".to_string(),
+            pid: 42,
+        }
+    }
+
+    fn all_kinds() -> Vec<Report> {
+        let mut all = vec![
+            Report::Front(vec![an_app(), an_app()]),
+            Report::Ambiguous(vec![an_app()]),
+            Report::CannotTell("weston".to_string()),
+            Report::Launch(an_app()),
+            Report::Window(an_app()),
+        ];
+        all.extend(REASONS.map(|(_, reason)| Report::Nobody(reason)));
+        all.extend(SENSES.map(|sense| Report::Perceptible {
+            app: an_app(),
+            sense,
+            on: true,
+        }));
+        all
+    }
+
+    #[test]
+    fn every_kind_survives_the_wire() {
+        for report in all_kinds() {
+            assert_eq!(Report::try_from(WireReport::from(&report)), Ok(report));
+        }
+    }
+
+    #[test]
+    fn the_signature_is_as_documented() {
+        assert_eq!(WireReport::SIGNATURE.to_string(), "(sa(stsu)sb)");
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let good = WireReport::from(&Report::Launch(an_app()));
+        let changed = |change: &dyn Fn(&mut WireReport)| {
+            let mut wire = good.clone();
+            change(&mut wire);
+            Report::try_from(wire).expect_err("refused")
+        };
+        assert_eq!(changed(&|wire| wire.apps.clear()), Malformed::Apps(0));
+        assert_eq!(
+            changed(&|wire| wire.kind = "x".into()),
+            Malformed::Kind("x".into())
+        );
+        assert_eq!(
+            changed(&|wire| wire.kind = "nobody".into()),
+            Malformed::Apps(1)
+        );
+        assert!(matches!(
+            changed(&|wire| wire.apps[0].cgroup = "/a\nb".into()),
+            Malformed::Text(_)
+        ));
+        assert!(matches!(
+            changed(&|wire| wire.apps[0].id = "x".repeat(ID_BYTES_MOST + 1)),
+            Malformed::Text(_)
+        ));
+        assert!(matches!(
+            changed(&|wire| {
+                wire.kind = "perceptible".into();
+                wire.detail = "smell".into();
+            }),
+            Malformed::Detail(_)
+        ));
+        assert_eq!(
+            changed(&|wire| {
+                wire.kind = "front".into();
+                wire.apps = vec![wire.apps[0].clone(); APPS_MOST + 1];
+            }),
+            Malformed::Apps(APPS_MOST + 1)
+        );
+    }
+}

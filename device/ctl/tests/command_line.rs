@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The program as a person runs it, where there is no daemon.
+
+use std::fs;
+use std::process::{Command, Output};
+
+fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fasttrackctl"))
+        .args(words)
+        .output()
+        .expect("run")
+}
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn without_a_bus_it_says_what_to_do() {
+    let (code, _, error) = said(&run(&["--bus", "unix:path=/nowhere/bus", "status"]));
+    assert_eq!(code, Some(2));
+    assert!(
+        error.contains("there is no system bus") && error.contains("dbus.service"),
+        "{error}"
+    );
+}
+
+#[test]
+fn errors_of_the_configuration_have_file_and_line() {
+    let root = tempfile::tempdir().expect("a folder");
+    let folder = root.path().join("etc/fasttrack");
+    fs::create_dir_all(&folder).expect("folders");
+    let place = root.path().to_str().expect("text");
+    assert_eq!(said(&run(&["--root", place, "config", "check"])).0, Some(0));
+    fs::write(folder.join("fasttrackd.toml"), "[effects]\nfrezer = true\n").expect("a file");
+    let (code, out, _) = said(&run(&["--root", place, "config", "check"]));
+    assert_eq!(code, Some(1));
+    assert!(
+        out.contains("etc/fasttrack/fasttrackd.toml:2: unknown field `frezer`"),
+        "{out}"
+    );
+    let (code, out, _) = said(&run(&["--root", place, "--json", "config", "check"]));
+    assert!(code == Some(1) && out.starts_with("[\n"), "{out}");
+}
+
+#[test]
+fn the_default_configuration_has_no_error_and_is_the_default() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/fasttrackd.toml");
+    let text = fs::read_to_string(path).expect("a file");
+    let mut config = fasttrack_config::Config::default();
+    assert_eq!(fasttrack_config::add(&mut config, path.as_ref(), &text), []);
+    assert_eq!(config, fasttrack_config::Config::default());
+}
+
+#[test]
+fn man_pages_and_completions_are_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().to_str().expect("text");
+    let (code, _, error) = said(&run(&["generate", place]));
+    assert_eq!(code, Some(0), "{error}");
+    for name in [
+        "fasttrackctl.1",
+        "fasttrackctl-status.1",
+        "fasttrackctl.bash",
+        "_fasttrackctl",
+        "fasttrackctl.fish",
+    ] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn help_has_units_and_defaults() {
+    let (_, out, _) = said(&run(&["top", "--help"]));
+    assert!(
+        out.contains("seconds") && out.contains("[default: 1]"),
+        "{out}"
+    );
+    assert_eq!(said(&run(&["nonsense"])).0, Some(2));
+}

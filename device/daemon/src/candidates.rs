@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which control groups may be frozen, and why others may not.
+//!
+//! The rule is the other way round from that of weights: a group is left alone unless everything says that nobody needs
+//! it. Only apps in users' app slices are looked at.
+
+use crate::cgroup::Cgroup;
+use crate::clean::children;
+use crate::effects::probe::app_slices;
+use crate::peers;
+use crate::system::System;
+use crate::waits::below;
+use fasttrack_config::INDEXERS;
+use fasttrack_detector::{Decision, Verdict};
+use std::collections::HashSet;
+use std::fs;
+
+/// Parts of names of what others need to answer: compositors and shells, buses, sound, portals, input methods, keys,
+/// virtual machines.
+const NEEDED: [&str; 45] = [
+    "fasttrack",
+    "dbus",
+    "systemd",
+    "pipewire",
+    "wireplumber",
+    "pulseaudio",
+    "jack",
+    "xdg-",
+    "portal",
+    "gvfs",
+    "ibus",
+    "fcitx",
+    "maliit",
+    "squeekboard",
+    "onboard",
+    "at-spi",
+    "orca",
+    "gnome-shell",
+    "mutter",
+    "gnome-session",
+    "gsd-",
+    "gnome-settings",
+    "kwin",
+    "plasma",
+    "ksmserver",
+    "kded",
+    "sway",
+    "hyprland",
+    "niri",
+    "weston",
+    "labwc",
+    "wayfire",
+    "cosmic",
+    "gamescope",
+    "xwayland",
+    "xorg",
+    "keyring",
+    "kwallet",
+    "gpg-agent",
+    "ssh-agent",
+    "pinentry",
+    "polkit",
+    "qemu",
+    "libvirt",
+    "virtualbox",
+];
+
+/// Why a group is not frozen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It is no app in a user's app slice.
+    NoApp,
+    /// Others need it to answer.
+    Needed,
+    /// It is background by a rule, and such services are never frozen.
+    Maintenance,
+    /// The configuration says so.
+    Configured,
+    /// It is, holds, or belongs to an app that is in front or perceptible.
+    InUse,
+    /// One of its threads has a real-time policy.
+    RealTime,
+    /// It runs a virtual machine.
+    Machine,
+    /// An app in front has a socket to it.
+    Peer,
+}
+
+/// What is known of a group's threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// One has a real-time policy.
+    pub real_time: bool,
+    /// One is a virtual processor.
+    pub machine: bool,
+}
+
+/// Why a group is not frozen by its name alone.
+pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
+    let in_app_slice = path
+        .strip_prefix("/user.slice/user-")
+        .and_then(|rest| rest.split_once("/app.slice/"))
+        .is_some();
+    let name = path.rsplit('/').next().unwrap_or("").to_lowercase();
+    if !in_app_slice || name.ends_with(".slice") {
+        return Err(Kept::NoApp);
+    }
+    if NEEDED.iter().any(|part| name.contains(part)) {
+        return Err(Kept::Needed);
+    }
+    if INDEXERS.iter().any(|part| name.contains(part)) {
+        return Err(Kept::Maintenance);
+    }
+    if never.iter().any(|part| name.contains(&part.to_lowercase())) {
+        return Err(Kept::Configured);
+    }
+    Ok(())
+}
+
+/// Why a group is not frozen by who is in front.
+pub fn by_decision(path: &str, decision: &Decision) -> Result<(), Kept> {
+    let related = |verdict: &Verdict| {
+        is_within(path, &verdict.app.cgroup) || is_within(&verdict.app.cgroup, path)
+    };
+    if decision
+        .foreground
+        .iter()
+        .chain(&decision.perceptible)
+        .any(related)
+    {
+        return Err(Kept::InUse);
+    }
+    Ok(())
+}
+
+/// Why a group is not frozen by what runs in it.
+pub fn by_threads(threads: Threads) -> Result<(), Kept> {
+    match threads {
+        Threads {
+            real_time: true, ..
+        } => Err(Kept::RealTime),
+        Threads { machine: true, .. } => Err(Kept::Machine),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a path is this group or below it.
+pub fn is_within(path: &str, group: &str) -> bool {
+    path.strip_prefix(group)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The groups that may be frozen now, by inode and path.
+pub fn find(system: &System, decision: &Decision, never: &[String]) -> Vec<(u64, String)> {
+    let apps = all_apps(system);
+    let quiet: Vec<String> = apps
+        .into_iter()
+        .filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
+        .filter(|path| by_threads(threads(system, path)).is_ok())
+        .collect();
+    let front = decision
+        .foreground
+        .iter()
+        .flat_map(|verdict| processes(system, &verdict.app.cgroup));
+    let peers = peers::sockets(system, &front.collect::<Vec<_>>());
+    quiet
+        .into_iter()
+        .filter(|path| {
+            peers.is_empty()
+                || !processes(system, path)
+                    .iter()
+                    .any(|pid| peers::has(system, *pid, &peers))
+        })
+        .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)))
+        .collect()
+}
+
+/// The groups in users' app slices; those of slices of the desktop in their place.
+fn all_apps(system: &System) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = app_slices(system);
+    while let Some(slice) = open.pop() {
+        let (slices, apps): (Vec<_>, Vec<_>) = children(system.cgroups(), &slice)
+            .into_iter()
+            .partition(|path| path.ends_with(".slice"));
+        open.extend(slices);
+        found.extend(apps);
+    }
+    found.sort();
+    found
+}
+
+fn numbers(system: &System, group: &str, file: &str) -> HashSet<u32> {
+    let folder = system.cgroups().join(group.trim_start_matches('/'));
+    let texts = below(&folder)
+        .into_iter()
+        .map(|folder| fs::read_to_string(folder.join(file)).unwrap_or_default());
+    texts
+        .flat_map(|text| {
+            text.lines()
+                .filter_map(|line| line.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+/// The processes of a group and of those below it.
+pub fn processes(system: &System, group: &str) -> Vec<u32> {
+    numbers(system, group, "cgroup.procs").into_iter().collect()
+}
+
+fn threads(system: &System, group: &str) -> Threads {
+    let mut all = Threads::default();
+    for tid in numbers(system, group, "cgroup.threads") {
+        let line = system.read(&format!("proc/{tid}/stat")).unwrap_or_default();
+        let of_it = thread(&line);
+        all.real_time |= of_it.real_time;
+        all.machine |= of_it.machine;
+    }
+    all
+}
+
+/// Scheduling policies that are real time: `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`.
+const REAL_TIME: [&str; 3] = ["1", "2", "6"];
+
+/// Which of the fields behind the name is the policy: field 41 of the line, and the state is field 3.
+const POLICY: usize = 41 - 3;
+
+/// What a line of `/proc/TID/stat` says.
+pub fn thread(line: &str) -> Threads {
+    let Some((name, rest)) = line.rsplit_once(") ") else {
+        return Threads::default();
+    };
+    let policy = rest.split(' ').nth(POLICY).unwrap_or("0");
+    Threads {
+        real_time: REAL_TIME.contains(&policy),
+        machine: name.ends_with("/KVM"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fasttrack_detector::report::AppRef;
+    use fasttrack_detector::Rule;
+    use std::time::Duration;
+
+    const APPS: &str = "/user.slice/user-1000.slice/user@1000.service/app.slice";
+
+    fn named(name: &str) -> Result<(), Kept> {
+        by_name(&format!("{APPS}/{name}"), &["steam".to_string()])
+    }
+
+    #[test]
+    fn apps_alone_are_frozen() {
+        assert_eq!(named("app-gnome-firefox-1234.scope"), Ok(()));
+        assert_eq!(named("app-flatpak-org.gimp.GIMP-77.scope"), Ok(()));
+        for (name, why) in [
+            ("app-org.gnome.Terminal.slice", Kept::NoApp),
+            ("pipewire-pulse.service", Kept::Needed),
+            ("app-org.kde.KWin-1.scope", Kept::Needed),
+            ("xdg-desktop-portal.service", Kept::Needed),
+            ("app-gnome-ibus-1.scope", Kept::Needed),
+            ("kde-baloo.service", Kept::Maintenance),
+            ("app-Steam-1.scope", Kept::Configured),
+        ] {
+            assert_eq!(named(name), Err(why), "{name}");
+        }
+        for path in [
+            "/system.slice/packagekit.service",
+            "/user.slice/user-1000.slice/session-3.scope",
+            "/user.slice/user-1000.slice/user@1000.service/session.slice/x.service",
+            "/machine.slice/vm.scope",
+            "/",
+        ] {
+            assert_eq!(by_name(path, &[]), Err(Kept::NoApp), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_used_is_not_frozen_nor_what_is_around_it() {
+        let used = Verdict {
+            app: AppRef {
+                cgroup: format!("{APPS}/a.scope"),
+                inode: 1,
+                id: String::new(),
+                pid: 0,
+            },
+            rule: Rule::Focus,
+            since: Duration::ZERO,
+            session: None,
+        };
+        let decision = Decision {
+            perceptible: vec![used],
+            ..Decision::default()
+        };
+        for name in ["a.scope", "a.scope/sub"] {
+            assert_eq!(
+                by_decision(&format!("{APPS}/{name}"), &decision),
+                Err(Kept::InUse)
+            );
+        }
+        assert_eq!(by_decision(APPS, &decision), Err(Kept::InUse));
+        assert_eq!(by_decision(&format!("{APPS}/a.scope2"), &decision), Ok(()));
+    }
+
+    #[test]
+    fn real_time_tasks_and_virtual_processors_are_seen() {
+        let line = |name: &str, policy: u32| {
+            let zeros = "0 ".repeat(POLICY - 1);
+            format!("7 ({name}) S {zeros}{policy} 0 0")
+        };
+        assert_eq!(by_threads(thread(&line("a) b", 0))), Ok(()));
+        assert_eq!(by_threads(thread(&line("a) b", 2))), Err(Kept::RealTime));
+        assert_eq!(
+            by_threads(thread(&line("CPU 0/KVM", 0))),
+            Err(Kept::Machine)
+        );
+    }
+}

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The owner of the state: takes inputs one by one, with the time, and has the effects follow.
+
+use crate::candidates;
+use crate::cgroup::{self, Cgroup};
+use crate::coexist::{self, Found};
+use crate::counters::Counters;
+use crate::effects::Effects;
+use crate::freezer::{Act, Freezer};
+use crate::guard::Answer;
+use crate::guard_link::Guard;
+use crate::heartbeat::Heartbeat;
+use crate::input::{Input, Mode};
+use crate::notify::Notify;
+use crate::system::System;
+use crate::waits::Waits;
+use fasttrack_config::{Config, Problem};
+use fasttrack_detector::report::{AppRef, Report};
+use fasttrack_detector::{Decision, Detector, Event, SessionKey};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a list of groups that may be frozen is believed, as long as the freezer is armed by one event.
+const CANDIDATES_FOR: Duration = Duration::from_secs(2);
+
+/// An agent, as far as it has reported.
+#[derive(Debug, Clone, Default)]
+pub struct AgentSeen {
+    /// Its process.
+    pub pid: u32,
+    /// Reports taken from it.
+    pub reports: u64,
+    /// Whether its session is the active one of its seat.
+    pub active: bool,
+}
+
+/// How often, and for how long, a group was frozen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FrozenFor {
+    /// Times.
+    pub times: u64,
+    /// In all.
+    pub total: Duration,
+}
+
+/// The daemon, without bus and clock.
+pub struct Daemon {
+    pub(crate) system: System,
+    pub(crate) config: Config,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) found: Vec<Found>,
+    pub(crate) detector: Detector,
+    pub(crate) decision: Decision,
+    pub(crate) effects: Effects,
+    pub(crate) counters: Counters,
+    pub(crate) agents: BTreeMap<SessionKey, AgentSeen>,
+    pub(crate) frozen_for: BTreeMap<String, FrozenFor>,
+    pub(crate) saver: bool,
+    /// Counts the changes of who has which class.
+    pub changes: u64,
+    /// The guard, where groups may be frozen.
+    pub guard: Option<Guard>,
+    heart: Heartbeat,
+    notify: Notify,
+    freezer: Freezer,
+    frozen_since: Option<Duration>,
+    waits: Waits,
+    candidates: Option<(Duration, Vec<(u64, String)>)>,
+}
+
+impl Daemon {
+    /// A daemon for this system. Nobody is in front.
+    pub fn new(
+        system: &System,
+        now: Duration,
+        notify: Notify,
+        watchdog_us: Option<u64>,
+        mut counters: Counters,
+    ) -> Daemon {
+        let (config, problems) = fasttrack_config::load(&system.path(""));
+        for problem in &problems {
+            counters.error(&format!("configuration {problem}"), || {
+                format!("configuration: {problem}")
+            });
+        }
+        let effects = Effects::new(system, &config.effects, &mut counters);
+        Daemon {
+            system: system.clone(),
+            config,
+            problems,
+            found: Vec::new(),
+            detector: Detector::new(),
+            decision: Decision::default(),
+            effects,
+            counters,
+            agents: BTreeMap::new(),
+            frozen_for: BTreeMap::new(),
+            saver: false,
+            changes: 0,
+            guard: None,
+            heart: Heartbeat::new(now, watchdog_us),
+            notify,
+            freezer: Freezer::default(),
+            frozen_since: None,
+            waits: Waits::new(system),
+            candidates: None,
+        }
+    }
+
+    /// The configuration in use.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Groups of apps in front, if they are to be watched for waits.
+    pub fn watched(&self) -> Vec<String> {
+        if !self.freezes() {
+            return Vec::new();
+        }
+        let front = self.decision.foreground.iter();
+        front.map(|verdict| verdict.app.cgroup.clone()).collect()
+    }
+
+    /// Tells systemd something.
+    pub fn tell(&self, what: &str) {
+        self.notify.tell(what);
+    }
+
+    /// When it must be called though nothing happens.
+    pub fn deadline(&self) -> Option<Duration> {
+        let guard = self.guard.as_ref().and_then(Guard::due);
+        let heart = self.heart.deadline(!self.decision.foreground.is_empty());
+        [
+            self.detector.deadline(),
+            self.freezer.deadline(),
+            heart,
+            guard,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Duration, input: Input) {
+        match input {
+            Input::Report {
+                session,
+                agent,
+                received,
+                report,
+                reply,
+            } => {
+                let result = self.report(now, session, agent, report);
+                let late = crate::system::now().saturating_sub(received);
+                let us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
+                self.counters
+                    .most("longest time from a report to its last write, us", us);
+                // Who has asked may have gone.
+                let _ = reply.send(result);
+            }
+            Input::Refused(name, meaning) => self.counters.error(name, || meaning),
+            Input::Trouble(name, meaning) => self.counters.error(name, || meaning),
+            Input::Active(session, active) => self.active(now, session, active),
+            Input::SessionGone(session) => {
+                self.agents.remove(&session);
+                self.event(now, Event::SessionGone(session));
+            }
+            Input::ByHand(mode, whom, reply) => drop(reply.send(self.by_hand(now, mode, &whom))),
+            Input::Status(reply) => drop(reply.send(self.status(now))),
+            Input::Explain(what, reply) => drop(reply.send(self.explain(now, &what))),
+            Input::Usage(reply) => drop(reply.send(self.usage())),
+            Input::Pressure => self.arm(now),
+            Input::Saver(on) => {
+                self.saver = on;
+                self.follow(now);
+            }
+            Input::Coexist(found) => self.coexist(now, found),
+        }
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, now: Duration) {
+        if self.heart.beat(now, !self.decision.foreground.is_empty()) {
+            self.notify.tell("WATCHDOG=1");
+            self.sweep(now);
+            self.effects.renew(&self.decision, &mut self.counters);
+        }
+        if self
+            .guard
+            .as_ref()
+            .and_then(Guard::due)
+            .is_some_and(|due| due <= now)
+        {
+            self.counters.error("guard late", || {
+                "the guard was late; it was replaced".to_string()
+            });
+            self.replace_guard(now);
+        }
+        if self.freezer.deadline().is_some_and(|at| at <= now) {
+            self.poll(now);
+        }
+        if self.detector.deadline().is_some_and(|at| at <= now) {
+            self.event(now, Event::Tick);
+        }
+    }
+
+    /// The guard has said something, or has ended.
+    pub fn guard_said(&mut self, now: Duration, answer: Option<Answer>) {
+        match answer {
+            Some(Answer::Frozen(_, failed)) => self
+                .counters
+                .add("groups that could not be frozen", failed as u64),
+            Some(Answer::Thawed(by_itself)) => {
+                if by_itself {
+                    self.counters.count("freezes that the guard has ended");
+                }
+                self.book_thaw(now);
+                self.freezer.thawed(now);
+            }
+            None => {
+                self.counters.error("guard ended", || {
+                    "the guard has ended; there is a new one".to_string()
+                });
+                self.replace_guard(now);
+            }
+        }
+    }
+
+    /// Reads the configuration again.
+    pub fn reload(&mut self, now: Duration) {
+        self.notify.tell("RELOADING=1");
+        let (config, problems) = fasttrack_config::load(&self.system.path(""));
+        for problem in &problems {
+            self.counters.forget(&format!("configuration {problem}"));
+            self.counters
+                .error(&format!("configuration {problem}"), || {
+                    format!("configuration: {problem}")
+                });
+        }
+        self.config = config;
+        self.problems = problems;
+        self.want(now);
+        self.notify.tell("READY=1");
+    }
+
+    /// Takes everything back.
+    pub fn release(&mut self, now: Duration) {
+        self.thaw(now);
+        self.effects.release(&mut self.counters);
+        if let Some(guard) = &mut self.guard {
+            guard.farewell();
+        }
+    }
+
+    fn report(
+        &mut self,
+        now: Duration,
+        session: SessionKey,
+        agent: u32,
+        report: Report,
+    ) -> Result<(), String> {
+        let report = self.check(session.user, report)?;
+        if !self.agents.contains_key(&session) {
+            self.effects.look_again(&mut self.counters);
+        }
+        let seen = self.agents.entry(session.clone()).or_default();
+        seen.pid = agent;
+        seen.reports += 1;
+        seen.active = true;
+        self.counters.count("reports");
+        let arms = matches!(
+            report,
+            Report::Front(_) | Report::Launch(_) | Report::Window(_)
+        );
+        self.event(now, Event::Report { session, report });
+        if arms {
+            self.arm(now);
+        }
+        Ok(())
+    }
+
+    /// Refuses groups that are not the user's, and forgets processes that are not in theirs.
+    fn check(&mut self, user: u32, report: Report) -> Result<Report, String> {
+        Ok(match report {
+            Report::Front(apps) => Report::Front(self.check_all(user, apps)?),
+            Report::Ambiguous(apps) => Report::Ambiguous(self.check_all(user, apps)?),
+            Report::Launch(app) => Report::Launch(self.check_one(user, app)?),
+            Report::Window(app) => Report::Window(self.check_one(user, app)?),
+            // What has ended can no longer be heard.
+            Report::Perceptible { on: false, .. } => report,
+            Report::Perceptible { app, sense, on } => Report::Perceptible {
+                app: self.check_one(user, app)?,
+                sense,
+                on,
+            },
+            other => other,
+        })
+    }
+
+    fn check_all(&mut self, user: u32, apps: Vec<AppRef>) -> Result<Vec<AppRef>, String> {
+        apps.into_iter()
+            .map(|app| self.check_one(user, app))
+            .collect()
+    }
+
+    fn check_one(&mut self, user: u32, mut app: AppRef) -> Result<AppRef, String> {
+        let named = cgroup::may_name(user, &app.cgroup);
+        if let Err(why) = named.and_then(|()| Cgroup::open(&self.system, &app).map(drop)) {
+            let meaning = format!("user {user} may not report {:?}: {why}", app.cgroup);
+            self.counters
+                .error(&format!("refused groups: {why}"), || meaning.clone());
+            return Err(meaning);
+        }
+        let within = cgroup::of_process(&self.system, app.pid)
+            .is_some_and(|path| candidates::is_within(&path, &app.cgroup));
+        if !within {
+            app.pid = 0;
+        }
+        Ok(app)
+    }
+
+    fn active(&mut self, now: Duration, session: SessionKey, active: bool) {
+        if let Some(seen) = self.agents.get_mut(&session) {
+            seen.active = active;
+            self.event(now, Event::Active { session, active });
+        }
+    }
+
+    fn by_hand(&mut self, now: Duration, mode: Mode, whom: &[String]) -> Result<(), String> {
+        let mut apps = whom
+            .iter()
+            .map(|word| self.group_of(word))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (before, only) = self.detector.by_hand();
+        let only = match mode {
+            Mode::Set => true,
+            Mode::Add => {
+                apps.splice(..0, before.iter().cloned());
+                only
+            }
+            Mode::Clear => {
+                apps.clear();
+                false
+            }
+        };
+        self.event(now, Event::ByHand { only, apps });
+        self.arm(now);
+        Ok(())
+    }
+
+    /// The group that a person means by a PID or a path.
+    fn group_of(&self, word: &str) -> Result<AppRef, String> {
+        let (path, pid) = match word.parse::<u32>() {
+            Ok(pid) => {
+                let path = cgroup::of_process(&self.system, pid)
+                    .ok_or_else(|| format!("there is no process {pid}"))?;
+                (path, pid)
+            }
+            Err(_) => (word.to_string(), 0),
+        };
+        if path == "/" || cgroup::is_wide(&path) {
+            return Err(format!(
+                "{word} is in {path}, which is no app's control group: start the app in a scope"
+            ));
+        }
+        let group =
+            Cgroup::open_path(&self.system, &path).map_err(|why| format!("{path}: {why}"))?;
+        Ok(AppRef { pid, ..group.app() })
+    }
+
+    fn coexist(&mut self, now: Duration, found: Vec<Found>) {
+        for program in &found {
+            if !self.found.contains(program) {
+                self.counters.say(&program.sentence());
+            }
+        }
+        self.found = found;
+        self.want(now);
+    }
+
+    fn want(&mut self, now: Duration) {
+        let wanted = coexist::give_way(&self.found, &self.config.effects);
+        self.effects.set_wanted(&wanted, &mut self.counters);
+        self.effects.apply(&self.decision, &mut self.counters);
+        self.follow(now);
+    }
+
+    fn event(&mut self, now: Duration, event: Event) {
+        self.detector.handle(now, event);
+        self.sweep(now);
+    }
+
+    /// Decides anew, without groups that have ended.
+    fn sweep(&mut self, now: Duration) {
+        let decision = self.detector.decide();
+        let lists = [&decision.foreground, &decision.perceptible];
+        let apps = lists.into_iter().flatten().map(|verdict| &verdict.app);
+        let gone: Vec<AppRef> = apps
+            .filter(|app| Cgroup::open(&self.system, app).is_err())
+            .cloned()
+            .collect();
+        if gone.is_empty() {
+            return self.take(now, decision);
+        }
+        for app in gone {
+            self.counters.count("groups that had ended");
+            self.detector.handle(now, Event::Gone(app));
+        }
+        self.take(now, self.detector.decide());
+    }
+
+    fn take(&mut self, now: Duration, decision: Decision) {
+        let same = decision.same_sets(&self.decision);
+        self.decision = decision;
+        self.effects.apply(&self.decision, &mut self.counters);
+        if !same {
+            self.changes += 1;
+            self.counters.count("changes");
+            self.follow(now);
+        }
+    }
+
+    fn freezes(&self) -> bool {
+        self.effects.rung().freezes() && !self.saver && self.guard.is_some()
+    }
+
+    /// Has the freezer follow the decision. Who has come to the front must not stay frozen for a moment.
+    fn follow(&mut self, now: Duration) {
+        self.candidates = None;
+        self.thaw(now);
+        let groups = self.watched();
+        let nobody = groups.is_empty();
+        self.waits.set_groups(groups);
+        if nobody {
+            self.freezer.disarm();
+        }
+    }
+
+    fn arm(&mut self, now: Duration) {
+        if self.freezes() && !self.decision.foreground.is_empty() {
+            self.freezer.arm(now);
+        }
+    }
+
+    fn poll(&mut self, now: Duration) {
+        let waits = self.freezes() && self.waits.look(now);
+        if waits {
+            let launching: Vec<AppRef> = self
+                .decision
+                .foreground
+                .iter()
+                .map(|verdict| verdict.app.clone())
+                .collect();
+            for app in launching {
+                self.detector.handle(now, Event::Wait(app));
+            }
+        }
+        match self.freezer.poll(now, waits) {
+            Act::Nothing => {}
+            Act::Freeze => self.freeze(now),
+            Act::Thaw => self.order_thaw(now),
+        }
+    }
+
+    fn freeze(&mut self, now: Duration) {
+        let fresh = |(at, _): &(Duration, Vec<_>)| now.saturating_sub(*at) < CANDIDATES_FOR;
+        let groups = match self.candidates.take().filter(fresh) {
+            Some(known) => known,
+            None => (
+                now,
+                candidates::find(
+                    &self.system,
+                    &self.decision,
+                    &self.config.effects.never_freeze,
+                ),
+            ),
+        };
+        if groups.1.is_empty() {
+            self.freezer.thawed(now);
+        } else if let Some(guard) = &mut self.guard {
+            self.counters.count("freezes");
+            self.frozen_since = Some(now);
+            if guard.freeze(now, groups.1.clone()).is_err() {
+                self.replace_guard(now);
+            }
+        }
+        self.candidates = Some(groups);
+    }
+
+    fn thaw(&mut self, now: Duration) {
+        if self.freezer.is_frozen() {
+            self.freezer.thawed(now);
+            self.order_thaw(now);
+        }
+    }
+
+    fn order_thaw(&mut self, now: Duration) {
+        self.book_thaw(now);
+        if self
+            .guard
+            .as_mut()
+            .is_some_and(|guard| guard.thaw(now).is_err())
+        {
+            self.replace_guard(now);
+        }
+    }
+
+    fn book_thaw(&mut self, now: Duration) {
+        let Some(since) = self.frozen_since.take() else {
+            return;
+        };
+        let Some(guard) = &self.guard else { return };
+        let frozen = now.saturating_sub(since);
+        for path in guard.frozen() {
+            let entry = self.frozen_for.entry(path.to_string()).or_default();
+            entry.times += 1;
+            entry.total += frozen;
+        }
+        let ms = u64::try_from(frozen.as_millis()).unwrap_or(u64::MAX);
+        self.counters.most("longest freeze, ms", ms);
+    }
+
+    fn replace_guard(&mut self, now: Duration) {
+        self.book_thaw(now);
+        self.freezer.thawed(now);
+        let Some(guard) = &mut self.guard else { return };
+        if let Err(error) = guard.replace() {
+            let meaning =
+                format!("no guard can be started, so nothing is frozen from now on: {error}");
+            self.counters.error("no guard", || meaning);
+            self.guard = None;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Priorities of tasks: the last means, which reaches what a task sends itself.
+
+use super::Effect;
+use crate::cgroup::Cgroup;
+use crate::counters::Counters;
+use crate::system::System;
+use fasttrack_detector::report::AppRef;
+use fasttrack_detector::Decision;
+use std::collections::BTreeMap;
+
+/// The mark of a group whose tasks have a priority of ours, with that priority.
+pub const MARK: &str = "trusted.fasttrack.ioprio";
+
+const SHIFT: libc::c_long = 13;
+const NONE: libc::c_long = 0;
+/// Best effort, the best of it: real time would let an app starve the system.
+const FRONT: libc::c_long = 2 << SHIFT;
+const IDLE: libc::c_long = 3 << SHIFT;
+const WHO_PROCESS: libc::c_long = 1;
+
+/// Priorities of the tasks of control groups.
+pub struct Ioprio {
+    system: System,
+    set: BTreeMap<String, (AppRef, libc::c_long)>,
+}
+
+impl Ioprio {
+    /// No priority is set yet.
+    pub fn new(system: &System) -> Ioprio {
+        Ioprio {
+            system: system.clone(),
+            set: BTreeMap::new(),
+        }
+    }
+}
+
+fn get(tid: u32) -> Option<libc::c_long> {
+    // SAFETY: the call takes numbers and touches no memory of ours.
+    let value =
+        unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, libc::c_long::from(tid)) };
+    (value >= 0).then_some(value)
+}
+
+fn set(tid: u32, value: libc::c_long) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(
+            libc::SYS_ioprio_set,
+            WHO_PROCESS,
+            libc::c_long::from(tid),
+            value,
+        ) == 0
+    }
+}
+
+/// The class and level that somebody has chosen; none where the kernel derives them from nice.
+fn chosen(tid: u32) -> Option<libc::c_long> {
+    get(tid).filter(|value| value >> SHIFT != NONE)
+}
+
+/// Gives all tasks of a group a priority; those that have chosen one keep theirs. Says how many have it now.
+fn set_group(group: &Cgroup, value: libc::c_long, before: libc::c_long) -> usize {
+    let mut done = 0;
+    let mut seen = Vec::new();
+    // Threads begin while it runs, with the priority of whoever made them: until nothing is new, or thrice.
+    for _ in 0..3 {
+        let threads = group.numbers("cgroup.threads");
+        let new: Vec<u32> = threads
+            .into_iter()
+            .filter(|tid| !seen.contains(tid))
+            .collect();
+        if new.is_empty() {
+            break;
+        }
+        for tid in new {
+            let ours = chosen(tid).is_none_or(|is| is == before || is == 4 | 2 << SHIFT);
+            done += usize::from(ours && set(tid, value));
+            seen.push(tid);
+        }
+    }
+    done
+}
+
+/// Takes a priority of ours back, where a mark says that there is one.
+pub fn restore_group(group: &Cgroup) -> bool {
+    let Ok(Some(text)) = group.attribute(MARK) else {
+        return false;
+    };
+    let Ok(ours) = text.parse() else { return false };
+    for tid in group.numbers("cgroup.threads") {
+        if get(tid) == Some(ours) {
+            set(tid, NONE);
+        }
+    }
+    group.remove_attribute(MARK).is_ok()
+}
+
+/// Takes the priority of a group back, unless it has ended.
+fn take_back(system: &System, app: &AppRef) {
+    if let Ok(group) = Cgroup::open(system, app) {
+        restore_group(&group);
+    }
+}
+
+impl Effect for Ioprio {
+    fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
+        let mut wanted = BTreeMap::new();
+        if !decision.foreground.is_empty() {
+            for verdict in &decision.background {
+                wanted.insert(verdict.app.cgroup.clone(), (verdict.app.clone(), IDLE));
+            }
+            for verdict in &decision.foreground {
+                wanted.insert(verdict.app.cgroup.clone(), (verdict.app.clone(), FRONT));
+            }
+        }
+        let over: Vec<String> = self
+            .set
+            .keys()
+            .filter(|path| !wanted.contains_key(*path))
+            .cloned()
+            .collect();
+        for (path, (app, value)) in wanted {
+            let before = self.set.get(&path).map_or(NONE, |(_, value)| *value);
+            if before == value {
+                continue;
+            }
+            match Cgroup::open(&self.system, &app) {
+                Ok(group) => {
+                    // Without the mark a crash would leave the priority for ever.
+                    if let Err(error) = group.set_attribute(MARK, &value.to_string()) {
+                        counters.error("ioprio mark", || {
+                            format!("{path}: the mark cannot be set: {error}")
+                        });
+                        continue;
+                    }
+                    counters.add(
+                        "tasks given a priority",
+                        set_group(&group, value, before) as u64,
+                    );
+                    self.set.insert(path, (app, value));
+                }
+                Err(_) => counters.count("groups that had ended"),
+            }
+        }
+        for path in over {
+            if let Some((app, _)) = self.set.remove(&path) {
+                take_back(&self.system, &app);
+            }
+        }
+    }
+
+    fn explain(&self, cgroup: &str) -> Vec<String> {
+        let word = |value| {
+            if value == IDLE {
+                "idle"
+            } else {
+                "best effort 0"
+            }
+        };
+        let set = self
+            .set
+            .get(cgroup)
+            .iter()
+            .map(|(_, value)| word(*value))
+            .collect::<Vec<_>>();
+        set.into_iter()
+            .map(|word| format!("The tasks of {cgroup} have the I/O priority {word}."))
+            .collect()
+    }
+
+    fn release(&mut self, _counters: &mut Counters) {
+        for (app, _) in std::mem::take(&mut self.set).into_values() {
+            take_back(&self.system, &app);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    #[test]
+    fn a_priority_is_given_and_taken_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+        fs::create_dir(folder.path().join("g")).expect("a group");
+        fs::write(
+            folder.path().join("g/cgroup.threads"),
+            format!("{}\n", child.id()),
+        )
+        .expect("a file");
+        let group = Cgroup::open_below(folder.path(), "/g").expect("open");
+        let done = set_group(&group, FRONT, NONE);
+        let is = get(child.id());
+        let marked = group.set_attribute(MARK, &FRONT.to_string());
+        let restored = marked.is_ok() && restore_group(&group);
+        let after = chosen(child.id());
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert_eq!((done, is), (1, Some(FRONT)));
+        match marked {
+            Ok(()) => assert!(restored && after != Some(FRONT)),
+            Err(error) => {
+                eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}")
+            }
+        }
+    }
+}

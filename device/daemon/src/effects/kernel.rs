@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The patched kernel: its lists, its switch, and a lease that it believes us for.
+
+use super::probe::app_slices;
+use super::Effect;
+use crate::cgroup::user_of;
+use crate::counters::Counters;
+use crate::heartbeat;
+use crate::system::System;
+use fasttrack_config::Effects as Wanted;
+use fasttrack_detector::{Decision, Verdict};
+use std::io;
+
+/// Where the kernel's files are.
+pub const FOLDER: &str = "sys/kernel/fasttrack";
+
+/// Longest write that a list takes: it must be shorter than a page. Bytes.
+const WRITE_MOST: usize = 4095;
+
+/// Entries of a list at most.
+const ENTRIES_MOST: usize = 512;
+
+/// Looks whether the kernel has the files and takes what is written.
+pub fn probe(system: &System) -> Result<(), String> {
+    let lease = format!("{FOLDER}/lease_ms");
+    let Ok(before) = system.read(&lease) else {
+        return Err(format!("this kernel has no /{FOLDER}."));
+    };
+    let wanted = heartbeat::LEASE.as_millis().to_string();
+    system
+        .write(&lease, &wanted)
+        .map_err(|error| format!("/{lease}: {error}."))?;
+    let after = system.read(&lease).unwrap_or_default();
+    if after != wanted {
+        return Err(format!(
+            "/{lease}: {wanted} was written and {after:?} read back."
+        ));
+    }
+    match system.read(&format!("{FOLDER}/ejected")) {
+        Ok(why) if !why.is_empty() => {
+            // The lease goes back to what it was: the kernel is not ours.
+            let _ = system.write(&lease, &before);
+            Err(format!(
+                "FastTrack has switched itself off ({why}). 'echo 1 >/{FOLDER}/enabled' switches it on again."
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nobody is in front or perceptible, for the kernel. Where it has no such files, nothing is to be cleared.
+pub fn clear(system: &System) {
+    for list in ["foreground_cgroups", "perceptible_cgroups"] {
+        let _ = system.write(&format!("{FOLDER}/{list}"), "\n");
+    }
+}
+
+/// The pieces in which a list is written: the first replaces it, the others add to it.
+pub fn pieces(words: &[&str]) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut piece = String::new();
+    for word in words.iter().take(ENTRIES_MOST) {
+        if piece.len() + word.len() + 2 > WRITE_MOST && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+        }
+        if !piece.is_empty() {
+            piece.push(' ');
+        }
+        if !pieces.is_empty() {
+            piece.push('+');
+        }
+        piece.push_str(word);
+    }
+    piece.push('\n');
+    pieces.push(piece);
+    pieces
+}
+
+/// The rung of the patched kernel.
+pub struct Kernel {
+    system: System,
+    was_enabled: bool,
+    front: Vec<String>,
+    heard: Vec<String>,
+    apps: Vec<String>,
+    rules: Vec<String>,
+    /// Users in front whose app slices have been looked for.
+    users: Vec<u32>,
+    broken: Option<String>,
+}
+
+impl Kernel {
+    /// Switches the kernel's part on.
+    pub fn new(system: &System, wanted: &Wanted, counters: &mut Counters) -> Kernel {
+        let was_enabled = system
+            .read(&format!("{FOLDER}/enabled"))
+            .is_ok_and(|value| value == "1");
+        let mut kernel = Kernel {
+            system: system.clone(),
+            was_enabled,
+            front: Vec::new(),
+            heard: Vec::new(),
+            apps: Vec::new(),
+            rules: wanted.background.clone(),
+            users: Vec::new(),
+            broken: None,
+        };
+        kernel.write("enabled", "1", counters);
+        kernel.write(
+            "lease_ms",
+            &heartbeat::LEASE.as_millis().to_string(),
+            counters,
+        );
+        kernel.write_list("foreground_cgroups", &[], counters);
+        kernel.write_list("perceptible_cgroups", &[], counters);
+        kernel.add_apps(counters);
+        kernel
+    }
+
+    /// Tells the kernel which groups hold apps: users' app slices, and services of rules.
+    fn add_apps(&mut self, counters: &mut Counters) {
+        let services = self
+            .rules
+            .iter()
+            .map(|unit| format!("/system.slice/{unit}"));
+        let there = |path: &String| {
+            self.system
+                .cgroups()
+                .join(path.trim_start_matches('/'))
+                .is_dir()
+        };
+        let mut found: Vec<String> = app_slices(&self.system);
+        found.extend(services.filter(there));
+        for path in found {
+            if !self.apps.contains(&path) {
+                self.write("app_cgroups", &format!("+{path}\n"), counters);
+                self.apps.push(path);
+            }
+        }
+        // A user whose manager has no app slice is not looked for again before the next beat.
+        self.users = self.front.iter().filter_map(|path| user_of(path)).collect();
+    }
+
+    fn write(&mut self, file: &str, value: &str, counters: &mut Counters) -> bool {
+        let path = format!("{FOLDER}/{file}");
+        match self.system.write(&path, value) {
+            Ok(()) => {
+                counters.forget(&format!("kernel {file}"));
+                true
+            }
+            Err(error) => {
+                counters.error(&format!("kernel {file}"), || meaning(&path, value, &error));
+                false
+            }
+        }
+    }
+
+    fn write_list(&mut self, file: &str, words: &[String], counters: &mut Counters) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        for piece in pieces(&words) {
+            let path = format!("{FOLDER}/{file}");
+            match self.system.write(&path, &piece) {
+                Ok(()) => {}
+                // All that it names has ended meanwhile: the old list must not stay.
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) && self.is_there() => {
+                    counters.count("groups that had ended");
+                    self.write(file, "\n", counters);
+                }
+                Err(error) => {
+                    counters.error(&format!("kernel {file}"), || meaning(&path, &piece, &error))
+                }
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.system.path(FOLDER).is_dir()
+    }
+
+    fn look(&mut self, counters: &mut Counters) {
+        let ejected = self
+            .system
+            .read(&format!("{FOLDER}/ejected"))
+            .unwrap_or_default();
+        let enabled = self
+            .system
+            .read(&format!("{FOLDER}/enabled"))
+            .unwrap_or_default();
+        if !ejected.is_empty() {
+            let why = format!("FastTrack has switched itself off ({ejected}).");
+            counters.error("ejected", || {
+                format!("the kernel: {why} 'echo 1 >/{FOLDER}/enabled' switches it on again.")
+            });
+            self.broken = Some(why);
+        } else if enabled != "1" {
+            self.broken = Some(format!("somebody has switched /{FOLDER}/enabled off."));
+        }
+    }
+}
+
+fn meaning(path: &str, value: &str, error: &io::Error) -> String {
+    let value = value.trim();
+    let hint = match error.raw_os_error() {
+        Some(libc::EROFS | libc::EACCES | libc::EPERM) => {
+            "; the unit needs ReadWritePaths=/sys/kernel/fasttrack"
+        }
+        Some(libc::ENOSPC) => "; the list is full",
+        _ => "",
+    };
+    format!("/{path} does not take {value:?}: {error}{hint}")
+}
+
+fn paths(list: &[Verdict]) -> Vec<String> {
+    list.iter()
+        .map(|verdict| verdict.app.cgroup.clone())
+        .collect()
+}
+
+impl Effect for Kernel {
+    fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
+        let front = paths(&decision.foreground);
+        let heard = paths(&decision.perceptible);
+        // The foreground first: a launch must not wait.
+        if front != self.front {
+            self.write_list("foreground_cgroups", &front, counters);
+            self.front = front;
+        }
+        if heard != self.heard {
+            self.write_list("perceptible_cgroups", &heard, counters);
+            self.heard = heard;
+        }
+        let known = |path: &String| user_of(path).is_none_or(|user| self.users.contains(&user));
+        if !self.front.iter().all(known) {
+            self.add_apps(counters);
+        }
+    }
+
+    fn renew(&mut self, counters: &mut Counters) {
+        if !self.front.is_empty() {
+            let front = self.front.clone();
+            self.write_list("foreground_cgroups", &front, counters);
+        }
+        self.add_apps(counters);
+        self.look(counters);
+    }
+
+    fn broken(&self) -> Option<String> {
+        self.broken.clone()
+    }
+
+    fn explain(&self, cgroup: &str) -> Vec<String> {
+        let lists = [
+            (&self.front, "foreground_cgroups"),
+            (&self.heard, "perceptible_cgroups"),
+            (&self.apps, "app_cgroups"),
+        ];
+        let under = |path: &String| {
+            cgroup
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        lists
+            .into_iter()
+            .filter_map(|(list, file)| Some((list.iter().find(|path| under(path))?, file)))
+            .map(|(path, file)| format!("{path} is in /{FOLDER}/{file}."))
+            .collect()
+    }
+
+    fn release(&mut self, counters: &mut Counters) {
+        self.write_list("foreground_cgroups", &[], counters);
+        self.write_list("perceptible_cgroups", &[], counters);
+        for path in std::mem::take(&mut self.apps) {
+            self.write("app_cgroups", &format!("-{path}\n"), counters);
+        }
+        if !self.was_enabled && self.broken.is_none() {
+            self.write("enabled", "0", counters);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_written_in_pieces_that_fit() {
+        assert_eq!(pieces(&[]), ["\n"]);
+        assert_eq!(pieces(&["/a", "/b"]), ["/a /b\n"]);
+        let long: Vec<String> = (0..100).map(|number| format!("/{number:0>99}")).collect();
+        let words: Vec<&str> = long.iter().map(String::as_str).collect();
+        let pieces = pieces(&words);
+        assert!(pieces.len() > 2 && pieces.iter().all(|piece| piece.len() <= WRITE_MOST));
+        assert!(pieces[1].starts_with("+/") && !pieces[0].contains('+'));
+        let all = pieces.join(" ");
+        let back: Vec<&str> = all
+            .split_whitespace()
+            .map(|word| word.trim_start_matches('+'))
+            .collect();
+        assert_eq!(back, words);
+    }
+}

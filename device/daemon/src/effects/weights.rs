@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Weights of the I/O scheduler, and memory that reclaim takes last.
+
+use super::Effect;
+use crate::baseline::{self, Outcome};
+use crate::cgroup::Cgroup;
+use crate::counters::Counters;
+use crate::system::System;
+use fasttrack_config::Effects as Wanted;
+use fasttrack_detector::report::AppRef;
+use fasttrack_detector::Decision;
+use std::collections::BTreeMap;
+
+/// Weight in front: the most that the schedulers know.
+const FRONT: &str = "1000";
+
+/// Weight behind: the least.
+const BEHIND: &str = "1";
+
+/// Has a value of ours.
+type Key = (String, String);
+
+/// Weights, and `memory.low` along the whole chain of ancestors: one ancestor without it makes it void.
+pub struct Weights {
+    system: System,
+    file: String,
+    memory: Option<String>,
+    rules: Vec<String>,
+    /// The groups with a value of ours, by path and file, and what it is.
+    set: BTreeMap<Key, (AppRef, String)>,
+}
+
+impl Weights {
+    /// Weights by this file.
+    pub fn new(system: &System, wanted: &Wanted, file: &str) -> Weights {
+        Weights {
+            system: system.clone(),
+            file: file.to_string(),
+            memory: wanted
+                .memory
+                .then(|| (wanted.memory_low_mib << 20).to_string()),
+            rules: wanted.background.clone(),
+            set: BTreeMap::new(),
+        }
+    }
+
+    /// What a decision asks for, by group and file.
+    fn wanted(&self, decision: &Decision) -> BTreeMap<Key, String> {
+        let mut wanted = BTreeMap::new();
+        if decision.foreground.is_empty() {
+            return wanted;
+        }
+        let behind = decision
+            .background
+            .iter()
+            .map(|verdict| verdict.app.cgroup.clone());
+        let services = self
+            .rules
+            .iter()
+            .map(|unit| format!("/system.slice/{unit}"));
+        for path in behind.chain(services) {
+            wanted.insert((path, self.file.clone()), BEHIND.to_string());
+        }
+        for verdict in &decision.foreground {
+            let path = &verdict.app.cgroup;
+            wanted.insert((path.clone(), self.file.clone()), FRONT.to_string());
+            if let Some(low) = &self.memory {
+                for path in chain(path) {
+                    wanted.insert((path.to_string(), "memory.low".to_string()), low.clone());
+                }
+            }
+        }
+        wanted
+    }
+
+    fn set(&mut self, key: Key, value: String, counters: &mut Counters) {
+        let Ok(group) = Cgroup::open_path(&self.system, &key.0) else {
+            counters.count("groups that had ended");
+            return;
+        };
+        if !group.has(&key.1) {
+            counters.count("files that are not there");
+            return;
+        }
+        match baseline::set(&group, &key.1, &value) {
+            Ok(Outcome::NotTaken(after)) => counters.error(&format!("{} not taken", key.1), || {
+                format!(
+                    "{}/{}: {value} was written and {after:?} read back",
+                    key.0, key.1
+                )
+            }),
+            Ok(_) => drop(self.set.insert(key, (group.app(), value))),
+            Err(error) => counters.error(&format!("write of {}", key.1), || {
+                format!("{}/{} does not take {value}: {error}", key.0, key.1)
+            }),
+        }
+    }
+
+    fn restore(&mut self, key: &Key, counters: &mut Counters) {
+        let Some((app, _)) = self.set.remove(key) else {
+            return;
+        };
+        // A group that has ended has taken its values along.
+        let Ok(group) = Cgroup::open(&self.system, &app) else {
+            return;
+        };
+        match baseline::restore(&group, &key.1) {
+            Ok(true) => {}
+            Ok(false) => counters.count("values that somebody else had changed"),
+            Err(error) => counters.error(&format!("restore of {}", key.1), || {
+                format!("{}/{} could not be restored: {error}", key.0, key.1)
+            }),
+        }
+    }
+}
+
+/// A group and all above it but the root.
+fn chain(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(index, _)| index).skip(1);
+    ends.chain([path.len()]).map(|end| &path[..end])
+}
+
+/// Gives the io controller to the apps of a user, where this gives the user nothing that could hurt others.
+///
+/// A group that a user's manager makes later belongs to the user, with all its files. Of these `io.prio.class` lets
+/// anybody have real-time priority, so where it is the controller is not given.
+pub fn enable_io(system: &System, slice: &str) {
+    let dangerous =
+        Cgroup::open_path(system, "/user.slice").is_ok_and(|group| group.has("io.prio.class"));
+    if dangerous {
+        return;
+    }
+    for path in std::iter::once("/").chain(chain(slice)) {
+        if let Ok(group) = Cgroup::open_below(system.cgroups(), path) {
+            let has = |file: &str| {
+                group
+                    .read(file)
+                    .is_ok_and(|text| text.split(' ').any(|word| word == "io"))
+            };
+            if has("cgroup.controllers") && !has("cgroup.subtree_control") {
+                let _ = group.write("cgroup.subtree_control", "+io");
+            }
+        }
+    }
+}
+
+impl Effect for Weights {
+    fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
+        let wanted = self.wanted(decision);
+        let over: Vec<Key> = self
+            .set
+            .keys()
+            .filter(|key| !wanted.contains_key(key))
+            .cloned()
+            .collect();
+        for (key, value) in wanted {
+            if self.set.get(&key).is_none_or(|(_, is)| *is != value) {
+                self.set(key, value, counters);
+            }
+        }
+        over.iter().for_each(|key| self.restore(key, counters));
+    }
+
+    fn explain(&self, cgroup: &str) -> Vec<String> {
+        let set = self.set.iter().filter(|((path, _), _)| path == cgroup);
+        set.map(|((path, file), (_, value))| format!("{path}/{file} is {value}."))
+            .collect()
+    }
+
+    fn release(&mut self, counters: &mut Counters) {
+        let all: Vec<Key> = self.set.keys().cloned().collect();
+        all.iter().for_each(|key| self.restore(key, counters));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chain_is_all_above_but_the_root() {
+        let all: Vec<&str> = chain("/user.slice/user-1.slice/a.scope").collect();
+        assert_eq!(
+            all,
+            [
+                "/user.slice",
+                "/user.slice/user-1.slice",
+                "/user.slice/user-1.slice/a.scope"
+            ]
+        );
+    }
+}

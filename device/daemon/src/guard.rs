@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The guard: a process that freezes and thaws for the daemon, and lets nothing stay frozen.
+//!
+//! It alone writes `cgroup.freeze`. It gets orders through a socket of packets and thaws everything
+//!
+//! - when it is told to;
+//! - when the socket closes, because the daemon has ended or was killed: a daemon that dies between its order and the
+//!   guard's reading of it has ordered a freeze that ends at once;
+//! - when [`FREEZE_MOST`] is over by its own clock, because the daemon is stopped or late. A stopped daemon can freeze
+//!   nothing.
+//!
+//! After a close without a farewell it also takes back what the daemon had set ([`crate::clean`]). Its own death is
+//! covered from both sides: the daemon thaws what it had ordered, and whoever starts next thaws what bears the mark.
+//!
+//! It does not judge who may be frozen ([`crate::candidates`]) or when ([`crate::freezer`]).
+
+use crate::cgroup::Cgroup;
+use crate::clean;
+use crate::system::System;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+use rustix::net::RecvFlags;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+/// Longest freeze. A person notices a second; watchdogs of window systems wait for five.
+pub const FREEZE_MOST: Duration = Duration::from_millis(1000);
+
+/// How long a daemon that starts waits for the guard of an earlier one, and between two looks.
+const WAIT_FOR_ANOTHER: Duration = Duration::from_secs(5);
+const WAIT_STEP: Duration = Duration::from_millis(10);
+
+/// Largest packet, bytes: the paths of some hundred control groups.
+pub const PACKET_BYTES: usize = 65_536;
+
+/// The mark of a group that is frozen by us. No user can set or remove an attribute of this kind.
+pub const MARK: &str = "trusted.fasttrack.frozen";
+
+/// What the daemon orders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Freeze these groups, by inode and path.
+    Freeze(Vec<(u64, String)>),
+    /// Thaw all.
+    Thaw,
+    /// The daemon has taken everything back itself and ends.
+    Farewell,
+}
+
+/// What the guard answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// So many groups are frozen, and so many could not be.
+    Frozen(usize, usize),
+    /// All are thawed; true if nobody had ordered it.
+    Thawed(bool),
+}
+
+impl Order {
+    /// As a packet.
+    pub fn packet(&self) -> String {
+        match self {
+            Order::Thaw => "thaw".to_string(),
+            Order::Farewell => "farewell".to_string(),
+            Order::Freeze(groups) => {
+                let mut text = "freeze".to_string();
+                for (inode, path) in groups {
+                    let line = format!("\n{inode} {path}");
+                    if text.len() + line.len() > PACKET_BYTES {
+                        break;
+                    }
+                    text.push_str(&line);
+                }
+                text
+            }
+        }
+    }
+
+    /// Of a packet; none where it makes no sense.
+    pub fn parse(packet: &str) -> Option<Order> {
+        let mut lines = packet.lines();
+        match lines.next()? {
+            "thaw" => Some(Order::Thaw),
+            "farewell" => Some(Order::Farewell),
+            "freeze" => {
+                let group = |line: &str| {
+                    let (inode, path) = line.split_once(' ')?;
+                    Some((inode.parse().ok()?, path.to_string()))
+                };
+                lines.map(group).collect::<Option<_>>().map(Order::Freeze)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Answer {
+    /// As a packet.
+    pub fn packet(&self) -> String {
+        match self {
+            Answer::Frozen(frozen, failed) => format!("frozen {frozen} {failed}"),
+            Answer::Thawed(late) => format!("thawed {late}"),
+        }
+    }
+
+    /// Of a packet; none where it makes no sense.
+    pub fn parse(packet: &str) -> Option<Answer> {
+        let words: Vec<&str> = packet.split(' ').collect();
+        match words[..] {
+            ["frozen", frozen, failed] => {
+                Some(Answer::Frozen(frozen.parse().ok()?, failed.parse().ok()?))
+            }
+            ["thawed", late] => Some(Answer::Thawed(late.parse().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// What is frozen, and until when.
+struct Held<'a> {
+    system: &'a System,
+    groups: HashMap<u64, Cgroup>,
+    until: Option<Instant>,
+}
+
+impl Held<'_> {
+    /// Freezes what is not frozen. Says how many could not be.
+    fn freeze(&mut self, groups: Vec<(u64, String)>) -> usize {
+        self.until
+            .get_or_insert_with(|| Instant::now() + FREEZE_MOST);
+        let mut failed = 0;
+        for (inode, path) in groups {
+            if self.groups.contains_key(&inode) {
+                continue;
+            }
+            match freeze(self.system, inode, &path) {
+                Ok(group) => drop(self.groups.insert(inode, group)),
+                Err(_) => failed += 1,
+            }
+        }
+        failed
+    }
+
+    fn thaw(&mut self) {
+        for (_, group) in self.groups.drain() {
+            // Fails where the group has ended, and nothing is frozen then.
+            let _ = thaw(&group);
+        }
+        self.until = None;
+    }
+
+    /// Time until the bound, for poll(); none without one.
+    fn patience(&self) -> Option<Timespec> {
+        let left = self.until?.saturating_duration_since(Instant::now());
+        Timespec::try_from(left).ok()
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+}
+
+/// Freezes one group, unless somebody else has frozen it.
+fn freeze(system: &System, inode: u64, path: &str) -> io::Result<Cgroup> {
+    let group = Cgroup::open_below(system.cgroups(), path)?;
+    if group.inode() != inode {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    if group.read("cgroup.freeze")? != "0" {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    // The mark comes first: whoever is killed between the two leaves a mark on what is not frozen.
+    group.set_attribute(MARK, "1")?;
+    if let Err(error) = group.write("cgroup.freeze", "1") {
+        let _ = group.remove_attribute(MARK);
+        return Err(error);
+    }
+    Ok(group)
+}
+
+/// Thaws a group that is marked as ours.
+pub fn thaw(group: &Cgroup) -> io::Result<()> {
+    group.write("cgroup.freeze", "0")?;
+    group.remove_attribute(MARK)
+}
+
+/// Held by the guard as long as it runs: the next daemon must not set what this one is about to take back.
+fn lock(system: &System) -> Option<File> {
+    let folder = system.path("run/fasttrack");
+    // It may be there, and where it cannot be made there is no lock.
+    let _ = std::fs::create_dir(&folder);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(folder.join("guard.lock")).ok()
+}
+
+/// Waits until the guard of an earlier daemon has done its work. Says whether it has.
+pub fn wait_for_another(system: &System) -> bool {
+    let Some(file) = lock(system) else {
+        return true;
+    };
+    for _ in 0..WAIT_FOR_ANOTHER.as_millis() / WAIT_STEP.as_millis() {
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        std::thread::sleep(WAIT_STEP);
+    }
+    false
+}
+
+/// Runs until the socket closes. The process that calls this is the guard.
+pub fn run(system: &System, socket: &OwnedFd) -> io::Result<()> {
+    let lock = lock(system);
+    if let Some(file) = &lock {
+        // One that is being replaced ends soon, and what is frozen cannot wait for it.
+        let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    }
+    let mut held = Held {
+        system,
+        groups: HashMap::new(),
+        until: None,
+    };
+    let mut farewell = false;
+    let mut buffer = vec![0_u8; PACKET_BYTES];
+    while let Some(packet) = next_packet(socket, &mut held, &mut buffer)? {
+        match Order::parse(&packet) {
+            Some(Order::Freeze(groups)) => {
+                let failed = held.freeze(groups);
+                answer(socket, Answer::Frozen(held.groups.len(), failed));
+            }
+            Some(Order::Thaw) => {
+                held.thaw();
+                answer(socket, Answer::Thawed(false));
+            }
+            Some(Order::Farewell) => farewell = true,
+            None => {}
+        }
+    }
+    held.thaw();
+    if !farewell {
+        clean::restore(system);
+    }
+    drop(lock);
+    Ok(())
+}
+
+/// The next packet; none when the socket has closed. Thaws what is late meanwhile.
+fn next_packet(
+    socket: &OwnedFd,
+    held: &mut Held<'_>,
+    buffer: &mut [u8],
+) -> io::Result<Option<String>> {
+    loop {
+        let mut wait = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        let ready = match rustix::event::poll(&mut wait, held.patience().as_ref()) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        // Late first: packets that come without end do not prolong a freeze.
+        if held.is_late() {
+            held.thaw();
+            answer(socket, Answer::Thawed(true));
+        }
+        if ready == 0 {
+            continue;
+        }
+        match rustix::net::recv(socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, 0)) | Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            Ok((_, length)) => {
+                return Ok(Some(
+                    String::from_utf8_lossy(&buffer[..length]).into_owned(),
+                ))
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Answers, if the daemon listens: a stopped one must not stop the guard.
+fn answer(socket: &OwnedFd, answer: Answer) {
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(socket, answer.packet().as_bytes(), flags);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_answers_survive_the_socket() {
+        let freeze = Order::Freeze(vec![(7, "/a b".to_string()), (8, "/c".to_string())]);
+        for order in [
+            freeze,
+            Order::Freeze(Vec::new()),
+            Order::Thaw,
+            Order::Farewell,
+        ] {
+            assert_eq!(Order::parse(&order.packet()), Some(order));
+        }
+        for answer in [Answer::Frozen(3, 1), Answer::Thawed(true)] {
+            assert_eq!(Answer::parse(&answer.packet()), Some(answer));
+        }
+        for nonsense in ["", "frost", "freeze\nx /a", "freeze\n7"] {
+            assert_eq!(Order::parse(nonsense), None, "{nonsense:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_is_never_too_large() {
+        let many =
+            (0..10_000).map(|inode| (inode, "/user.slice/user-1000.slice/a.scope".to_string()));
+        let packet = Order::Freeze(many.collect()).packet();
+        assert!(packet.len() <= PACKET_BYTES && Order::parse(&packet).is_some());
+    }
+}

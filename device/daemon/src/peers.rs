@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who an app has a socket to, by the kernel's own list (`sock_diag(7)`): freezing it would stop the app, too.
+
+use crate::system::System;
+use rustix::net::{netlink, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+
+/// Messages of netlink, and of its kind for sockets.
+const DUMP_BY_FAMILY: u16 = 20;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const REQUEST_DUMP: u16 = 0x301;
+const AF_UNIX: u8 = 1;
+/// Asks for the other end.
+const SHOW_PEER: u32 = 4;
+const ATTRIBUTE_PEER: u16 = 2;
+
+/// Length of a message's head, and of what is said of a socket, bytes.
+const HEAD: usize = 16;
+const SOCKET: usize = 16;
+
+/// Descriptors of a process that are looked at, at most.
+const DESCRIPTORS_MOST: usize = 4096;
+
+/// The other ends of these processes' sockets, by inode.
+pub fn sockets(system: &System, pids: &[u32]) -> HashSet<u32> {
+    let ours: HashSet<u32> = pids
+        .iter()
+        .flat_map(|pid| of_process(system, *pid))
+        .collect();
+    if ours.is_empty() {
+        return HashSet::new();
+    }
+    let ends = ends().unwrap_or_default();
+    ours.iter()
+        .filter_map(|inode| ends.get(inode).copied())
+        .collect()
+}
+
+/// Whether a process has one of these sockets.
+pub fn has(system: &System, pid: u32, sockets: &HashSet<u32>) -> bool {
+    of_process(system, pid).any(|inode| sockets.contains(&inode))
+}
+
+fn of_process(system: &System, pid: u32) -> impl Iterator<Item = u32> {
+    let folder = fs::read_dir(system.path(&format!("proc/{pid}/fd")));
+    let links = folder
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(DESCRIPTORS_MOST);
+    links.filter_map(|entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let number = target
+            .to_str()?
+            .strip_prefix("socket:[")?
+            .strip_suffix(']')?;
+        number.parse().ok()
+    })
+}
+
+/// Both ends of all connected UNIX sockets.
+fn ends() -> io::Result<HashMap<u32, u32>> {
+    let kind = Some(netlink::SOCK_DIAG);
+    let socket = rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        kind,
+    )?;
+    rustix::net::send(&socket, &request(), SendFlags::empty())?;
+    let mut found = HashMap::new();
+    let mut buffer = vec![0_u8; 32_768];
+    loop {
+        let (_, length) = rustix::net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        if !parse(&buffer[..length], &mut found) {
+            return Ok(found);
+        }
+    }
+}
+
+/// Asks for all sockets and their other ends.
+fn request() -> Vec<u8> {
+    let mut message = Vec::with_capacity(HEAD + 24);
+    message.extend(40_u32.to_ne_bytes());
+    message.extend(DUMP_BY_FAMILY.to_ne_bytes());
+    message.extend(REQUEST_DUMP.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend([AF_UNIX, 0, 0, 0]);
+    message.extend(u32::MAX.to_ne_bytes());
+    message.extend([0; 4]);
+    message.extend(SHOW_PEER.to_ne_bytes());
+    message.extend([0; 8]);
+    message
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// Takes the sockets of one packet. Says whether there are more packets.
+fn parse(mut packet: &[u8], found: &mut HashMap<u32, u32>) -> bool {
+    while let (Some(length), Some(kind)) = (u32_at(packet, 0), u16_at(packet, 4)) {
+        let length = length as usize;
+        if kind == DONE || kind == ERROR || length < HEAD || length > packet.len() {
+            return false;
+        }
+        if let Some((inode, peer)) = one(&packet[HEAD..length]) {
+            found.insert(inode, peer);
+        }
+        packet = &packet[length.next_multiple_of(4).min(packet.len())..];
+    }
+    true
+}
+
+fn one(message: &[u8]) -> Option<(u32, u32)> {
+    let inode = u32_at(message, 4)?;
+    let mut rest = message.get(SOCKET..)?;
+    while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
+        let length = usize::from(length);
+        if kind == ATTRIBUTE_PEER {
+            return Some((inode, u32_at(rest, 4)?));
+        }
+        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+
+    #[test]
+    fn the_other_end_of_a_pair_is_found() {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let inode = |socket: &UnixStream| {
+            let link =
+                fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).expect("a link");
+            let text = link.to_str().expect("text").to_string();
+            text["socket:[".len()..text.len() - 1]
+                .parse::<u32>()
+                .expect("a number")
+        };
+        match ends() {
+            Ok(ends) => assert_eq!(ends.get(&inode(&one)), Some(&inode(&other))),
+            Err(error) => eprintln!("SKIPPED: sock_diag cannot be used here: {error}"),
+        }
+        let system = System::new(Path::new("/"));
+        let pid = std::process::id();
+        assert!(has(&system, pid, &HashSet::from([inode(&other)])));
+    }
+
+    #[test]
+    fn no_packet_makes_it_panic() {
+        for seed in 0..2000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut packet: Vec<u8> = (0..random.usize(0..200)).map(|_| random.u8(..)).collect();
+            if packet.len() > 8 && random.bool() {
+                let length = u32::try_from(packet.len()).expect("short");
+                packet[..4].copy_from_slice(&length.to_ne_bytes());
+                packet[4..6].copy_from_slice(&DUMP_BY_FAMILY.to_ne_bytes());
+            }
+            parse(&packet, &mut HashMap::new());
+        }
+    }
+}

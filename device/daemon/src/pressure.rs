@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tells when the I/O pressure of an app in front grows, without looking at it: a trigger of the kernel's
+//! (Documentation/accounting/psi.rst).
+
+use crate::input::Input;
+use crate::system::System;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+
+/// Some task has waited 20 ms of a second: a page turned, not one block read. Microseconds.
+const TRIGGER: &[u8] = b"some 20000 1000000\0";
+
+/// Triggers at once, at most.
+const GROUPS_MOST: usize = 4;
+
+/// Watches some groups until it is dropped.
+#[derive(Debug, Default)]
+pub struct Pressure {
+    groups: Vec<String>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Pressure {
+    /// Watches these groups from now on. Where there is no pressure to be had, nothing is told.
+    pub fn set_groups(&mut self, system: &System, groups: &[String], to: &UnboundedSender<Input>) {
+        if self.groups == groups {
+            return;
+        }
+        self.groups = groups.to_vec();
+        self.tasks.drain(..).for_each(|task| task.abort());
+        for group in groups.iter().take(GROUPS_MOST) {
+            if let Ok(file) = open(system, group) {
+                self.tasks.push(tokio::spawn(watch(file, to.clone())));
+            }
+        }
+    }
+}
+
+impl Drop for Pressure {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn open(system: &System, group: &str) -> io::Result<AsyncFd<File>> {
+    let path = system
+        .cgroups()
+        .join(group.trim_start_matches('/'))
+        .join("io.pressure");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    file.write_all(TRIGGER)?;
+    // SAFETY: a File names one descriptor, which is open as long as it lives.
+    Ok(unsafe { AsyncFd::register_with_interest(file, Interest::PRIORITY) }?)
+}
+
+async fn watch(file: AsyncFd<File>, to: UnboundedSender<Input>) {
+    // It ends with an error when the group has ended.
+    while let Ok(mut ready) = file.ready(Interest::PRIORITY).await {
+        if ready.ready().is_error() || to.send(Input::Pressure).is_err() {
+            return;
+        }
+        ready.clear_ready();
+    }
+}

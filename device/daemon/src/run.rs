@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The loop: everything that can happen, one at a time.
+
+use crate::clean;
+use crate::counters::Counters;
+use crate::daemon::Daemon;
+use crate::guard::{self, Answer};
+use crate::guard_link::{Guard, Launcher};
+use crate::input::Input;
+use crate::login::Login;
+use crate::neighbours;
+use crate::notify::{self, Notify};
+use crate::pressure::Pressure;
+use crate::service::Service;
+use crate::system::{now, System};
+use fasttrack_bus::{NAME, PATH};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal::unix::{signal, Signal, SignalKind};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use zbus::object_server::InterfaceRef;
+use zbus::Connection;
+
+/// The argument that makes a process the guard.
+pub const GUARD: &str = "--guard";
+
+/// How long to wait before the bus is tried again, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What the command line says.
+#[derive(Debug)]
+pub struct Options {
+    /// The system's files are below this.
+    pub root: PathBuf,
+    /// The bus, if not the system's.
+    pub bus: Option<String>,
+    /// systemd.
+    pub notify: Notify,
+}
+
+/// Runs until a signal ends it.
+pub fn run(system: &System, options: &Options) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    runtime.block_on(serve(system, options))
+}
+
+/// The guard is ended by its socket alone: systemd tells all processes of a unit to end, and then it is needed most.
+pub fn outlive_the_daemon() {
+    for number in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: ignoring a signal runs no code of ours.
+        unsafe { libc::signal(number, libc::SIG_IGN) };
+    }
+}
+
+/// Keeps what has been touched in memory: while the disk is saturated a page of ours may take seconds to come back.
+///
+/// The guard keeps all of itself, because what it does last it has never done before. Without the right to do so, or the
+/// room (`LimitMEMLOCK=`), it is as slow as others.
+pub fn stay_in_memory(all: bool) {
+    let flags = if all {
+        libc::MCL_CURRENT
+    } else {
+        libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT
+    };
+    // SAFETY: the call takes a number and changes no memory.
+    let _ = unsafe { libc::mlockall(flags) };
+}
+
+/// What runs beside the loop.
+struct Room {
+    system: System,
+    inputs: UnboundedReceiver<Input>,
+    to: UnboundedSender<Input>,
+    pressure: Pressure,
+    on_bus: Option<InterfaceRef<Service>>,
+}
+
+async fn serve(system: &System, options: &Options) -> Result<(), String> {
+    let told = |error: std::io::Error| format!("no signals: {error}");
+    let mut end = [SignalKind::terminate(), SignalKind::interrupt()]
+        .into_iter()
+        .map(signal)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(told)?;
+    let mut reload = signal(SignalKind::hangup()).map_err(told)?;
+    let (to, inputs) = mpsc::unbounded_channel();
+    let mut room = Room {
+        system: system.clone(),
+        inputs,
+        to,
+        pressure: Pressure::default(),
+        on_bus: None,
+    };
+    let mut daemon = start(system, options);
+    stay_in_memory(false);
+    tokio::select! {
+        result = looped(&mut daemon, &mut room, options, &mut reload) => result?,
+        () = any(&mut end) => {}
+    }
+    daemon.tell("STOPPING=1");
+    daemon.release(now());
+    Ok(())
+}
+
+async fn any(signals: &mut [Signal]) {
+    let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+    futures_util::future::select_all(waits).await;
+}
+
+/// A daemon on a clean system, with a guard.
+fn start(system: &System, options: &Options) -> Daemon {
+    let mut counters = Counters::default();
+    if !guard::wait_for_another(system) {
+        counters.error("another guard", || {
+            "the guard of an earlier daemon still runs".to_string()
+        });
+    }
+    let found = clean::restore_groups(system);
+    if found > 0 {
+        counters.add(
+            "groups of an earlier daemon that were restored",
+            found as u64,
+        );
+        counters.say(&format!(
+            "{found} control groups had something of an earlier fasttrackd; it was taken back"
+        ));
+    }
+    let notify = Notify::clone(&options.notify);
+    let mut daemon = Daemon::new(system, now(), notify, notify::watchdog_us(), counters);
+    let launcher = Launcher {
+        program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")),
+        arguments: vec![GUARD.into(), "--root".into(), options.root.clone().into()],
+    };
+    match Guard::start(system, launcher) {
+        Ok(guard) => daemon.guard = Some(guard),
+        Err(error) => daemon.handle(
+            now(),
+            Input::Trouble(
+                "no guard",
+                format!("no guard can be started, so nothing is frozen: {error}"),
+            ),
+        ),
+    }
+    daemon
+}
+
+async fn looped(
+    daemon: &mut Daemon,
+    room: &mut Room,
+    options: &Options,
+    reload: &mut Signal,
+) -> Result<(), String> {
+    let mut changes = daemon.changes;
+    let mut retry = RETRY.0;
+    let mut connect_at = Some(now());
+    loop {
+        if connect_at.is_some_and(|at| at <= now()) {
+            connect_at = match connect(daemon, room, options).await {
+                Ok(()) => None,
+                Err(error) => {
+                    let meaning =
+                        format!("the bus cannot be used, it is tried again and again: {error}");
+                    daemon.handle(now(), Input::Trouble("no bus", meaning));
+                    retry = (retry * 2).min(RETRY.1);
+                    Some(now() + retry)
+                }
+            };
+            daemon.tell("READY=1");
+        }
+        let deadline = daemon.deadline().into_iter().chain(connect_at).min();
+        tokio::select! {
+            biased;
+            Some(input) = room.inputs.recv() => daemon.handle(now(), input),
+            answer = listen(&mut daemon.guard) => daemon.guard_said(now(), answer),
+            () = until(deadline) => {}
+            _ = reload.recv() => daemon.reload(now()),
+        }
+        daemon.tick(now());
+        if changes != daemon.changes {
+            changes = daemon.changes;
+            room.pressure
+                .set_groups(&room.system, &daemon.watched(), &room.to);
+            announce(room, changes);
+        }
+    }
+}
+
+async fn listen(guard: &mut Option<Guard>) -> Option<Answer> {
+    match guard {
+        Some(guard) => guard.listen().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Duration>) {
+    match deadline {
+        Some(at) => tokio::time::sleep(at.saturating_sub(now())).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells the bus that something has changed. Nobody waits for that.
+fn announce(room: &Room, number: u64) {
+    if let Some(object) = room.on_bus.clone() {
+        tokio::spawn(async move {
+            let _ = Service::changed(object.signal_emitter(), number).await;
+        });
+    }
+}
+
+async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::Result<()> {
+    let builder = match &options.bus {
+        Some(address) => zbus::connection::Builder::address(address.as_str())?,
+        None => zbus::connection::Builder::system()?,
+    };
+    let login = Login::default();
+    let limits = &daemon.config().reports;
+    let service = Service::new(&room.system, login.clone(), limits, room.to.clone());
+    let bus: Connection = builder.serve_at(PATH, service)?.build().await?;
+    // Sessions are known before anybody can speak for one.
+    if let Err(error) = login.refresh(&bus).await {
+        let meaning = format!("logind does not answer, so no agent is believed yet: {error}");
+        let _ = room.to.send(Input::Trouble("logind", meaning));
+    }
+    tokio::spawn(login.follow(bus.clone(), room.to.clone()));
+    tokio::spawn(neighbours::follow(bus.clone(), room.to.clone()));
+    bus.request_name(NAME).await?;
+    room.on_bus = Some(bus.object_server().interface(PATH).await?);
+    Ok(())
+}

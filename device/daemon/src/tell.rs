@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the daemon tells of itself. Files are read when somebody asks, and not before.
+
+use crate::candidates::{is_within, processes};
+use crate::cgroup;
+use crate::coexist::Found;
+use crate::daemon::Daemon;
+use crate::effects::kernel;
+use fasttrack_bus::{AppStatus, Explanation, SessionStatus, Status, Usage, WireApp};
+use fasttrack_detector::{Rule, SessionKey, Verdict};
+use std::time::Duration;
+
+/// Groups of apps that are told of at most.
+const USAGE_MOST: usize = 128;
+
+impl Daemon {
+    /// All of it.
+    pub fn status(&self, now: Duration) -> Status {
+        let decision = &self.decision;
+        let lists = [
+            ("foreground", &decision.foreground),
+            ("perceptible", &decision.perceptible),
+            ("background", &decision.background),
+        ];
+        let app = |(class, list): (&'static str, &Vec<Verdict>)| {
+            list.iter()
+                .map(|verdict| app_status(class, verdict, now))
+                .collect::<Vec<_>>()
+        };
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            rung: self.effects.rung().to_string(),
+            notes: self.notes(),
+            sessions: self.sessions(),
+            apps: lists.into_iter().flat_map(app).collect(),
+            frozen: self
+                .guard
+                .iter()
+                .flat_map(|guard| guard.frozen())
+                .map(str::to_string)
+                .collect(),
+            counters: self.all_counters(),
+            errors: self.counters.errors(),
+        }
+    }
+
+    /// Why an app has its class.
+    pub fn explain(&self, now: Duration, what: &str) -> Result<Explanation, String> {
+        let path = match what.parse::<u32>() {
+            Ok(pid) => cgroup::of_process(&self.system, pid)
+                .ok_or_else(|| format!("there is no process {pid}"))?,
+            Err(_) => what.to_string(),
+        };
+        let decision = &self.decision;
+        let all = [
+            ("foreground", &decision.foreground),
+            ("perceptible", &decision.perceptible),
+            ("background", &decision.background),
+        ];
+        let all = all
+            .into_iter()
+            .flat_map(|(class, list)| list.iter().map(move |verdict| (class, verdict)));
+        let means = |verdict: &Verdict| {
+            is_within(&path, &verdict.app.cgroup)
+                || verdict.app.id == what
+                || verdict.app.cgroup.ends_with(&format!("/{what}"))
+        };
+        let found = all.into_iter().find(|(_, verdict)| means(verdict));
+        let (app, group) = match found {
+            Some((class, verdict)) => (app_status(class, verdict, now), verdict.app.cgroup.clone()),
+            None if path.starts_with('/') => (self.unspoken(&path), path),
+            None => {
+                return Err(format!(
+                    "no app is called {what:?}; 'fasttrackctl status' lists those that are known"
+                ))
+            }
+        };
+        let mut done = self.effects.explain(&group);
+        if let Some(frozen) = self.frozen_for.get(&group) {
+            let ms = frozen.total.as_millis();
+            done.push(format!(
+                "It was frozen {} times, {ms} ms in all.",
+                frozen.times
+            ));
+        }
+        if done.is_empty() {
+            done.push(format!(
+                "Nothing was set for it; the rung is '{}'.",
+                self.effects.rung()
+            ));
+        }
+        Ok(Explanation { app, done })
+    }
+
+    /// What apps have read and written.
+    pub fn usage(&self) -> Vec<Usage> {
+        let decision = &self.decision;
+        let all = [
+            ("foreground", &decision.foreground),
+            ("perceptible", &decision.perceptible),
+            ("background", &decision.background),
+        ];
+        let all = all
+            .into_iter()
+            .flat_map(|(class, list)| list.iter().map(move |verdict| (class, verdict)));
+        all.take(USAGE_MOST)
+            .map(|(class, verdict)| self.usage_of(class, verdict))
+            .collect()
+    }
+
+    /// A group that nobody has spoken of.
+    fn unspoken(&self, path: &str) -> AppStatus {
+        let in_apps = path.contains("/app.slice/")
+            || self
+                .effects
+                .explain(path)
+                .iter()
+                .any(|line| line.contains("app_cgroups"));
+        let (class, why) = match (in_apps, self.decision.foreground.is_empty()) {
+            (false, _) => ("neutral", "it is no app of a user's"),
+            (true, true) => ("neutral", "nobody is in front"),
+            (true, false) => ("background", "another app is in front"),
+        };
+        AppStatus {
+            app: WireApp {
+                cgroup: path.to_string(),
+                inode: 0,
+                id: String::new(),
+                pid: 0,
+            },
+            class: class.to_string(),
+            rule: "unspoken".to_string(),
+            why: why.to_string(),
+            for_ms: 0,
+            session: String::new(),
+            user: cgroup::user_of(path).unwrap_or(0),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.effects.notes().to_vec();
+        notes.extend(self.found.iter().map(Found::sentence));
+        if self.saver {
+            notes.push("freezer: off while the battery is to be saved.".to_string());
+        }
+        if self.effects.rung().freezes() && self.guard.is_none() {
+            notes.push("freezer: off, because there is no guard.".to_string());
+        }
+        let (by_hand, only) = self.detector.by_hand();
+        if only || !by_hand.is_empty() {
+            let who = if only { "alone" } else { "too" };
+            notes.push(format!(
+                "{} set by hand, {who}; 'fasttrackctl foreground clear' ends it.",
+                if by_hand.len() == 1 {
+                    "One app is".to_string()
+                } else {
+                    format!("{} apps are", by_hand.len())
+                }
+            ));
+        }
+        notes.extend(
+            self.problems
+                .iter()
+                .map(|problem| format!("configuration: {problem}.")),
+        );
+        notes
+    }
+
+    fn sessions(&self) -> Vec<SessionStatus> {
+        let quiet = |key: &SessionKey| {
+            let found = self
+                .decision
+                .quiet
+                .iter()
+                .find(|(session, _)| session == key);
+            found.map_or_else(String::new, |(_, why)| why.to_string())
+        };
+        let session = |(key, seen): (&SessionKey, &crate::daemon::AgentSeen)| SessionStatus {
+            session: key.id.clone(),
+            user: key.user,
+            seat: key.seat.clone(),
+            active: seen.active,
+            agent: seen.pid,
+            reports: seen.reports,
+            quiet: quiet(key),
+        };
+        self.agents.iter().map(session).collect()
+    }
+
+    fn all_counters(&self) -> std::collections::BTreeMap<String, u64> {
+        let mut all = self.counters.all();
+        for name in ["pauses", "dispatch_held", "promoted", "stuck"] {
+            let text = self
+                .system
+                .read(&format!("{}/stats/{name}", kernel::FOLDER));
+            if let Some(number) = text.ok().and_then(|text| text.parse().ok()) {
+                all.insert(format!("kernel: {name}"), number);
+            }
+        }
+        all
+    }
+
+    fn usage_of(&self, class: &str, verdict: &Verdict) -> Usage {
+        let path = &verdict.app.cgroup;
+        let name = if verdict.app.id.is_empty() {
+            path.rsplit('/').next().unwrap_or(path).to_string()
+        } else {
+            verdict.app.id.clone()
+        };
+        let (read_bytes, written_bytes) = self.bytes(path);
+        let frozen = self.frozen_for.get(path).copied().unwrap_or_default();
+        Usage {
+            cgroup: path.clone(),
+            name,
+            class: class.to_string(),
+            read_bytes,
+            written_bytes,
+            freezes: frozen.times,
+            frozen_ms: u64::try_from(frozen.total.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Bytes read and written: of the group, or of its living processes where it does not count them.
+    fn bytes(&self, path: &str) -> (u64, u64) {
+        let group = cgroup::Cgroup::open_path(&self.system, path);
+        if let Some(text) = group.ok().and_then(|group| group.read("io.stat").ok()) {
+            return (sum(&text, "rbytes="), sum(&text, "wbytes="));
+        }
+        let of_process = |pid: u32| {
+            let text = self
+                .system
+                .read(&format!("proc/{pid}/io"))
+                .unwrap_or_default();
+            (line(&text, "read_bytes: "), line(&text, "write_bytes: "))
+        };
+        let each = processes(&self.system, path).into_iter().map(of_process);
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+fn sum(text: &str, key: &str) -> u64 {
+    let words = text
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(key));
+    words.filter_map(|number| number.parse::<u64>().ok()).sum()
+}
+
+fn line(text: &str, key: &str) -> u64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(key));
+    found.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn app_status(class: &str, verdict: &Verdict, now: Duration) -> AppStatus {
+    let session = verdict.session.as_ref();
+    let for_ms = now.saturating_sub(verdict.since).as_millis();
+    AppStatus {
+        app: WireApp::from(&verdict.app),
+        class: class.to_string(),
+        rule: verdict.rule.word().to_string(),
+        why: match verdict.rule {
+            Rule::Behind if class == "background" => {
+                "another app is in front, or it has no window".to_string()
+            }
+            rule => rule.to_string(),
+        },
+        for_ms: u64::try_from(for_ms).unwrap_or(u64::MAX),
+        session: session.map_or_else(String::new, |key| key.id.clone()),
+        user: session.map_or(0, |key| key.user),
+    }
+}

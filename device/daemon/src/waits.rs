@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Whether a task of the app in front waits for storage: is in uninterruptible sleep.
+//!
+//! Descriptors are kept: opening `/proc/TID/stat` costs more than reading it. Who waited last is looked at first, and
+//! the first that waits ends the look.
+
+use crate::system::System;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Threads that are looked at, at most: a browser has some hundred.
+const THREADS_MOST: usize = 512;
+
+/// How long a list of threads is believed. A launch makes threads all the time; those that wait live longer.
+const LIST_FOR: Duration = Duration::from_millis(50);
+
+/// Groups below an app's own that are looked at.
+const GROUPS_MOST: usize = 32;
+
+struct Thread {
+    tid: u32,
+    stat: File,
+}
+
+/// The threads of some control groups.
+pub struct Waits {
+    system: System,
+    groups: Vec<String>,
+    threads: Vec<Thread>,
+    listed: Option<Duration>,
+}
+
+impl Waits {
+    /// Of nobody.
+    pub fn new(system: &System) -> Waits {
+        Waits {
+            system: system.clone(),
+            groups: Vec::new(),
+            threads: Vec::new(),
+            listed: None,
+        }
+    }
+
+    /// Of these groups from now on.
+    pub fn set_groups(&mut self, groups: Vec<String>) {
+        if self.groups != groups {
+            self.groups = groups;
+            self.threads.clear();
+            self.listed = None;
+        }
+    }
+
+    /// The group of the first thread that waits.
+    pub fn look(&mut self, now: Duration) -> bool {
+        if self
+            .listed
+            .is_none_or(|listed| now.saturating_sub(listed) >= LIST_FOR)
+        {
+            self.list();
+            self.listed = Some(now);
+        }
+        let waits = self
+            .threads
+            .iter()
+            .position(|thread| is_waiting(&thread.stat).unwrap_or(false));
+        if let Some(index) = waits {
+            self.threads[..=index].rotate_right(1);
+        }
+        waits.is_some()
+    }
+
+    /// Opens what is new and closes what has ended.
+    fn list(&mut self) {
+        let mut tids = Vec::new();
+        for group in &self.groups {
+            let folder = self.system.cgroups().join(group.trim_start_matches('/'));
+            for folder in below(&folder) {
+                let text = fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
+                tids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+            }
+        }
+        tids.truncate(THREADS_MOST);
+        self.threads.retain(|thread| tids.contains(&thread.tid));
+        for tid in tids {
+            if self.threads.iter().all(|thread| thread.tid != tid) {
+                if let Ok(stat) = File::open(self.system.path(&format!("proc/{tid}/stat"))) {
+                    self.threads.push(Thread { tid, stat });
+                }
+            }
+        }
+    }
+}
+
+/// A group and those below it.
+pub fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_path_buf()];
+    let mut next = 0;
+    while next < found.len() && found.len() < GROUPS_MOST {
+        let entries = fs::read_dir(&found[next]).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        found.extend(folders.map(|entry| entry.path()));
+        next += 1;
+    }
+    found
+}
+
+fn is_waiting(stat: &File) -> io::Result<bool> {
+    let mut buffer = [0_u8; 128];
+    let length = stat.read_at(&mut buffer, 0)?;
+    Ok(state(&buffer[..length]) == Some(b'D'))
+}
+
+/// The state in a line of `/proc/PID/stat`: the letter after the last bracket. A name can have brackets, and is short.
+pub fn state(line: &[u8]) -> Option<u8> {
+    let bracket = line.iter().rposition(|byte| *byte == b')')?;
+    line.get(bracket + 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("a file");
+    }
+
+    #[test]
+    fn the_state_is_found_behind_any_name() {
+        assert_eq!(state(b"12 (cat) S 1"), Some(b'S'));
+        assert_eq!(state(b"12 (a) D (b) R 1"), Some(b'R'));
+        assert_eq!(state(b"12 (cat"), None);
+        assert_eq!(state(b"12 (cat)"), None);
+    }
+
+    #[test]
+    fn who_waits_in_a_group_or_below_it_is_found() {
+        let root = tempfile::tempdir().expect("a folder");
+        put(root.path(), "sys/fs/cgroup/a/cgroup.threads", "10\n11\n");
+        put(root.path(), "sys/fs/cgroup/a/b/cgroup.threads", "12\n");
+        for tid in 10..13 {
+            put(
+                root.path(),
+                &format!("proc/{tid}/stat"),
+                &format!("{tid} (x) S 1"),
+            );
+        }
+        let mut waits = Waits::new(&System::new(root.path()));
+        waits.set_groups(vec!["/a".to_string()]);
+        let at = Duration::from_millis;
+        assert!(!waits.look(at(0)));
+        put(root.path(), "proc/12/stat", "12 (x) D 1");
+        assert!(waits.look(at(5)));
+        assert_eq!(waits.threads[0].tid, 12);
+        put(root.path(), "sys/fs/cgroup/a/b/cgroup.threads", "");
+        assert!(waits.look(at(10)));
+        assert!(!waits.look(at(60)));
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The owner of the state without bus and clock: what it writes, and what it survives.
+
+mod common;
+
+use common::{apps, Tree};
+use fasttrack_bus::{Status, WireApp};
+use fasttrack_detector::report::{AppRef, Nobody, Report};
+use fasttrack_detector::SessionKey;
+use fasttrackd::cgroup::Cgroup;
+use fasttrackd::counters::Counters;
+use fasttrackd::daemon::Daemon;
+use fasttrackd::heartbeat::BEAT;
+use fasttrackd::input::{Input, Mode};
+use fasttrackd::notify::Notify;
+use fasttrackd::system::System;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+const USER: u32 = 1000;
+
+fn secs(number: u64) -> Duration {
+    Duration::from_secs(number)
+}
+
+fn a_daemon(tree: &Tree) -> Daemon {
+    let counters = Counters::silent();
+    Daemon::new(
+        &System::new(tree.root()),
+        secs(1),
+        Notify::from_environment(),
+        None,
+        counters,
+    )
+}
+
+fn app(wire: &WireApp) -> AppRef {
+    AppRef {
+        cgroup: wire.cgroup.clone(),
+        inode: wire.inode,
+        id: wire.id.clone(),
+        pid: 0,
+    }
+}
+
+fn says(daemon: &mut Daemon, at: u64, report: Report) -> Result<(), String> {
+    let (reply, mut answer) = oneshot::channel();
+    let session = SessionKey {
+        user: USER,
+        seat: "seat0".to_string(),
+        id: "c1".to_string(),
+    };
+    let input = Input::Report {
+        session,
+        agent: 7,
+        received: secs(at),
+        report,
+        reply,
+    };
+    daemon.handle(secs(at), input);
+    answer.try_recv().expect("answered at once")
+}
+
+fn status(daemon: &mut Daemon, at: u64) -> Status {
+    let (reply, mut answer) = oneshot::channel();
+    daemon.handle(secs(at), Input::Status(reply));
+    answer.try_recv().expect("answered at once")
+}
+
+fn by_hand(daemon: &mut Daemon, mode: Mode, whom: &[&str]) -> Result<(), String> {
+    let (reply, mut answer) = oneshot::channel();
+    let whom = whom.iter().map(ToString::to_string).collect();
+    daemon.handle(secs(2), Input::ByHand(mode, whom, reply));
+    answer.try_recv().expect("answered at once")
+}
+
+#[test]
+fn the_lease_is_renewed_while_somebody_is_in_front_and_nobody_is_woken_otherwise() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(daemon.deadline(), None);
+    says(&mut daemon, 10, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(daemon.deadline(), Some(secs(1) + BEAT));
+    tree.put("sys/kernel/fasttrack/foreground_cgroups", "lapsed");
+    daemon.tick(secs(1) + BEAT);
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+    says(&mut daemon, 40, Report::Nobody(Nobody::Locked)).expect("taken");
+    assert_eq!(
+        (daemon.deadline(), tree.kernel("foreground_cgroups")),
+        (None, String::new())
+    );
+}
+
+#[test]
+fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(status(&mut daemon, 3).rung, "kernel");
+    tree.put("sys/kernel/fasttrack/ejected", "SysRq\n");
+    daemon.tick(secs(40));
+    let status = status(&mut daemon, 41);
+    assert_eq!(status.rung, "observe");
+    assert!(
+        status
+            .errors
+            .iter()
+            .any(|error| error.contains("switched itself off (SysRq)")),
+        "{status:#?}"
+    );
+}
+
+#[test]
+fn a_knob_that_refuses_is_told_once_counted_and_survived() {
+    let tree = Tree::with_kernel();
+    let all: Vec<WireApp> = (0..3)
+        .map(|number| tree.app(USER, &format!("{number}.scope")))
+        .collect();
+    let mut daemon = a_daemon(&tree);
+    let knob = tree.root().join("sys/kernel/fasttrack/foreground_cgroups");
+    std::fs::remove_file(&knob).expect("removed");
+    std::fs::create_dir(&knob).expect("no file");
+    for (at, one) in all.iter().enumerate() {
+        says(&mut daemon, 2 + at as u64, Report::Front(vec![app(one)])).expect("taken");
+    }
+    let status = status(&mut daemon, 9);
+    assert_eq!(status.counters["kernel foreground_cgroups"], 3);
+    assert_eq!(status.errors.len(), 1, "{:?}", status.errors);
+    assert!(
+        status.errors[0].contains("does not take"),
+        "{:?}",
+        status.errors
+    );
+}
+
+#[test]
+fn what_is_set_by_hand_and_what_sessions_say_are_united() {
+    let tree = Tree::with_kernel();
+    let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    by_hand(&mut daemon, Mode::Add, &[&other.cgroup]).expect("added");
+    assert_eq!(
+        tree.kernel("foreground_cgroups"),
+        format!("{} {}", one.cgroup, other.cgroup)
+    );
+    by_hand(&mut daemon, Mode::Set, &[&other.cgroup]).expect("set");
+    assert_eq!(tree.kernel("foreground_cgroups"), other.cgroup);
+    assert!(status(&mut daemon, 3)
+        .notes
+        .iter()
+        .any(|note| note.contains("set by hand, alone")));
+    let wrong = by_hand(&mut daemon, Mode::Set, &[&apps(USER)]).expect_err("refused");
+    assert!(wrong.contains("no app's control group"), "{wrong}");
+    assert!(by_hand(&mut daemon, Mode::Set, &["4194999"])
+        .expect_err("refused")
+        .contains("no process"));
+    assert_eq!(tree.kernel("foreground_cgroups"), other.cgroup);
+    by_hand(&mut daemon, Mode::Clear, &[]).expect("cleared");
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+}
+
+#[test]
+fn weights_follow_the_front_and_are_taken_back() {
+    let tree = Tree::new();
+    tree.put("sys/block/sda/queue/scheduler", "[bfq] none");
+    tree.put(
+        &format!("sys/fs/cgroup{}/io.bfq.weight", apps(USER)),
+        "default 100\n",
+    );
+    let all = ["a.scope", "b.scope"].map(|name| tree.app(USER, name));
+    for one in &all {
+        tree.put(
+            &format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup),
+            "default 100\n",
+        );
+        tree.put(&format!("sys/fs/cgroup{}/memory.low", one.cgroup), "0\n");
+    }
+    let system = System::new(tree.root());
+    let group = Cgroup::open_path(&system, &all[0].cgroup).expect("a group");
+    if let Err(error) = group.set_attribute("trusted.fasttrack.try", "1") {
+        eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}");
+        return;
+    }
+    let weight = |one: &WireApp| tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(status(&mut daemon, 1).rung, "weights");
+    says(&mut daemon, 2, Report::Front(vec![app(&all[0])])).expect("taken");
+    assert_eq!(
+        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        ("1000", "default 100")
+    );
+    assert_eq!(
+        tree.get(&format!("sys/fs/cgroup{}/memory.low", all[0].cgroup)),
+        "536870912"
+    );
+    says(&mut daemon, 9, Report::Front(vec![app(&all[1])])).expect("taken");
+    daemon.tick(secs(20));
+    assert_eq!(
+        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        ("1", "1000")
+    );
+    // Another program has its own idea meanwhile.
+    tree.put(
+        &format!("sys/fs/cgroup{}/io.bfq.weight", all[0].cgroup),
+        "default 50\n",
+    );
+    daemon.release(secs(21));
+    assert_eq!(
+        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        ("default 50", "100")
+    );
+    assert_eq!(
+        tree.get(&format!("sys/fs/cgroup{}/memory.low", all[1].cgroup)),
+        "0"
+    );
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_its_line_and_read_again() {
+    let tree = Tree::with_kernel();
+    tree.put("etc/fasttrack/fasttrackd.toml", "[effects]\nkernel = 7\n");
+    let mut daemon = a_daemon(&tree);
+    let notes = status(&mut daemon, 2).notes;
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("fasttrackd.toml:2: invalid type")),
+        "{notes:?}"
+    );
+    tree.put(
+        "etc/fasttrack/fasttrackd.toml",
+        "[effects]\nkernel = false\n",
+    );
+    daemon.reload(secs(3));
+    let status = status(&mut daemon, 4);
+    assert_eq!(status.rung, "observe");
+    assert!(
+        !status
+            .notes
+            .iter()
+            .any(|note| note.starts_with("configuration")),
+        "{:?}",
+        status.notes
+    );
+    assert_eq!(tree.kernel("enabled"), "0");
+}
+
+#[test]
+fn a_clock_that_steps_back_does_no_harm() {
+    let tree = Tree::with_kernel();
+    let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 1000, Report::Front(vec![app(&one)])).expect("taken");
+    says(&mut daemon, 5, Report::Front(vec![app(&other)])).expect("taken");
+    daemon.tick(secs(0));
+    assert_eq!(tree.kernel("foreground_cgroups"), other.cgroup);
+    status(&mut daemon, 0);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A bus that is not there, and one that comes.
+
+mod common;
+
+use common::{block_on, wait_for, Running, Tree};
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+
+#[test]
+fn without_a_bus_it_runs_tells_systemd_and_ends_when_told() {
+    let tree = Tree::with_kernel();
+    let path = tree.root().join("notify");
+    let systemd = UnixDatagram::bind(&path).expect("a socket");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fasttrackd"));
+    command
+        .arg("--root")
+        .arg(tree.root())
+        .arg("--bus")
+        .arg("unix:path=/nowhere/bus");
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000")
+        .env_remove("WATCHDOG_PID");
+    let mut daemon = Running(command.spawn().expect("fasttrackd"));
+    let mut told = Vec::new();
+    let mut buffer = [0; 64];
+    while !told.iter().any(|word| word == "WATCHDOG=1") {
+        let length = systemd.recv(&mut buffer).expect("told");
+        told.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+    }
+    assert_eq!(told[0], "READY=1");
+    let pid = rustix::process::Pid::from_child(&daemon.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("sent");
+    assert!(daemon.0.wait().expect("ended").success());
+    assert_eq!(tree.kernel("enabled"), "0");
+}
+
+#[test]
+fn a_bus_that_comes_later_is_found() {
+    block_on(async {
+        let Some(bus) = common::Bus::start() else {
+            return;
+        };
+        let tree = Tree::with_kernel();
+        let link = tree.root().join("bus");
+        let _daemon = common::daemon(tree.root(), &format!("unix:path={}", link.display()));
+        wait_for("it has begun", || tree.kernel("enabled") == "1");
+        let socket = bus.address.trim_start_matches("unix:path=");
+        std::os::unix::fs::symlink(socket, &link).expect("a link");
+        let connection = bus.connect().await;
+        common::until_there(&connection).await;
+    });
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_told_of() {
+    let run = |word: &str| {
+        Command::new(env!("CARGO_BIN_EXE_fasttrackd"))
+            .arg(word)
+            .output()
+            .expect("run")
+    };
+    let wrong = run("--nonsense");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("\"--nonsense\" is no option"));
+    let help = run("--help");
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--restore"));
+}

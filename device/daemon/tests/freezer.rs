@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The freezer and its guard on the host's own control groups. Skipped, with the reason, where there are none to write.
+
+mod common;
+
+use common::{block_on, of_class, user, wait_for, Stage, Tree};
+use fasttrack_bus::WireApp;
+use rustix::process::{Pid, Signal};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Control groups of the host that are taken away in the end, with one app behind that has a process.
+struct Groups {
+    top: PathBuf,
+    behind: WireApp,
+    front: WireApp,
+    sleeper: Child,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// This process is the app in front, and can be in one control group at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Groups {
+    fn make(tree: &Tree) -> Option<Groups> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mount = mounts
+            .lines()
+            .find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) else {
+            eprintln!("SKIPPED: no control groups of version 2 are mounted");
+            return None;
+        };
+        let top = Path::new(mount).join(format!(
+            "fasttrack-test-{}-{}",
+            std::process::id(),
+            fastrand::u32(..)
+        ));
+        if let Err(error) = fs::create_dir(&top) {
+            eprintln!("SKIPPED: no control group can be made: {error}");
+            return None;
+        }
+        std::os::unix::fs::symlink(&top, tree.root().join("cg")).expect("a link");
+        tree.put("proc/self/mounts", "cgroup2 /cg cgroup2 rw 0 0\n");
+        let app = |name: &str| {
+            let path = format!("{}/{name}", common::apps(user()));
+            let folder = top.join(&path[1..]);
+            fs::create_dir_all(&folder).expect("a group");
+            let inode = fs::metadata(folder).expect("a group").ino();
+            WireApp {
+                cgroup: path,
+                inode,
+                id: name.to_string(),
+                pid: 0,
+            }
+        };
+        let (front, behind) = (app("app-front-1.scope"), app("app-behind-2.scope"));
+        let sleeper = Command::new("sleep").arg("600").spawn().expect("a process");
+        let groups = Groups {
+            top,
+            behind,
+            front,
+            sleeper,
+            _turn: turn,
+        };
+        groups.put(
+            &groups.behind,
+            "cgroup.procs",
+            &groups.sleeper.id().to_string(),
+        );
+        if !groups.file(&groups.behind, "cgroup.freeze").exists() {
+            eprintln!("SKIPPED: these control groups cannot be frozen");
+            return None;
+        }
+        Some(groups)
+    }
+
+    fn file(&self, app: &WireApp, name: &str) -> PathBuf {
+        self.top.join(&app.cgroup[1..]).join(name)
+    }
+
+    fn put(&self, app: &WireApp, name: &str, text: &str) {
+        fs::write(self.file(app, name), text).expect("written");
+    }
+
+    fn is_frozen(&self) -> bool {
+        fs::read_to_string(self.file(&self.behind, "cgroup.freeze"))
+            .expect("read")
+            .trim()
+            == "1"
+    }
+
+    /// A process of the app in front, whose state is what the tree says.
+    fn in_front(&self, tree: &Tree, state: char) {
+        tree.put(
+            &format!("proc/{}/stat", std::process::id()),
+            &format!("1 (x) {state} 1 1"),
+        );
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        let _ = fs::write(self.file(&self.behind, "cgroup.freeze"), "0");
+        let _ = self.sleeper.kill();
+        let _ = self.sleeper.wait();
+        let root = self.top.parent().expect("a mount").join("cgroup.procs");
+        let _ = fs::write(root, std::process::id().to_string());
+        remove(&self.top);
+    }
+}
+
+/// Removes a group and those below it; one whose last process has just ended may need a moment.
+fn remove(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    for _ in 0..200 {
+        if fs::remove_dir(group).is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+struct Host {
+    groups: Groups,
+    stage: Stage,
+}
+
+/// A daemon whose rung is the freezer, with an app in front that waits for storage.
+async fn set(state: char) -> Option<Host> {
+    if user() != 0 {
+        eprintln!("SKIPPED: only root can make control groups and freeze them");
+        return None;
+    }
+    let tree = Tree::new();
+    tree.put(
+        "etc/fasttrack/fasttrackd.toml",
+        "[effects]\nfreezer = true\n",
+    );
+    let groups = Groups::make(&tree)?;
+    // This process is the app in front.
+    groups.put(
+        &groups.front,
+        "cgroup.procs",
+        &std::process::id().to_string(),
+    );
+    groups.in_front(&tree, state);
+    let stage = Stage::set(tree).await?;
+    assert_eq!(stage.status().await.rung, "freezer");
+    Some(Host { groups, stage })
+}
+
+fn guard_of(daemon: u32) -> u32 {
+    let path = format!("/proc/{daemon}/task/{daemon}/children");
+    let children = fs::read_to_string(path).expect("children");
+    children
+        .split_whitespace()
+        .next()
+        .expect("a guard")
+        .parse()
+        .expect("a number")
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(pid, signal).expect("sent");
+}
+
+#[test]
+fn background_is_frozen_while_the_front_waits_and_no_longer() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        stage
+            .report("front", &[&groups.front], "")
+            .await
+            .expect("taken");
+        wait_for("frozen", || groups.is_frozen());
+        groups.in_front(&stage.tree, 'S');
+        wait_for("thawed", || !groups.is_frozen());
+        let status = stage.until("told", |status| status.frozen.is_empty()).await;
+        assert!(status.counters["freezes"] >= 1);
+        assert_eq!(
+            status.counters.get("freezes that the guard has ended"),
+            None
+        );
+        let explained = stage
+            .proxy
+            .explain(&groups.behind.cgroup)
+            .await
+            .expect("explained");
+        assert!(
+            explained
+                .done
+                .iter()
+                .any(|line| line.starts_with("It was frozen ")),
+            "{explained:?}"
+        );
+    });
+}
+
+#[test]
+fn who_comes_to_the_front_or_can_be_heard_is_thawed() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        stage
+            .report("front", &[&groups.front], "")
+            .await
+            .expect("taken");
+        wait_for("frozen", || groups.is_frozen());
+        stage
+            .report("perceptible", &[&groups.behind], "audio")
+            .await
+            .expect("taken");
+        wait_for("thawed", || !groups.is_frozen());
+        let before = stage.status().await.counters["freezes"];
+        stage
+            .report("launch", &[&groups.front], "")
+            .await
+            .expect("taken");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let status = stage.status().await;
+        assert_eq!(
+            (status.counters["freezes"], groups.is_frozen()),
+            (before, false)
+        );
+        assert_eq!(
+            of_class(&status, "perceptible"),
+            std::slice::from_ref(&groups.behind.cgroup)
+        );
+    });
+}
+
+#[test]
+fn a_daemon_that_is_stopped_leaves_nothing_frozen() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let daemon = stage.daemon.0.id();
+        stage
+            .report("front", &[&groups.front], "")
+            .await
+            .expect("taken");
+        wait_for("frozen", || groups.is_frozen());
+        send(daemon, Signal::STOP);
+        wait_for("thawed", || !groups.is_frozen());
+        send(daemon, Signal::CONT);
+        groups.in_front(&stage.tree, 'S');
+        stage
+            .until("it goes on", |status| status.frozen.is_empty())
+            .await;
+    });
+}
+
+#[test]
+fn a_guard_that_is_killed_or_stopped_leaves_nothing_frozen() {
+    block_on(async {
+        for signal in [Signal::KILL, Signal::STOP] {
+            let Some(host) = set('D').await else { return };
+            let (groups, stage) = (&host.groups, &host.stage);
+            let daemon = stage.daemon.0.id();
+            let guard = guard_of(daemon);
+            stage
+                .report("front", &[&groups.front], "")
+                .await
+                .expect("taken");
+            wait_for("frozen", || groups.is_frozen());
+            send(guard, signal);
+            groups.in_front(&stage.tree, 'S');
+            wait_for("another guard", || {
+                fs::metadata(format!("/proc/{guard}")).is_err()
+            });
+            wait_for("thawed", || !groups.is_frozen());
+            assert_ne!(guard_of(daemon), guard);
+        }
+    });
+}
+
+#[test]
+fn what_both_have_left_frozen_is_thawed_by_the_next() {
+    block_on(async {
+        let Some(mut host) = set('D').await else {
+            return;
+        };
+        let daemon = host.stage.daemon.0.id();
+        host.stage
+            .report("front", &[&host.groups.front], "")
+            .await
+            .expect("taken");
+        wait_for("frozen", || host.groups.is_frozen());
+        let guard = guard_of(daemon);
+        send(daemon, Signal::STOP);
+        send(guard, Signal::KILL);
+        send(daemon, Signal::KILL);
+        host.stage.daemon.0.wait().expect("ended");
+        if !host.groups.is_frozen() {
+            eprintln!("SKIPPED: it was thawed before both were killed");
+            return;
+        }
+        let program = env!("CARGO_BIN_EXE_fasttrackd");
+        let root = host.stage.tree.root();
+        let output = Command::new(program)
+            .arg("--root")
+            .arg(root)
+            .arg("--restore")
+            .output()
+            .expect("run");
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with("1 control groups"));
+        assert!(!host.groups.is_frozen());
+    });
+}
+
+#[test]
+fn two_hundred_kills_leave_nothing_frozen() {
+    block_on(async {
+        let Some(mut host) = set('D').await else {
+            return;
+        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut frozen, mut longest) = (0, Duration::ZERO);
+        for _ in 0..200 {
+            host.stage
+                .report("front", &[&host.groups.front], "")
+                .await
+                .expect("taken");
+            std::thread::sleep(Duration::from_micros(random.u64(0..20_000)));
+            frozen += u32::from(host.groups.is_frozen());
+            send(host.stage.daemon.0.id(), Signal::KILL);
+            let begin = Instant::now();
+            wait_for("thawed", || !host.groups.is_frozen());
+            longest = longest.max(begin.elapsed());
+            host.stage.daemon.0.wait().expect("ended");
+            host.stage.daemon = common::daemon(host.stage.tree.root(), &host.stage.bus.address);
+            common::until_there(&host.stage.connection).await;
+        }
+        println!(
+            "200 kills, {frozen} of them while frozen; all thawed after {longest:?} at the latest"
+        );
+        assert!(frozen > 0);
+    });
+}

@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# The agent against real compositors, headless: installs what it needs, and runs the tests that `make test` leaves out.
+# Arguments are names of tests.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+"$here/scripts/setup.sh" --dev desktop >/dev/null
+. "$(dirname -- "$0")/common.sh"
+
+cargo=$(cargo_program)
+export CARGO_TARGET_DIR="$cache/cargo"
+part "desktops"
+# One at a time: a compositor has the machine to itself, and the times that are printed mean something.
+exec "$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --package fasttrack-agent --test desktop -- \
+	--ignored --nocapture --test-threads 1 "$@"
