@@ -14,11 +14,14 @@ PATH=$PATH:/usr/sbin:/sbin
 users=$here/lab/requirements.txt
 developers=$here/lab/requirements-dev.txt
 requirements=$users
+programs=$here/lab/guest/Cargo.toml
 if [ "${1:-}" = --dev ]; then
 	requirements=$developers
+	# Tests and static checks are for the device's programs too, which need a newer Rust.
+	programs=$here/device/Cargo.toml
 	shift
 fi
-rust_needed=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$here/lab/guest/Cargo.toml" 2>/dev/null || true)
+rust_needed=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$programs" 2>/dev/null || true)
 rust_needed=${rust_needed:-1.75}
 
 say() { printf '%s\n' "$*" >&2; }
@@ -28,7 +31,7 @@ die() { say "fasttrack: $*"; exit 1; }
 	die "this is $(uname -s) on $(uname -m): the lab needs Linux on x86-64, because its guests run as x86-64 processes"
 
 set -- "$here/scripts/packages.txt" ${1:+"$here/scripts/packages-$1.txt"}
-stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$@" "$requirements" | sha256sum | cut -c1-16)
+stamp=$cache/setup/$(cat "$here/scripts/setup.sh" "$@" "$requirements" "$programs" | sha256sum | cut -c1-16)
 if [ -r "$stamp" ]; then
 	python=$(cat "$stamp")
 	if [ -x "$python" ]; then

@@ -45,7 +45,6 @@ from prologue import (
     writes_for_ever,
 )
 
-
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 """Of linux/fs.h."""
 
@@ -392,7 +391,7 @@ def vain(stuck_ms: int) -> Shown:
     shown: Shown = {"held": counted(0.7)}
     root = os.open(DATA, os.O_RDONLY)
     fcntl.ioctl(root, FIFREEZE, 0)
-    service = start(SERVICE, lambda: os.mkdir(DATA / "service"))
+    service = start(SERVICE, (DATA / "service").mkdir)
     time.sleep(0.1)
     write(FT / "stuck_ms", str(stuck_ms))
     time.sleep(0.1)

@@ -83,15 +83,18 @@ static void fti_queues_test_plain(struct kunit *test)
 	class.kind = FTI_SYNC;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[1]);
-	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 65;
+	class.position[FTI_SYNC] = 65;
+	class.position[FTI_ASYNC] = 65;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[2]);
-	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 136;
+	class.position[FTI_SYNC] = 136;
+	class.position[FTI_ASYNC] = 136;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[0]);
 	/* The oldest, when a batch is over and it has waited for too long. */
 	class.batch = fti_batch;
-	class.position[FTI_SYNC] = class.position[FTI_ASYNC] = 0;
+	class.position[FTI_SYNC] = 0;
+	class.position[FTI_ASYNC] = 0;
 	KUNIT_EXPECT_PTR_EQ(test,
 			    fti_select(&class, choice,
 				       FTI_QUEUES_NOW + fti_expire[FTI_SYNC]),

@@ -69,8 +69,8 @@ static enum hrtimer_restart ft_idle_timer_fn(struct hrtimer *timer)
 /* The idle window has begun: those who wait for its end. */
 static void ft_idle_begins(const struct ft_activity *activity)
 {
+	/* Pairs with the barrier in prepare_to_wait() of ft_idle_wait(). */
 	smp_mb();
-	/* The barrier pairs with that in prepare_to_wait() of ft_idle_wait(). */
 	if (waitqueue_active(&ft_idle_waiters))
 		ft_idle_timer_start(activity);
 }
