@@ -113,7 +113,8 @@ def test_journal(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.fsync")
     assert max(stock.beside) > 20 * max(stock.alone)
     assert sum(stock.beside) > 3 * sum(fasttrack.beside)
-    assert median(fasttrack.beside) < 1.25 * median(fasttrack.alone)
+    # One in two or three finds a commit of others under way.
+    assert median(fasttrack.beside) < 1.35 * median(fasttrack.alone)
     # The first one finds the device's cache full of others' data.
     assert max(fasttrack.beside) < 27
 

@@ -139,11 +139,12 @@ bool __fasttrack_dirty_exempt(void)
 }
 
 /*
- * A part of a file that the foreground writes at a time: as much as keeps a phone's
- * storage busy. And so many parts, where few pages of each are dirty.
+ * A part of a file that the foreground writes at a time: two of them keep a phone's
+ * storage busy, and its next read waits for no more. And so many parts, where few
+ * pages of each are dirty.
  */
-#define FT_OWN_PART	(SZ_4M >> PAGE_SHIFT)
-#define FT_OWN_PARTS	16
+#define FT_OWN_PART	((loff_t)SZ_1M)
+#define FT_OWN_PARTS	64
 
 /* May current write pages of a file of @inode's, which it has just dirtied? */
 static bool ft_may_write(const struct inode *inode)
@@ -162,7 +163,7 @@ static bool ft_dirties_too_much(void)
 
 	global_dirty_limits(&background_thresh, &thresh);
 	return ft_dirty_writes(ft_dirty_own(),
-			       global_node_page_state(NR_FILE_DIRTY) +
+			       global_node_page_state(NR_FILE_DIRTY),
 			       global_node_page_state(NR_WRITEBACK),
 			       background_thresh, thresh);
 }
@@ -189,12 +190,16 @@ void __fasttrack_dirty_write(struct address_space *mapping)
 			return;
 		begin = (loff_t)index << PAGE_SHIFT;
 		ret = filemap_fdatawrite_range(mapping, begin,
-					       begin + SZ_4M - 1);
+					       begin + FT_OWN_PART - 1);
 		mapping_set_error(mapping, ret);
 		if (ret)
 			return;
 		fasttrack_count(FASTTRACK_DIRTY_WRITTEN);
-		index += FT_OWN_PART;
+		/* Those before it are there when it is on its way. */
+		if (begin)
+			filemap_fdatawait_range_keep_errors(mapping,
+				max(begin - 4 * FT_OWN_PART, 0), begin - 1);
+		index += FT_OWN_PART >> PAGE_SHIFT;
 	}
 }
 

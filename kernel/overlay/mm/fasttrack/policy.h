@@ -170,14 +170,13 @@ enum ft_pause_end {
 
 /*
  * A background task has paused for @paused ns, of @bound at most; @sleep: how long
- * it may sleep before it looks again. Something else than the foreground's work may
- * keep it paused: a @backlog.
+ * it may sleep before it looks again.
  */
 static inline enum ft_pause_end ft_pause_next(const struct ft_activity *activity,
-					      bool backlog, u64 bound,
-					      u64 paused, u64 now, u64 *sleep)
+					      u64 bound, u64 paused, u64 now,
+					      u64 *sleep)
 {
-	if (!ft_works(activity, now) && !backlog)
+	if (!ft_works(activity, now))
 		return FT_PAUSE_FREE;
 	if (paused >= bound)
 		return FT_PAUSE_PAID;
@@ -231,12 +230,6 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 #define FT_COMMIT_BLOCKS	64
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
 
-/*
- * An operation that adds to a backlog of metadata counts as so many pages of work:
- * blocks of inodes, directories and maps that it changes.
- */
-#define FT_OPERATION_PAGES	8
-
 /* A reserve above this part of a zone would be felt by everybody. */
 #define FT_RESERVE_MAX_PART	16
 
@@ -264,13 +257,17 @@ static inline bool ft_dirty_exempt(unsigned long own, unsigned long dirty,
 
 /*
  * Shall the foreground write some of its @own dirty pages itself? When stock would
- * throttle it for all the @dirty ones, and it is not exempt.
+ * throttle it for all that are @dirty or being written, it is not exempt, and the
+ * flusher has more than a few of others to write: else that writes its own, and not
+ * in front of its reads.
  */
 static inline bool ft_dirty_writes(unsigned long own, unsigned long dirty,
+				   unsigned long written,
 				   unsigned long background_thresh,
 				   unsigned long thresh)
 {
-	return own >= thresh / 2 && dirty > (background_thresh + thresh) / 2;
+	return own >= thresh / 2 && dirty >= own + own / 4 &&
+	       dirty + written > (background_thresh + thresh) / 2;
 }
 
 /*

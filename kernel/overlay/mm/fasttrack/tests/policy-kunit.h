@@ -120,20 +120,16 @@ static void ft_test_pause(struct kunit *test)
 	const u64 bound = NSEC_PER_SEC;
 	u64 sleep = 0;
 
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, 0,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, 0,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, bound);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound - 1,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound - 1,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, 1);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, false, bound, 0,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, bound, 0,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_FREE);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, 0,
-					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, bound,
-					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
 }
 
 /* A call of many segments owes many pauses; a signal takes none of them back. */
@@ -182,9 +178,12 @@ static void ft_test_dirty(struct kunit *test)
 	/* Dirty memory stays bounded, whoever made it. */
 	KUNIT_EXPECT_FALSE(test, ft_dirty_exempt(10, 2 * thresh, thresh));
 	/* Who is not exempt, and would be throttled, writes. */
-	KUNIT_EXPECT_TRUE(test, ft_dirty_writes(thresh / 2, thresh, 500, thresh));
-	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(10, thresh, 500, thresh));
-	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(thresh / 2, 750, 500, thresh));
+	KUNIT_EXPECT_TRUE(test, ft_dirty_writes(500, thresh, 0, 500, thresh));
+	KUNIT_EXPECT_TRUE(test, ft_dirty_writes(500, 700, 51, 500, thresh));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(10, thresh, 0, 500, thresh));
+	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(500, 700, 50, 500, thresh));
+	/* Nearly all are its own. */
+	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(900, thresh, 500, 500, thresh));
 }
 
 static void ft_test_protects(struct kunit *test)
