@@ -69,7 +69,7 @@ def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, 
         places=PLACES,
         policies=POLICIES,
         seed=1,
-        times_s=(2.0, 3.0, 300.0),
+        times_s=(2.0, 8.0, 300.0),
     )
     records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "frontier")
     assert calls.failures(records) == []
