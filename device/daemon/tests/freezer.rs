@@ -159,15 +159,16 @@ async fn set(state: char) -> Option<Host> {
     Some(Host { groups, stage })
 }
 
-fn guard_of(daemon: u32) -> u32 {
+/// The guard of a daemon; none between the end of one and the start of the next.
+fn guard_now(daemon: u32) -> Option<u32> {
     let path = format!("/proc/{daemon}/task/{daemon}/children");
     let children = fs::read_to_string(path).expect("children");
-    children
-        .split_whitespace()
-        .next()
-        .expect("a guard")
-        .parse()
-        .expect("a number")
+    let first = children.split_whitespace().next()?;
+    Some(first.parse().expect("a number"))
+}
+
+fn guard_of(daemon: u32) -> u32 {
+    guard_now(daemon).expect("a guard")
 }
 
 fn send(pid: u32, signal: Signal) {
@@ -277,11 +278,13 @@ fn a_guard_that_is_killed_or_stopped_leaves_nothing_frozen() {
             wait_for("frozen", || groups.is_frozen());
             send(guard, signal);
             groups.in_front(&stage.tree, 'S');
-            wait_for("another guard", || {
+            wait_for("the end of the guard", || {
                 fs::metadata(format!("/proc/{guard}")).is_err()
             });
             wait_for("thawed", || !groups.is_frozen());
-            assert_ne!(guard_of(daemon), guard);
+            wait_for("another guard", || {
+                guard_now(daemon).is_some_and(|next| next != guard)
+            });
         }
     });
 }
