@@ -15,10 +15,8 @@ const STATE_TOP: i32 = 2;
 /// Longest name of an interface, in characters.
 const NAME_MOST: usize = 256;
 
-/// Numbers of the calls, in the order of the interface.
+/// Numbers of the calls that matter, in the order of the interface; `ACTIVE` and `IDLE` are between them.
 const GONE: u32 = 1;
-const ACTIVE: u32 = 2;
-const IDLE: u32 = 3;
 const STATE_CHANGED: u32 = 4;
 
 /// What an observer is told.
@@ -43,7 +41,6 @@ pub fn parse(code: u32, parcel: &[u8]) -> Result<Call, Fault> {
     Ok(match code {
         GONE => Call::Gone(uid),
         STATE_CHANGED => Call::Front(uid, parcel.int()? == STATE_TOP),
-        ACTIVE | IDLE => Call::Nothing,
         _ => Call::Nothing,
     })
 }

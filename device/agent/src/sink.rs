@@ -2,7 +2,7 @@
 //! Who takes the reports: the daemon, or a line of JSON each for `--print`.
 
 use crate::source::Fault;
-use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
+use fasttrack_detector::report::{AppRef, Report};
 use serde_json::{json, Value};
 use std::io::Write;
 
@@ -28,7 +28,7 @@ pub fn line(report: &Report) -> Value {
     let list = |apps: &[AppRef]| apps.iter().map(app).collect::<Vec<_>>();
     match report {
         Report::Front(apps) => json!({"report": "front", "apps": list(apps)}),
-        Report::Nobody(why) => json!({"report": "nobody", "why": nobody(*why)}),
+        Report::Nobody(why) => json!({"report": "nobody", "why": why.word()}),
         Report::Ambiguous(apps) => json!({"report": "ambiguous", "apps": list(apps)}),
         Report::CannotTell(who) => json!({"report": "cannot-tell", "compositor": who}),
         Report::Launch(one) => json!({"report": "launch", "app": app(one)}),
@@ -38,7 +38,7 @@ pub fn line(report: &Report) -> Value {
             sense,
             on,
         } => {
-            json!({"report": "perceptible", "app": app(one), "sense": name(*sense), "on": on})
+            json!({"report": "perceptible", "app": app(one), "sense": sense.word(), "on": on})
         }
     }
 }
@@ -47,28 +47,10 @@ fn app(app: &AppRef) -> Value {
     json!({"cgroup": app.cgroup, "inode": app.inode, "id": app.id, "pid": app.pid})
 }
 
-fn nobody(why: Nobody) -> &'static str {
-    match why {
-        Nobody::Unfocused => "unfocused",
-        Nobody::Locked => "locked",
-        Nobody::Idle => "idle",
-        Nobody::Inactive => "inactive",
-    }
-}
-
-fn name(sense: Sense) -> &'static str {
-    match sense {
-        Sense::Audio => "audio",
-        Sense::Camera => "camera",
-        Sense::ScreenCast => "screen-cast",
-        Sense::Inhibitor => "inhibitor",
-        Sense::Input => "input",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fasttrack_detector::report::Sense;
 
     #[test]
     fn a_line_has_kind_and_apps() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A report on the wire. What comes from there is not believed: its sizes and words are checked here.
 
-use fasttrack_detector::decision::sense_word;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,21 +14,6 @@ pub const PATH_BYTES_MOST: usize = 2048;
 
 /// Bytes of an application id, or of a detail, at most. File names are not longer.
 pub const ID_BYTES_MOST: usize = 255;
-
-const REASONS: [(&str, Nobody); 4] = [
-    ("unfocused", Nobody::Unfocused),
-    ("locked", Nobody::Locked),
-    ("idle", Nobody::Idle),
-    ("inactive", Nobody::Inactive),
-];
-
-const SENSES: [Sense; 5] = [
-    Sense::Audio,
-    Sense::Camera,
-    Sense::ScreenCast,
-    Sense::Inhibitor,
-    Sense::Input,
-];
 
 /// An app on the wire: `(stsu)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
@@ -102,17 +86,14 @@ impl From<&Report> for WireReport {
     fn from(report: &Report) -> WireReport {
         let (kind, apps, detail, on): (_, &[AppRef], &str, bool) = match report {
             Report::Front(apps) => ("front", apps, "", false),
-            Report::Nobody(why) => ("nobody", &[], reason_word(*why), false),
+            Report::Nobody(why) => ("nobody", &[], why.word(), false),
             Report::Ambiguous(apps) => ("ambiguous", apps, "", false),
             Report::CannotTell(who) => ("cannot-tell", &[], who, false),
             Report::Launch(app) => ("launch", std::slice::from_ref(app), "", false),
             Report::Window(app) => ("window", std::slice::from_ref(app), "", false),
-            Report::Perceptible { app, sense, on } => (
-                "perceptible",
-                std::slice::from_ref(app),
-                sense_word(*sense),
-                *on,
-            ),
+            Report::Perceptible { app, sense, on } => {
+                ("perceptible", std::slice::from_ref(app), sense.word(), *on)
+            }
         };
         WireReport {
             kind: kind.to_string(),
@@ -121,13 +102,6 @@ impl From<&Report> for WireReport {
             on,
         }
     }
-}
-
-fn reason_word(why: Nobody) -> &'static str {
-    REASONS
-        .iter()
-        .find_map(|(word, reason)| (*reason == why).then_some(word))
-        .expect("each reason has a word")
 }
 
 impl TryFrom<WireReport> for Report {
@@ -174,14 +148,12 @@ impl TryFrom<WireReport> for Report {
 }
 
 fn reason(word: &str) -> Result<Nobody, Malformed> {
-    let found = REASONS.iter().find(|(name, _)| *name == word);
-    found
-        .map(|(_, reason)| *reason)
-        .ok_or_else(|| Malformed::Detail(word.to_string()))
+    let found = Nobody::ALL.into_iter().find(|why| why.word() == word);
+    found.ok_or_else(|| Malformed::Detail(word.to_string()))
 }
 
 fn sense(word: &str) -> Result<Sense, Malformed> {
-    let found = SENSES.into_iter().find(|sense| sense_word(*sense) == word);
+    let found = Sense::ALL.into_iter().find(|sense| sense.word() == word);
     found.ok_or_else(|| Malformed::Detail(word.to_string()))
 }
 
@@ -224,8 +196,8 @@ mod tests {
             Report::Launch(an_app()),
             Report::Window(an_app()),
         ];
-        all.extend(REASONS.map(|(_, reason)| Report::Nobody(reason)));
-        all.extend(SENSES.map(|sense| Report::Perceptible {
+        all.extend(Nobody::ALL.map(Report::Nobody));
+        all.extend(Sense::ALL.map(|sense| Report::Perceptible {
             app: an_app(),
             sense,
             on: true,

@@ -16,23 +16,13 @@ const USAGE_MOST: usize = 128;
 impl Daemon {
     /// All of it.
     pub fn status(&self, now: Duration) -> Status {
-        let decision = &self.decision;
-        let lists = [
-            ("foreground", &decision.foreground),
-            ("perceptible", &decision.perceptible),
-            ("background", &decision.background),
-        ];
-        let app = |(class, list): (&'static str, &Vec<Verdict>)| {
-            list.iter()
-                .map(|verdict| app_status(class, verdict, now))
-                .collect::<Vec<_>>()
-        };
+        let app = |(class, verdict)| app_status(class, verdict, now);
         Status {
             version: env!("CARGO_PKG_VERSION").to_string(),
             rung: self.effects.rung().to_string(),
             notes: self.notes(),
             sessions: self.sessions(),
-            apps: lists.into_iter().flat_map(app).collect(),
+            apps: self.decision.verdicts().map(app).collect(),
             frozen: self
                 .guard
                 .iter()
@@ -51,21 +41,12 @@ impl Daemon {
                 .ok_or_else(|| format!("there is no process {pid}"))?,
             Err(_) => what.to_string(),
         };
-        let decision = &self.decision;
-        let all = [
-            ("foreground", &decision.foreground),
-            ("perceptible", &decision.perceptible),
-            ("background", &decision.background),
-        ];
-        let all = all
-            .into_iter()
-            .flat_map(|(class, list)| list.iter().map(move |verdict| (class, verdict)));
         let means = |verdict: &Verdict| {
             is_within(&path, &verdict.app.cgroup)
                 || verdict.app.id == what
                 || verdict.app.cgroup.ends_with(&format!("/{what}"))
         };
-        let found = all.into_iter().find(|(_, verdict)| means(verdict));
+        let found = self.decision.verdicts().find(|(_, verdict)| means(verdict));
         let (app, group) = match found {
             Some((class, verdict)) => (app_status(class, verdict, now), verdict.app.cgroup.clone()),
             None if path.starts_with('/') => (self.unspoken(&path), path),
@@ -94,16 +75,9 @@ impl Daemon {
 
     /// What apps have read and written.
     pub fn usage(&self) -> Vec<Usage> {
-        let decision = &self.decision;
-        let all = [
-            ("foreground", &decision.foreground),
-            ("perceptible", &decision.perceptible),
-            ("background", &decision.background),
-        ];
-        let all = all
-            .into_iter()
-            .flat_map(|(class, list)| list.iter().map(move |verdict| (class, verdict)));
-        all.take(USAGE_MOST)
+        self.decision
+            .verdicts()
+            .take(USAGE_MOST)
             .map(|(class, verdict)| self.usage_of(class, verdict))
             .collect()
     }

@@ -46,20 +46,9 @@ impl Rule {
             Rule::Kept => "kept",
             Rule::Launching => "launching",
             Rule::Lingering => "lingering",
-            Rule::Sense(sense) => sense_word(sense),
+            Rule::Sense(sense) => sense.word(),
             Rule::Behind => "behind",
         }
-    }
-}
-
-/// One word for what makes an app perceptible.
-pub fn sense_word(sense: Sense) -> &'static str {
-    match sense {
-        Sense::Audio => "audio",
-        Sense::Camera => "camera",
-        Sense::ScreenCast => "screen-cast",
-        Sense::Inhibitor => "inhibitor",
-        Sense::Input => "input",
     }
 }
 
@@ -145,17 +134,22 @@ impl Decision {
             && same_apps(&self.perceptible, &other.perceptible)
     }
 
-    /// The verdict on the app with this control group.
-    pub fn of(&self, cgroup: &str) -> Option<(&'static str, &Verdict)> {
+    /// All verdicts, each with the name of its class: in front first, background last.
+    pub fn verdicts(&self) -> impl Iterator<Item = (&'static str, &Verdict)> {
         let lists = [
             ("foreground", &self.foreground),
             ("perceptible", &self.perceptible),
             ("background", &self.background),
         ];
-        lists.into_iter().find_map(|(class, list)| {
-            let verdict = list.iter().find(|verdict| verdict.app.cgroup == cgroup)?;
-            Some((class, verdict))
-        })
+        lists
+            .into_iter()
+            .flat_map(|(class, list)| list.iter().map(move |verdict| (class, verdict)))
+    }
+
+    /// The verdict on the app with this control group.
+    pub fn of(&self, cgroup: &str) -> Option<(&'static str, &Verdict)> {
+        self.verdicts()
+            .find(|(_, verdict)| verdict.app.cgroup == cgroup)
     }
 
     /// Puts every app into the first of the lists that has it, and there once, by its strongest rule.

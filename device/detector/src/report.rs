@@ -27,6 +27,26 @@ pub enum Nobody {
     Inactive,
 }
 
+impl Nobody {
+    /// All reasons.
+    pub const ALL: [Nobody; 4] = [
+        Nobody::Unfocused,
+        Nobody::Locked,
+        Nobody::Idle,
+        Nobody::Inactive,
+    ];
+
+    /// One word for it, on the bus and where reports are shown.
+    pub fn word(self) -> &'static str {
+        match self {
+            Nobody::Unfocused => "unfocused",
+            Nobody::Locked => "locked",
+            Nobody::Idle => "idle",
+            Nobody::Inactive => "inactive",
+        }
+    }
+}
+
 /// Why an app can be noticed though it is not in front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sense {
@@ -40,6 +60,28 @@ pub enum Sense {
     Inhibitor,
     /// Input method or keyboard on the screen.
     Input,
+}
+
+impl Sense {
+    /// All senses.
+    pub const ALL: [Sense; 5] = [
+        Sense::Audio,
+        Sense::Camera,
+        Sense::ScreenCast,
+        Sense::Inhibitor,
+        Sense::Input,
+    ];
+
+    /// One word for it, on the bus and where reports are shown.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sense::Audio => "audio",
+            Sense::Camera => "camera",
+            Sense::ScreenCast => "screen-cast",
+            Sense::Inhibitor => "inhibitor",
+            Sense::Input => "input",
+        }
+    }
 }
 
 /// One report of a source.
