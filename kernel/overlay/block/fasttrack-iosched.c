@@ -30,9 +30,9 @@
  *    class itself in the CDB.
  *
  * The order within a class is in fasttrack-queues.c, how background is held in
- * fasttrack-hold.c. While somebody is in front write-back throttling is without limits,
- * as it is off for BFQ. With nobody in front, or FastTrack off, this is an ordinary elevator
- * (fti_front()).
+ * fasttrack-hold.c. While somebody is in front write-back throttling is without
+ * limits, as it is off for BFQ. With nobody in front, or FastTrack off, this is an
+ * ordinary elevator (fti_front()).
  *
  * Data of a flush sequence goes first then and is not held: blk-flush keeps other
  * flushes waiting for it. Not here: what the device does with the class, and

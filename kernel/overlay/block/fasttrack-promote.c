@@ -5,8 +5,8 @@
  * Controls the class of requests that are in the queue already. It reacts to a
  * foreground task that waits for a page, for a file or for others, and to an
  * app that comes to the front or leaves it: the elevator is another one with nobody
- * there. A scan of the queue finds a page's
- * request: it happens only where a foreground task is about to sleep.
+ * there. A scan of the queue finds a page's request: it happens only where a
+ * foreground task is about to sleep.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
