@@ -31,8 +31,8 @@ pytestmark = pytest.mark.guest
 CUTS = 50
 """On each file system as phones make it."""
 
-FAST_COMMIT_CUTS = 20
-"""On ext4 with fast commits."""
+OTHER_CUTS = 20
+"""On ext4 with fast commits, and on f2fs while an archive is unpacked."""
 
 LAST_COMMAND = 700
 """Counted from the writers' start."""
@@ -54,6 +54,8 @@ class Cut:
     command: int
     seed: int
     persist: int
+    unpacks: bool = False
+    """The third app writes small files instead of one large, and records go into a file of many nodes too."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,11 @@ class Answer:
     """Of ext4, before the last record."""
 
 
-def cuts(fs: str, features: str, count: int) -> list[Cut]:
+def cuts(fs: str, features: str, count: int, unpacks: bool) -> list[Cut]:
     draw = random.Random(f"{SEED} {fs}{features}")
     return [
-        Cut(fs, features, draw.randrange(1, LAST_COMMAND), index, draw.choice([0, 0, 30, 70])) for index in range(count)
+        Cut(fs, features, draw.randrange(1, LAST_COMMAND), index, draw.choice([0, 0, 30, 70]), unpacks)
+        for index in range(count)
     ]
 
 
@@ -102,7 +105,7 @@ def cut_and_check(tools: Tools, cut: Cut) -> Answer:
     power = {"mflash.power_cut_persist": str(cut.persist)}
     with run_dir(MEMORY_MIB + STORAGE_MIB) as where:
         boot = partial(BootSpec, tools.kernel.image, script("power_cut"), MEMORY_MIB, where, 120.0, cut.seed)
-        write_asked(where, "write_records", **mounted, argv=made, command=cut.command)
+        write_asked(where, "write_records", **mounted, argv=made, command=cut.command, unpacks=cut.unpacks)
         outcome = tools.backend.boot(boot(params | power))
         answer = written(outcome.console, judge_power_cut(outcome))
         if not answer.error:
@@ -116,12 +119,17 @@ def cut_and_check(tools: Tools, cut: Cut) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("fs", "features", "count"),
-    [("ext4", "", CUTS), ("f2fs", "", CUTS), ("ext4", "fast_commit", FAST_COMMIT_CUTS)],
-    ids=["ext4", "f2fs", "ext4-fast_commit"],
+    ("fs", "features", "count", "unpacks"),
+    [
+        ("ext4", "", CUTS, False),
+        ("f2fs", "", CUTS, False),
+        ("ext4", "fast_commit", OTHER_CUTS, False),
+        ("f2fs", "", OTHER_CUTS, True),
+    ],
+    ids=["ext4", "f2fs", "ext4-fast_commit", "f2fs-unpack"],
 )
-def test_nothing_that_was_synced_is_lost(tools: Tools, fs: str, features: str, count: int) -> None:
-    planned = cuts(fs, features, count)
+def test_nothing_that_was_synced_is_lost(tools: Tools, fs: str, features: str, count: int, unpacks: bool) -> None:
+    planned = cuts(fs, features, count, unpacks)
     answers = each(planned, lambda cut: cut_and_check(tools, cut), f"power cuts on {fs}")
     failures = [answer.error for answer in answers if answer.error]
     assert not failures, "\n".join(failures)

@@ -43,11 +43,22 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     assert again == records
 
 
-def test_what_others_make_dirty_is_not_waited_for(tools: Tools, tmp_path: Path) -> None:
-    """Its own pages do not wait until the flusher has written those of forty others."""
+@pytest.mark.parametrize(
+    ("front", "behind", "most"),
+    [
+        # The first save waits for what was unpacked before there was anybody in front, the others do not.
+        ("save", "untar", 2.6),
+        # Its own pages do not wait until the flusher has written those of forty others.
+        ("bigwrite", "many", 1.3),
+    ],
+)
+def test_what_others_make_dirty_is_not_waited_for(
+    tools: Tools, tmp_path: Path, front: str, behind: str, most: float
+) -> None:
+    """Nor are inodes: of f2fs, whose checkpoints stop everybody."""
     asked = matrix.Asked(
-        fronts=tuple(replace(one, files=()) for one in programs.fronts(("bigwrite",), 1)),
-        behinds=tuple(programs.behinds(("many",))),
+        fronts=tuple(replace(one, files=()) for one in programs.fronts((front,), 1)),
+        behinds=tuple(programs.behinds((behind,))),
         places=(("s6", "f2fs"),),
         policies=("fasttrack",),
         seed=1,
@@ -57,7 +68,7 @@ def test_what_others_make_dirty_is_not_waited_for(tools: Tools, tmp_path: Path) 
     assert calls.failures(records) == []
     (cell,) = matrix.rows(records, ("fasttrack",))
     over = cell.over_alone("fasttrack")
-    assert over is not None and over < 1.3
+    assert over is not None and over < most
 
 
 def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, tmp_path: Path) -> None:

@@ -15,6 +15,12 @@ UIDS = (10101, 10102)
 EVERY = 8
 """Records after which a file of its own is written."""
 
+WIDE_BLOCKS = 4096
+"""Of a file that one inode has no room for: f2fs keeps 923 blocks in it."""
+
+STEP = 1021
+"""Blocks of it from one record to the next: each in another node."""
+
 PHONE = Path("/mnt")
 MFLASH = Path("/sys/module/mflash/parameters")
 CHECKERS = {"ext4": ["e2fsck", "-fn"], "f2fs": ["fsck.f2fs", "--dry-run"]}
@@ -49,14 +55,32 @@ def replace_file(directory: int, writer: int, number: int) -> None:
     os.fsync(directory)
 
 
+def make_wide(writer: int) -> None:
+    path = PHONE / f"wide{writer}"
+    path.write_bytes(bytes(BLOCK) * WIDE_BLOCKS)
+    os.chown(path, UIDS[writer], UIDS[writer])
+
+
+def write_wide(wide: int, writer: int, number: int) -> None:
+    """In place, so that nothing but the addresses of blocks changes."""
+    os.pwrite(wide, record(writer, number), number * STEP % WIDE_BLOCKS * BLOCK)
+    os.fsync(wide)
+
+
 def sync_records(writer: int, fs: str, counters: dict[str, int]) -> None:
     log = os.open(PHONE / f"log{writer}", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     directory = os.open(PHONE, os.O_RDONLY)
+    wide = os.open(PHONE / f"wide{writer}", os.O_WRONLY) if (PHONE / f"wide{writer}").exists() else None
     for number in range(100000):
         os.write(log, record(writer, number))
+        if wide is not None:
+            # The flusher writes the record, and a checkpoint its inode, before the fsync does.
+            time.sleep(0.01)
         os.fsync(log)
         if number % EVERY == 0:
             replace_file(directory, writer, number)
+        if wide is not None:
+            write_wide(wide, writer, number)
         counted = " ".join(f"{name} {int(os.pread(counter, 20, 0))}" for name, counter in counters.items())
         os.write(1, f"acked {writer} {number} {counted} fast {fast_commits(fs)}\n".encode())
         # Now and then the app in front rests for longer than the idle window.
@@ -71,11 +95,25 @@ def dirty_pages() -> None:
         time.sleep(0.001)
 
 
-def write_records(fs: str, options: str, argv: list[str], command: int) -> Shown:
+def unpack() -> None:
+    """Small files, of which a checkpoint has many inodes to write."""
+    for number in range(100000):
+        path = PHONE / f"unpacked{number % 2000}"
+        path.write_bytes(record(2, number))
+        if number % 3 == 0:
+            path.rename(PHONE / f"moved{number % 500}")
+        time.sleep(0.00005)
+
+
+def write_records(fs: str, options: str, argv: list[str], command: int, unpacks: bool) -> Shown:
     """Until the power is cut, so many commands from now."""
     program(*argv)
     mount_phone(fs, options)
     PHONE.chmod(0o1777)
+    if unpacks:
+        for writer in range(len(UIDS)):
+            make_wide(writer)
+        os.sync()
     for path, value in (
         (QUEUE / "scheduler", "fasttrack"),
         (MFLASH / "scheduler", "foreground"),
@@ -93,8 +131,15 @@ def write_records(fs: str, options: str, argv: list[str], command: int) -> Shown
     counters = {name: os.open(FT / "stats" / name, os.O_RDONLY) for name in ("pauses", "dispatch_held")}
     start(UIDS[0], lambda: sync_records(0, fs, counters))
     start(UIDS[1], lambda: sync_records(1, fs, counters))
-    start(UIDS[1], dirty_pages)
+    start(UIDS[1], unpack if unpacks else dirty_pages)
     raise ChildProcessError(f"a writer ended: {os.wait()}")
+
+
+def wide_is_wrong(writer: int, count: int) -> str | None:
+    wanted = {number * STEP % WIDE_BLOCKS: record(writer, number) for number in range(count)}
+    found = (PHONE / f"wide{writer}").read_bytes()
+    lost = [block for block, data in wanted.items() if found[block * BLOCK :][: len(data)] != data]
+    return f"wide{writer} differs in the blocks {lost}" if lost else None
 
 
 def check_records(fs: str, options: str, acknowledged: list[int]) -> Shown:
@@ -109,6 +154,8 @@ def check_records(fs: str, options: str, acknowledged: list[int]) -> Shown:
         for number in range(0, count, EVERY):
             if (PHONE / f"file{writer}-{number}").read_bytes() != record(writer, number):
                 wrong.append(f"file{writer}-{number} differs")
+        if count and (PHONE / f"wide{writer}").exists():
+            wrong += filter(None, [wide_is_wrong(writer, count)])
     unmount(PHONE)
     done = program(*CHECKERS[fs], DISK, check=False)
     if done.returncode or "[Fail]" in done.stdout:

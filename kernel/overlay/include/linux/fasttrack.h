@@ -57,7 +57,9 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
-bool __fasttrack_commit_due(int buffers);
+bool __fasttrack_commit_due(int blocks);
+bool __fasttrack_backlog(int blocks);
+void __fasttrack_backlog_done(void);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp);
@@ -271,10 +273,26 @@ static inline void fasttrack_op_end(void)
 		__fasttrack_op(false);
 }
 
-/* Shall a transaction with so many blocks be committed, though nobody waits? */
-static inline bool fasttrack_commit_due(int buffers)
+/*
+ * Shall so many blocks of a transaction's, or of a checkpoint's, be written, though
+ * nobody waits?
+ */
+static inline bool fasttrack_commit_due(int blocks)
 {
-	return fasttrack_enabled() && __fasttrack_commit_due(buffers);
+	return fasttrack_enabled() && __fasttrack_commit_due(blocks);
+}
+
+/* The same, and current has added to them: background waits until they are written. */
+static inline bool fasttrack_backlog(int blocks)
+{
+	return fasttrack_enabled() && __fasttrack_backlog(blocks);
+}
+
+/* They have been written. */
+static inline void fasttrack_backlog_done(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_backlog_done();
 }
 
 /* Free pages of @zone that are kept for the foreground. */

@@ -210,6 +210,11 @@ ft_file_class(const struct address_space *mapping)
 	return fasttrack_app_class(READ_ONCE(mapping->fasttrack_app));
 }
 
+/* backlog.c */
+void ft_commit_note(void);
+bool ft_has_backlog(void);
+bool ft_backlog_add(int blocks);
+
 /* activity.c */
 struct ft_activity ft_activity_read(void);
 void ft_activity_note(void);

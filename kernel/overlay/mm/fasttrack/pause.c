@@ -5,8 +5,9 @@
  *
  * Work is counted in pages brought into the cache, copied or made dirty; a batch
  * of reclaim counts as 32. Who has done a segment of it (segment_kb) owes a pause,
- * until the foreground does not work or for background_pause_ms. A call of many
- * segments owes as many pauses.
+ * until the foreground does not work, and what it will wait for is written
+ * (backlog.c), or for background_pause_ms. A call of many segments owes as many
+ * pauses.
  *
  * A pause is where a task holds nothing that others can wait for:
  *  - on its way back to user mode. A signal that kills, stops or freezes the task
@@ -92,7 +93,7 @@ static bool ft_stops(void)
 static bool ft_task_sleeps(void)
 {
 	return ft_task_pauses() && !fatal_signal_pending(current) &&
-	       ft_foreground_works();
+	       (ft_foreground_works() || ft_has_backlog());
 }
 
 /*
@@ -132,7 +133,8 @@ static enum ft_pause_end ft_pause(u64 *paused)
 		struct ft_activity activity = ft_activity_read();
 
 		end = ft_task_pauses() ?
-			ft_pause_next(&activity, bound, *paused, now, &sleep) :
+			ft_pause_next(&activity, ft_has_backlog(), bound,
+				      *paused, now, &sleep) :
 			FT_PAUSE_FREE;
 		if (end != FT_PAUSE_SLEEP || fatal_signal_pending(current) ||
 		    ft_stops())

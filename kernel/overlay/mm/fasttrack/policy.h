@@ -170,13 +170,14 @@ enum ft_pause_end {
 
 /*
  * A background task has paused for @paused ns, of @bound at most; @sleep: how long
- * it may sleep before it looks again.
+ * it may sleep before it looks again. Something else than the foreground's work may
+ * keep it paused: a @backlog.
  */
 static inline enum ft_pause_end ft_pause_next(const struct ft_activity *activity,
-					      u64 bound, u64 paused, u64 now,
-					      u64 *sleep)
+					      bool backlog, u64 bound,
+					      u64 paused, u64 now, u64 *sleep)
 {
-	if (!ft_works(activity, now))
+	if (!ft_works(activity, now) && !backlog)
 		return FT_PAUSE_FREE;
 	if (paused >= bound)
 		return FT_PAUSE_PAID;
@@ -229,6 +230,12 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
  */
 #define FT_COMMIT_BLOCKS	64
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
+
+/*
+ * An operation that adds to a backlog of metadata counts as so many pages of work:
+ * blocks of inodes, directories and maps that it changes.
+ */
+#define FT_OPERATION_PAGES	8
 
 /* A reserve above this part of a zone would be felt by everybody. */
 #define FT_RESERVE_MAX_PART	16

@@ -60,9 +60,6 @@ EXPORT_SYMBOL_GPL(__fasttrack_op);
 #define FT_SYNC_LIFTS	BIT(0)
 #define FT_SYNC_WORKS	BIT(1)
 
-/* When the foreground last began to wait for a worker, for a commit most likely. */
-static unsigned long ft_commit_waited;
-
 /* The foreground depends on @holder, and on what that sleeps on or has sent. */
 static void ft_inherit(struct task_struct *holder)
 {
@@ -331,7 +328,7 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return NULL;
 	get_task_struct(worker);
-	WRITE_ONCE(ft_commit_waited, jiffies ?: 1);
+	ft_commit_note();
 	ft_activity_sleep();
 	current->fasttrack_named++;
 
@@ -348,21 +345,22 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 EXPORT_SYMBOL_GPL(__fasttrack_wait_begin);
 
 /**
- * __fasttrack_commit_due - shall a transaction be committed, though nobody waits?
- * @buffers: how many blocks it has
+ * __fasttrack_backlog - current has added to a backlog of metadata
+ * @blocks: how many blocks it has
  *
- * Context: any.
- * Return: if so: the foreground syncs now and then, and would wait for them.
+ * A background task pauses on its way back to user mode until it is written.
+ *
+ * Context: any process context; does not sleep.
+ * Return: shall it be written, though nobody waits? See __fasttrack_commit_due().
  */
-bool __fasttrack_commit_due(int buffers)
+bool __fasttrack_backlog(int blocks)
 {
-	unsigned long waited = READ_ONCE(ft_commit_waited);
-
-	return buffers >= FT_COMMIT_BLOCKS && waited &&
-	       READ_ONCE(ft_knobs.promotion) &&
-	       time_before(jiffies, waited + FT_COMMIT_WINDOW);
+	if (!ft_backlog_add(blocks))
+		return false;
+	__fasttrack_cache_work(FT_OPERATION_PAGES);
+	return true;
 }
-EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
+EXPORT_SYMBOL_GPL(__fasttrack_backlog);
 
 /**
  * __fasttrack_wait_end - the wait is over

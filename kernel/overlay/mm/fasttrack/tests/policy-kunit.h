@@ -120,16 +120,20 @@ static void ft_test_pause(struct kunit *test)
 	const u64 bound = NSEC_PER_SEC;
 	u64 sleep = 0;
 
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, 0,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, 0,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, bound);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound - 1,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound - 1,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
 	KUNIT_EXPECT_EQ(test, sleep, 1);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, bound, bound,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&always, false, bound, bound,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
-	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, bound, 0,
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, false, bound, 0,
 					    FT_TEST_NOW, &sleep), FT_PAUSE_FREE);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, 0,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_SLEEP);
+	KUNIT_EXPECT_EQ(test, ft_pause_next(&never, true, bound, bound,
+					    FT_TEST_NOW, &sleep), FT_PAUSE_PAID);
 }
 
 /* A call of many segments owes many pauses; a signal takes none of them back. */
