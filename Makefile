@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-series test-deb mutants lint kernel deb clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-series test-deb mutants lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -48,6 +48,10 @@ kernel:
 # The Debian package of the daemon, the agent and the command.
 deb:
 	@scripts/deb.sh
+
+# Debian packages of a kernel, with Debian's configuration and in hours; SMALL=yes: one for QEMU, in minutes.
+deb-kernel:
+	@scripts/deb-kernel.sh $(if $(SMALL),--small)
 
 clean:
 	@./fasttrack clean
