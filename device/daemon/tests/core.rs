@@ -113,6 +113,25 @@ fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
 }
 
 #[test]
+fn a_flood_of_reloads_is_one_each_second_and_the_last_one_counts() {
+    let tree = Tree::with_kernel();
+    let mut daemon = a_daemon(&tree);
+    for _ in 0..1000 {
+        daemon.reload(secs(5));
+    }
+    assert_eq!(daemon.counters().get("reloads"), 1);
+    tree.put("etc/fasttrack/fasttrackd.toml", "[reports]\nburst = 7\n");
+    assert_eq!(daemon.deadline(), Some(secs(6)));
+    daemon.tick(secs(6));
+    assert_eq!(daemon.config().reports.burst, 7);
+    assert_eq!(daemon.counters().get("reloads"), 2);
+    assert_eq!(daemon.counters().get("reloads asked for"), 1000);
+    assert_eq!(daemon.deadline(), None);
+    daemon.reload(secs(60));
+    assert_eq!(daemon.counters().get("reloads"), 3);
+}
+
+#[test]
 fn a_knob_that_refuses_is_told_once_counted_and_survived() {
     let tree = Tree::with_kernel();
     let all: Vec<WireApp> = (0..3)
