@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-series test-deb mutants lint kernel deb deb-kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-series test-deb mutants bench-device lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -38,6 +38,10 @@ test-deb:
 # Changes to the lab's pure modules that no test sees; NAMES='fasttrack_lab.host.units*' tries only those: not part of test.
 mutants:
 	@scripts/mutants.sh $(NAMES)
+
+# What the daemon and the agent cost, in real time: prints the numbers of device/README.md.
+bench-device:
+	@scripts/bench-device.sh
 
 lint:
 	@scripts/lint.sh

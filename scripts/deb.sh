@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # deb.sh [--quick] [FOLDER]
-# Builds the Debian package fasttrack from what git knows of this checkout, with changes, and prints its path. FOLDER is
-# where it goes (default: deb in the cache). With --quick its programs are those that the tests are built with, not
-# optimised.
+# Builds the Debian package fasttrack from this checkout as it is, and prints its path. FOLDER is where it goes (default:
+# deb in the cache, or deb-quick). With --quick its programs are those that the tests are built with, not optimised.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 "$here/scripts/setup.sh" --dev deb >/dev/null
@@ -26,9 +25,15 @@ rm -rf "$work"
 mkdir -p "$work/$name"
 trap 'rm -rf "$work"' EXIT
 cd "$here"
-# What the package is made of, and no more; a file that was deleted and not committed is left out.
-git ls-files -z --cached --others --exclude-standard -- debian device docs/man lab/guest/Cargo.toml VERSION |
-	tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C "$work/$name"
+# What the package is made of, and no more; a file that was deleted and not committed is left out. An archive of this
+# checkout has no git.
+parts="debian device docs/man lab/guest/Cargo.toml VERSION"
+# shellcheck disable=SC2086 # a list of names
+if git rev-parse --git-dir >/dev/null 2>&1; then
+	git ls-files -z --cached --others --exclude-standard -- $parts
+else
+	find $parts -name target -prune -o ! -type d -print0
+fi | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C "$work/$name"
 
 cargo=$(cargo_program)
 options=parallel=$(nproc)

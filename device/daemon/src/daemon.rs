@@ -11,6 +11,7 @@ use crate::guard::Answer;
 use crate::guard_link::Guard;
 use crate::heartbeat::Heartbeat;
 use crate::input::{Input, Mode};
+use crate::latency::Latencies;
 use crate::notify::Notify;
 use crate::system::System;
 use crate::waits::Waits;
@@ -69,6 +70,7 @@ pub struct Daemon {
     pub changes: u64,
     /// The guard, where groups may be frozen.
     pub guard: Option<Guard>,
+    pub(crate) latencies: Latencies,
     heart: Heartbeat,
     notify: Notify,
     freezer: Freezer,
@@ -110,6 +112,7 @@ impl Daemon {
             saver: false,
             changes: 0,
             guard: None,
+            latencies: Latencies::default(),
             heart: Heartbeat::new(now, watchdog_us),
             notify,
             freezer: Freezer::default(),
@@ -173,9 +176,7 @@ impl Daemon {
             } => {
                 let result = self.report(now, session, agent, report);
                 let late = crate::system::now().saturating_sub(received);
-                let us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
-                self.counters
-                    .most("longest time from a report to its last write, us", us);
+                self.latencies.add(late);
                 // Who has asked may have gone.
                 let _ = reply.send(result);
             }

@@ -171,6 +171,17 @@ impl Daemon {
                 all.insert(format!("kernel: {name}"), number);
             }
         }
+        let times = [
+            ("p50 of the last 1000", self.latencies.percentile_us(50)),
+            ("p99 of the last 1000", self.latencies.percentile_us(99)),
+            ("longest", self.latencies.longest_us()),
+        ];
+        for (what, us) in times {
+            if let Some(us) = us {
+                let name = format!("time from a report to its last write, {what}, us");
+                all.insert(name, us.into());
+            }
+        }
         for (key, trouble) in self.troubles() {
             let source = format!("agent of {}: {}", key.id, trouble.source);
             for (what, number) in [
