@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-series mutants lint kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-series test-deb mutants bench-device lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -31,15 +31,31 @@ test-off:
 test-series:
 	@./fasttrack series-check
 
+# The Debian package in a fresh Debian, which it installs: not part of test, which does the same in this machine's root.
+test-deb:
+	@scripts/test-deb.sh
+
 # Changes to the lab's pure modules that no test sees; NAMES='fasttrack_lab.host.units*' tries only those: not part of test.
 mutants:
 	@scripts/mutants.sh $(NAMES)
+
+# What the daemon and the agent cost, in real time: prints the numbers of device/README.md.
+bench-device:
+	@scripts/bench-device.sh
 
 lint:
 	@scripts/lint.sh
 
 kernel:
 	@./fasttrack build --target um --kernel-only
+
+# The Debian package of the daemon, the agent and the command.
+deb:
+	@scripts/deb.sh
+
+# Debian packages of a kernel, with Debian's configuration and in hours; SMALL=yes: one for QEMU, in minutes.
+deb-kernel:
+	@scripts/deb-kernel.sh $(if $(SMALL),--small)
 
 clean:
 	@./fasttrack clean

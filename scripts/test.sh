@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# All tests: KUnit in UML, the Rust programs, the lab. The closing line is pytest's. KERNEL=um-debug boots guests with
-# lockdep and KASAN.
+# All tests: KUnit in UML, the Rust programs, their Debian package, the lab. The closing line is pytest's.
+# KERNEL=um-debug boots guests with lockdep and KASAN.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
@@ -24,6 +24,8 @@ export FASTTRACK_TEST_BOOT FASTTRACK_TEST_GUEST
 
 part "cargo test device"
 "$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --workspace
+
+"$here/scripts/test-deb.sh" --quick
 
 part "pytest"
 cd "$here/lab"

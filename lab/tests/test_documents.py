@@ -176,8 +176,10 @@ def test_versions_agree() -> None:
     version = text_of("VERSION").strip()
     assert re.search(rf"^version: {re.escape(version)}$", text_of("CITATION.cff"), re.MULTILINE)
     assert f"\n## {version}" in text_of("CHANGELOG.md")
-    for page in ("docs/man/fasttrack.1", "docs/man/fasttrack.5"):
-        assert f'"FastTrack {version}"' in text_of(page)
+    assert re.search(rf'^version = "{re.escape(version)}"$', text_of("device/Cargo.toml"), re.MULTILINE)
+    assert text_of("debian/changelog").startswith(f"fasttrack ({version}) ")
+    pages = sorted((CHECKOUT / "docs" / "man").glob("*.[158]"))
+    assert [page.name for page in pages if f'"FastTrack {version}"' not in page.read_text(encoding="utf-8")] == []
 
 
 def test_the_map_has_every_patch_and_tracepoint() -> None:

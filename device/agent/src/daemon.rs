@@ -3,11 +3,13 @@
 
 use crate::bus;
 use crate::event::Event;
+use crate::merge::Trouble;
 use crate::sink::Sink;
 use crate::source::{Fault, Out, Probe, Source};
-use fasttrack_bus::{ManagerProxy, WireReport, NAME};
+use fasttrack_bus::{ManagerProxy, WireReport, WireTrouble, NAME};
 use fasttrack_detector::report::Report;
 use futures_util::StreamExt;
+use std::future::Future;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use zbus::Connection;
@@ -33,14 +35,29 @@ impl Daemon {
     }
 }
 
-impl Sink for Daemon {
-    fn take(&mut self, report: &Report) -> Result<(), Fault> {
-        let report = WireReport::from(report);
-        let told = async { tokio::time::timeout(ANSWER_MOST, self.proxy.report(&report)).await };
+impl Daemon {
+    fn told(&self, call: impl Future<Output = zbus::Result<()>>) -> Result<(), Fault> {
+        let told = async { tokio::time::timeout(ANSWER_MOST, call).await };
         match self.runtime.block_on(told) {
             Ok(result) => Ok(result?),
             Err(_) => Err(Fault::new("the daemon does not answer")),
         }
+    }
+}
+
+impl Sink for Daemon {
+    fn take(&mut self, report: &Report) -> Result<(), Fault> {
+        self.told(self.proxy.report(&WireReport::from(report)))
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) -> Result<(), Fault> {
+        let trouble = WireTrouble {
+            source: trouble.source.to_string(),
+            meaning: WireTrouble::fitting(&trouble.why),
+            faults: trouble.counts.faults,
+            unknown: trouble.counts.unknown,
+        };
+        self.told(self.proxy.trouble(&trouble))
     }
 }
 

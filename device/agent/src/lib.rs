@@ -13,6 +13,7 @@ pub mod bus;
 pub mod cannot;
 pub mod choose;
 pub mod daemon;
+pub mod desktop;
 pub mod env;
 pub mod event;
 pub mod gnome;

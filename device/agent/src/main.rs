@@ -146,17 +146,22 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
     let mut merge = Merge::default();
     while let Ok(event) = from.recv() {
         for step in merge.take(event) {
-            match step {
-                Step::Tell(report) => match sink.take(&report) {
-                    // Nobody reads what is printed.
-                    Err(fault) if print => return Err(fault),
-                    Err(Fault(why)) => merge
-                        .untold(why)
-                        .into_iter()
-                        .for_each(|line| eprintln!("{line}")),
-                    Ok(()) => {}
-                },
-                Step::Log(line) => eprintln!("{line}"),
+            let told = match step {
+                Step::Tell(report) => sink.take(&report),
+                Step::Trouble(trouble) => sink.trouble(&trouble),
+                Step::Log(line) => {
+                    eprintln!("{line}");
+                    Ok(())
+                }
+            };
+            match told {
+                // Nobody reads what is printed.
+                Err(fault) if print => return Err(fault),
+                Err(Fault(why)) => merge
+                    .untold(why)
+                    .into_iter()
+                    .for_each(|line| eprintln!("{line}")),
+                Ok(()) => {}
             }
         }
     }

@@ -18,8 +18,21 @@ const LAUNCHES_MOST: usize = 32;
 pub enum Step {
     /// The daemon is told.
     Tell(Report),
+    /// The daemon is told what went wrong with a source, and how often.
+    Trouble(Trouble),
     /// It is logged, for the first time.
     Log(String),
+}
+
+/// What went wrong with a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// Which.
+    pub source: &'static str,
+    /// What the last trouble means.
+    pub why: String,
+    /// How often.
+    pub counts: Counts,
 }
 
 /// How often a source has failed, and how often it could not tell whose a window is.
@@ -40,6 +53,7 @@ pub struct Merge {
     senses: Vec<(AppRef, Sense)>,
     launches: VecDeque<u64>,
     counts: BTreeMap<&'static str, Counts>,
+    last: BTreeMap<&'static str, String>,
     logged: BTreeSet<(&'static str, String)>,
 }
 
@@ -61,11 +75,11 @@ impl Merge {
             Event::Other(report) => self.other(report),
             Event::Unknown { source, why } => {
                 self.counts.entry(source).or_default().unknown += 1;
-                self.log(source, why)
+                self.trouble(source, why)
             }
             Event::Fault { source, why } => {
                 self.counts.entry(source).or_default().faults += 1;
-                self.log(source, why)
+                self.trouble(source, why)
             }
             Event::Daemon => self.again(),
         }
@@ -81,7 +95,8 @@ impl Merge {
         });
         steps.into_iter().find_map(|step| match step {
             Step::Log(line) => Some(line),
-            Step::Tell(_) => None,
+            // It would not arrive either.
+            Step::Tell(_) | Step::Trouble(_) => None,
         })
     }
 
@@ -142,12 +157,30 @@ impl Merge {
             sense,
             on: true,
         });
+        let troubles = self.last.keys().filter_map(|source| self.told_of(source));
+        let troubles: Vec<Step> = troubles.map(Step::Trouble).collect();
         self.told
             .iter()
             .cloned()
             .chain(senses)
             .map(Step::Tell)
+            .chain(troubles)
             .collect()
+    }
+
+    fn trouble(&mut self, source: &'static str, why: String) -> Vec<Step> {
+        self.last.insert(source, why.clone());
+        let mut steps = self.log(source, why);
+        steps.extend(self.told_of(source).map(Step::Trouble));
+        steps
+    }
+
+    fn told_of(&self, source: &'static str) -> Option<Trouble> {
+        Some(Trouble {
+            source,
+            why: self.last.get(source)?.clone(),
+            counts: *self.counts.get(source)?,
+        })
     }
 
     fn log(&mut self, source: &'static str, why: String) -> Vec<Step> {
@@ -269,8 +302,22 @@ mod tests {
             source: "sway",
             why: "closed".into(),
         };
-        assert_eq!(merge.take(fault()), [Step::Log("sway: closed".into())]);
-        assert_eq!(merge.take(fault()), []);
+        let trouble = |faults| {
+            Step::Trouble(Trouble {
+                source: "sway",
+                why: "closed".into(),
+                counts: Counts { faults, unknown: 0 },
+            })
+        };
+        assert_eq!(
+            merge.take(fault()),
+            [Step::Log("sway: closed".into()), trouble(1)]
+        );
+        assert_eq!(merge.take(fault()), [trouble(2)]);
+        // A new daemon hears of it, too.
+        assert_eq!(merge.take(Event::Daemon), [trouble(2)]);
+        // That it was not told is no news for the daemon that is not there.
+        assert_eq!(merge.untold("gone".into()), Some("daemon: gone".into()));
         assert_eq!(
             merge.counts()["sway"],
             Counts {

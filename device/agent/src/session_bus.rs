@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the session's bus says: new units of the user manager, screen savers, input methods. One connection and one
-//! thread for all; the bus wakes it for nothing else.
+//! What the session's bus says: new units of the user manager, screen savers, input methods, the desktop's inhibitors.
+//! One connection and one thread for all; the bus wakes it for nothing else.
 
 use crate::bus;
+use crate::desktop::{self, Desktop, Inhibitions};
 use crate::env::Env;
+use crate::event::Event;
 use crate::inhibit;
 use crate::launch;
 use crate::source::{Fault, Out, Probe, Source};
@@ -77,6 +79,7 @@ async fn follow(out: &Out) -> Result<(), Fault> {
     let mut session = Session {
         bus: bus.clone(),
         inputs: BTreeMap::new(),
+        inhibitions: Inhibitions::default(),
         out,
     };
     session.units().await;
@@ -84,6 +87,9 @@ async fn follow(out: &Out) -> Result<(), Fault> {
         if let Some(owner) = bus::owner(&bus, name).await? {
             session.input(name, &owner).await?;
         }
+    }
+    for desktop in desktop::ALL {
+        session.inhibitors(desktop).await?;
     }
     while let Some(message) = messages.next().await {
         session.take(&message?).await?;
@@ -110,10 +116,16 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
             .sender("org.freedesktop.DBus")?
             .member("NameOwnerChanged")
     };
-    for name in INPUTS.iter().chain(&[SYSTEMD]) {
+    let desktops = desktop::ALL.map(Desktop::name);
+    for name in INPUTS.iter().chain(&[SYSTEMD]).chain(&desktops) {
         daemon
             .add_match_rule(changed()?.arg(0, *name)?.build())
             .await?;
+    }
+    for rule in desktop::ALL.into_iter().map(Desktop::rules) {
+        for rule in rule? {
+            daemon.add_match_rule(rule).await?;
+        }
     }
     Ok(())
 }
@@ -121,6 +133,7 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
 struct Session<'a> {
     bus: Connection,
     inputs: BTreeMap<String, Vec<AppRef>>,
+    inhibitions: Inhibitions,
     out: &'a Out,
 }
 
@@ -142,6 +155,9 @@ impl Session<'_> {
             }
             ("org.freedesktop.DBus", "NameOwnerChanged") => {
                 let (name, _, owner): (String, String, String) = message.body().deserialize()?;
+                if let Some(one) = desktop::ALL.into_iter().find(|one| one.name() == name) {
+                    return self.inhibitors(one).await;
+                }
                 match name.as_str() {
                     SYSTEMD if !owner.is_empty() => self.units().await,
                     SYSTEMD => {}
@@ -149,7 +165,21 @@ impl Session<'_> {
                 }
                 Ok(())
             }
-            _ => Ok(()),
+            (interface, member) => match Desktop::of_signal(interface, member) {
+                Some(one) => self.inhibitors(one).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// A service that answers wrongly is one source of many here: it is told of, and the others go on.
+    async fn inhibitors(&mut self, of: Desktop) -> Result<(), Fault> {
+        match self.inhibitions.look(of, &self.bus, self.out).await {
+            Ok(()) => Ok(()),
+            Err(Fault(why)) => self.out.say(Event::Fault {
+                source: of.name(),
+                why,
+            }),
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who takes the reports: the daemon, or a line of JSON each for `--print`.
 
+use crate::merge::Trouble;
 use crate::source::Fault;
 use fasttrack_detector::report::{AppRef, Report};
 use serde_json::{json, Value};
@@ -10,6 +11,8 @@ use std::io::Write;
 pub trait Sink {
     /// Takes one.
     fn take(&mut self, report: &Report) -> Result<(), Fault>;
+    /// Takes what went wrong with a source.
+    fn trouble(&mut self, trouble: &Trouble) -> Result<(), Fault>;
 }
 
 /// Writes each report as a line of JSON.
@@ -19,6 +22,11 @@ impl<W: Write> Sink for Print<W> {
     fn take(&mut self, report: &Report) -> Result<(), Fault> {
         writeln!(self.0, "{}", line(report))?;
         self.0.flush()?;
+        Ok(())
+    }
+
+    fn trouble(&mut self, _: &Trouble) -> Result<(), Fault> {
+        // Whoever reads the reports has it on standard error.
         Ok(())
     }
 }

@@ -18,7 +18,9 @@ mod report;
 mod status;
 
 pub use proxy::{ChangedStream, ManagerProxy};
-pub use report::{Malformed, WireApp, WireReport, APPS_MOST, ID_BYTES_MOST, PATH_BYTES_MOST};
+pub use report::{
+    Malformed, WireApp, WireReport, WireTrouble, APPS_MOST, ID_BYTES_MOST, PATH_BYTES_MOST,
+};
 pub use status::{AppStatus, Explanation, SessionStatus, Status, Usage};
 
 /// Name of the daemon on the system bus.

@@ -2,7 +2,7 @@
 //! The proxy. What the macro makes has no documentation of its own.
 #![allow(missing_docs)]
 
-use crate::{Explanation, Status, Usage, WireReport};
+use crate::{Explanation, Status, Usage, WireReport, WireTrouble};
 
 /// The daemon, for those who call it.
 #[zbus::proxy(
@@ -14,6 +14,9 @@ use crate::{Explanation, Status, Usage, WireReport};
 pub trait Manager {
     /// For agents alone: who is in front, who starts, who can be noticed.
     fn report(&self, report: &WireReport) -> zbus::Result<()>;
+
+    /// For agents alone: what went wrong with one of their sources, and how often.
+    fn trouble(&self, trouble: &WireTrouble) -> zbus::Result<()>;
 
     /// What the daemon does now.
     fn status(&self) -> zbus::Result<Status>;

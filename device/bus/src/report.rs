@@ -15,6 +15,12 @@ pub const PATH_BYTES_MOST: usize = 2048;
 /// Bytes of an application id, or of a detail, at most. File names are not longer.
 pub const ID_BYTES_MOST: usize = 255;
 
+/// Bytes of a source's name at most.
+pub const SOURCE_BYTES_MOST: usize = 32;
+
+/// Bytes of what a trouble means at most: a line or two.
+pub const MEANING_BYTES_MOST: usize = 300;
+
 /// An app on the wire: `(stsu)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct WireApp {
@@ -39,6 +45,38 @@ pub struct WireReport {
     pub detail: String,
     /// Whether being perceptible begins.
     pub on: bool,
+}
+
+/// What went wrong with a source of an agent, on the wire: `(sstt)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct WireTrouble {
+    /// The source's name.
+    pub source: String,
+    /// What the last trouble means.
+    pub meaning: String,
+    /// How often it has failed and was begun again.
+    pub faults: u64,
+    /// How often it could not tell whose a window is.
+    pub unknown: u64,
+}
+
+impl WireTrouble {
+    /// Refuses what is too long or has a character that it cannot have.
+    pub fn check(&self) -> Result<(), Malformed> {
+        check_text("source", &self.source, SOURCE_BYTES_MOST)?;
+        check_text("meaning", &self.meaning, MEANING_BYTES_MOST)
+    }
+
+    /// A text that is no longer than a meaning may be, without characters that it cannot have.
+    pub fn fitting(text: &str) -> String {
+        let mut fits: String = text.chars().filter(|one| !one.is_control()).collect();
+        let mut end = fits.len().min(MEANING_BYTES_MOST);
+        while !fits.is_char_boundary(end) {
+            end -= 1;
+        }
+        fits.truncate(end);
+        fits
+    }
 }
 
 /// Why a report cannot be understood.
@@ -215,6 +253,22 @@ mod tests {
     #[test]
     fn the_signature_is_as_documented() {
         assert_eq!(WireReport::SIGNATURE.to_string(), "(sa(stsu)sb)");
+    }
+
+    #[test]
+    fn a_trouble_is_cut_to_what_is_taken() {
+        let trouble = |meaning: String| WireTrouble {
+            source: "sway".to_string(),
+            meaning,
+            faults: 1,
+            unknown: 0,
+        };
+        assert_eq!(WireTrouble::SIGNATURE.to_string(), "(sstt)");
+        let long = format!("a\nb{}", "\u{e9}".repeat(MEANING_BYTES_MOST));
+        assert!(trouble(long.clone()).check().is_err());
+        let cut = WireTrouble::fitting(&long);
+        assert!(cut.starts_with("ab\u{e9}") && cut.len() > MEANING_BYTES_MOST - 2);
+        assert_eq!(trouble(cut).check(), Ok(()));
     }
 
     #[test]

@@ -38,8 +38,14 @@ pub const MAINTENANCE: [&str; 10] = [
     "e2scrub_all.service",
 ];
 
-/// Parts of names of users' services that are background and never frozen.
-pub const INDEXERS: [&str; 4] = ["baloo", "tracker-", "localsearch", "kde-baloo"];
+/// Parts of names of users' services that index files: background, and never frozen. KDE's, and GNOME's of all ages.
+pub const INDEXERS: [&str; 5] = [
+    "baloo",
+    "tracker-miner",
+    "tracker-extract",
+    "tracker3.miner",
+    "localsearch",
+];
 
 /// What is done for the app in front.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,9 +11,11 @@ use crate::guard::Answer;
 use crate::guard_link::Guard;
 use crate::heartbeat::Heartbeat;
 use crate::input::{Input, Mode};
+use crate::latency::Latencies;
 use crate::notify::Notify;
 use crate::system::System;
 use crate::waits::Waits;
+use fasttrack_bus::WireTrouble;
 use fasttrack_config::{Config, Problem};
 use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
@@ -22,6 +24,12 @@ use std::time::Duration;
 
 /// How long a list of groups that may be frozen is believed, as long as the freezer is armed by one event.
 const CANDIDATES_FOR: Duration = Duration::from_secs(2);
+
+/// Time between two readings of the configuration: each probes the system by writes.
+const RELOAD_EVERY: Duration = Duration::from_secs(1);
+
+/// Sources of an agent that are remembered for their troubles, at most: it has fewer.
+const SOURCES_MOST: usize = 32;
 
 /// An agent, as far as it has reported.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +40,8 @@ pub struct AgentSeen {
     pub reports: u64,
     /// Whether its session is the active one of its seat.
     pub active: bool,
+    /// Its sources that have had trouble, by name.
+    pub troubles: BTreeMap<String, WireTrouble>,
 }
 
 /// How often, and for how long, a group was frozen.
@@ -60,12 +70,16 @@ pub struct Daemon {
     pub changes: u64,
     /// The guard, where groups may be frozen.
     pub guard: Option<Guard>,
+    pub(crate) latencies: Latencies,
     heart: Heartbeat,
     notify: Notify,
     freezer: Freezer,
     frozen_since: Option<Duration>,
     waits: Waits,
     candidates: Option<(Duration, Vec<(u64, String)>)>,
+    /// When the configuration was read again last, and when it will be.
+    reloaded: Option<Duration>,
+    reload_at: Option<Duration>,
 }
 
 impl Daemon {
@@ -98,12 +112,15 @@ impl Daemon {
             saver: false,
             changes: 0,
             guard: None,
+            latencies: Latencies::default(),
             heart: Heartbeat::new(now, watchdog_us),
             notify,
             freezer: Freezer::default(),
             frozen_since: None,
             waits: Waits::new(system),
             candidates: None,
+            reloaded: None,
+            reload_at: None,
         }
     }
 
@@ -140,6 +157,7 @@ impl Daemon {
             self.freezer.deadline(),
             heart,
             guard,
+            self.reload_at,
         ]
         .into_iter()
         .flatten()
@@ -158,12 +176,11 @@ impl Daemon {
             } => {
                 let result = self.report(now, session, agent, report);
                 let late = crate::system::now().saturating_sub(received);
-                let us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
-                self.counters
-                    .most("longest time from a report to its last write, us", us);
+                self.latencies.add(late);
                 // Who has asked may have gone.
                 let _ = reply.send(result);
             }
+            Input::Source(session, agent, trouble) => self.trouble(session, agent, trouble),
             Input::Refused(name, meaning) => self.counters.error(name, || meaning),
             Input::Trouble(name, meaning) => self.counters.error(name, || meaning),
             Input::Active(session, active) => self.active(now, session, active),
@@ -208,6 +225,9 @@ impl Daemon {
         if self.detector.deadline().is_some_and(|at| at <= now) {
             self.event(now, Event::Tick);
         }
+        if self.reload_at.is_some_and(|at| at <= now) {
+            self.read_again(now);
+        }
     }
 
     /// The guard has said something, or has ended.
@@ -232,8 +252,22 @@ impl Daemon {
         }
     }
 
-    /// Reads the configuration again.
+    /// Somebody asks to have the configuration read again: at once, or when the last time was long enough ago.
+    ///
+    /// Many who ask meanwhile have it read once. systemd waits for the answer, which is `READY=1`.
     pub fn reload(&mut self, now: Duration) {
+        self.counters.count("reloads asked for");
+        let due = self.reloaded.map_or(now, |last| last + RELOAD_EVERY);
+        self.reload_at.get_or_insert(due.max(now));
+        if due <= now {
+            self.read_again(now);
+        }
+    }
+
+    fn read_again(&mut self, now: Duration) {
+        self.reload_at = None;
+        self.reloaded = Some(now);
+        self.counters.count("reloads");
         self.notify.tell("RELOADING=1");
         let (config, problems) = fasttrack_config::load(&self.system.path(""));
         for problem in &problems {
@@ -283,6 +317,16 @@ impl Daemon {
             self.arm(now);
         }
         Ok(())
+    }
+
+    /// A source of an agent has had trouble. The agent has logged it.
+    fn trouble(&mut self, session: SessionKey, agent: u32, trouble: WireTrouble) {
+        let seen = self.agents.entry(session).or_default();
+        seen.pid = agent;
+        seen.active = true;
+        if seen.troubles.len() < SOURCES_MOST || seen.troubles.contains_key(&trouble.source) {
+            seen.troubles.insert(trouble.source.clone(), trouble);
+        }
     }
 
     /// Refuses groups that are not the user's, and forgets processes that are not in theirs.

@@ -2,7 +2,7 @@
 //! All that reaches the owner of the state, in one type.
 
 use crate::coexist::Found;
-use fasttrack_bus::{Explanation, Status, Usage};
+use fasttrack_bus::{Explanation, Status, Usage, WireTrouble};
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub enum Input {
         /// Gets why it was refused.
         reply: oneshot::Sender<Result<(), String>>,
     },
+    /// A source of a session's agent has had trouble.
+    Source(SessionKey, u32, WireTrouble),
     /// A message was refused before it was a report: a short name, and what it means.
     Refused(&'static str, String),
     /// logind says which session is the active one of its seat.

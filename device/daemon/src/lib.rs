@@ -25,6 +25,7 @@ pub mod guard;
 pub mod guard_link;
 pub mod heartbeat;
 pub mod input;
+pub mod latency;
 pub mod login;
 pub mod neighbours;
 pub mod notify;

@@ -10,7 +10,7 @@ use crate::login::{self, Login};
 use crate::polkit;
 use crate::sender::{Refusal, Sender, Senders};
 use crate::system::{now, System};
-use fasttrack_bus::{Explanation, Status, Usage, WireReport, ACTION};
+use fasttrack_bus::{Explanation, Status, Usage, WireReport, WireTrouble, ACTION};
 use fasttrack_config::Reports;
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
@@ -209,6 +209,28 @@ impl Service {
             })
             .await?;
         result.map_err(fdo::Error::AccessDenied)
+    }
+
+    /// For agents alone.
+    async fn trouble(
+        &self,
+        trouble: WireTrouble,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] bus: &Connection,
+    ) -> fdo::Result<()> {
+        let (sender, session) = match self.agent(bus, &name_of(&header)).await {
+            Ok(agent) => agent,
+            Err(why) => return self.refuse(&header, why).await,
+        };
+        if let Err(why) = trouble.check() {
+            return self
+                .refuse(&header, ("malformed reports", why.to_string()))
+                .await;
+        }
+        let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
+        self.to
+            .send(Input::Source(session, sender.pid, trouble))
+            .map_err(ended)
     }
 
     /// For everyone.

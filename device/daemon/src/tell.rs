@@ -6,7 +6,7 @@ use crate::cgroup;
 use crate::coexist::Found;
 use crate::daemon::Daemon;
 use crate::effects::kernel;
-use fasttrack_bus::{AppStatus, Explanation, SessionStatus, Status, Usage, WireApp};
+use fasttrack_bus::{AppStatus, Explanation, SessionStatus, Status, Usage, WireApp, WireTrouble};
 use fasttrack_detector::{Rule, SessionKey, Verdict};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Daemon {
                 .map(str::to_string)
                 .collect(),
             counters: self.all_counters(),
-            errors: self.counters.errors(),
+            errors: self.all_errors(),
         }
     }
 
@@ -171,7 +171,51 @@ impl Daemon {
                 all.insert(format!("kernel: {name}"), number);
             }
         }
+        let times = [
+            ("p50 of the last 1000", self.latencies.percentile_us(50)),
+            ("p99 of the last 1000", self.latencies.percentile_us(99)),
+            ("longest", self.latencies.longest_us()),
+        ];
+        for (what, us) in times {
+            if let Some(us) = us {
+                let name = format!("time from a report to its last write, {what}, us");
+                all.insert(name, us.into());
+            }
+        }
+        for (key, trouble) in self.troubles() {
+            let source = format!("agent of {}: {}", key.id, trouble.source);
+            for (what, number) in [
+                ("faults", trouble.faults),
+                ("windows of nobody", trouble.unknown),
+            ] {
+                if number > 0 {
+                    all.insert(format!("{source}: {what}"), number);
+                }
+            }
+        }
         all
+    }
+
+    /// What went wrong here, then what agents say of their sources.
+    fn all_errors(&self) -> Vec<String> {
+        let told = |(key, trouble): (&SessionKey, &WireTrouble)| {
+            let often = match trouble.faults + trouble.unknown {
+                0 | 1 => String::new(),
+                often => format!(" ({often} times)"),
+            };
+            format!(
+                "agent of {}: {}: {}{often}",
+                key.id, trouble.source, trouble.meaning
+            )
+        };
+        let mut all = self.counters.errors();
+        all.extend(self.troubles().map(told));
+        all
+    }
+
+    fn troubles(&self) -> impl Iterator<Item = (&SessionKey, &WireTrouble)> {
+        let each = self.agents.iter().map(|(key, seen)| (key, &seen.troubles));
+        each.flat_map(|(key, troubles)| troubles.values().map(move |trouble| (key, trouble)))
     }
 
     fn usage_of(&self, class: &str, verdict: &Verdict) -> Usage {

@@ -60,6 +60,41 @@ fn what_is_set_by_hand_is_written_to_the_kernel() {
 }
 
 #[test]
+fn troubles_of_an_agent_s_sources_are_in_the_status() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let trouble = |source: &str, faults, unknown| fasttrack_bus::WireTrouble {
+            source: source.to_string(),
+            meaning: "the other side has closed the connection".to_string(),
+            faults,
+            unknown,
+        };
+        for faults in 1..4 {
+            let told = stage.proxy.trouble(&trouble("sway", faults, 2)).await;
+            told.expect("taken");
+        }
+        let status = stage.status().await;
+        assert_eq!(status.counters["agent of c1: sway: faults"], 3);
+        assert_eq!(status.counters["agent of c1: sway: windows of nobody"], 2);
+        assert_eq!(
+            status.errors,
+            ["agent of c1: sway: the other side has closed the connection (5 times)"]
+        );
+        // However many it names, and whatever their names are.
+        for number in 0..100 {
+            let one = trouble(&format!("s{number}"), 1, 0);
+            stage.proxy.trouble(&one).await.expect("taken");
+        }
+        assert_eq!(stage.status().await.errors.len(), 32);
+        let wrong = trouble("a\nb", 1, 0);
+        assert!(stage.proxy.trouble(&wrong).await.is_err());
+        assert_eq!(stage.status().await.counters["malformed reports"], 1);
+    });
+}
+
+#[test]
 fn an_agent_says_who_is_in_front() {
     block_on(async {
         let Some(stage) = Stage::set(Tree::with_kernel()).await else {

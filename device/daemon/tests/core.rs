@@ -113,6 +113,72 @@ fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
 }
 
 #[test]
+fn a_maintenance_service_that_runs_again_is_background_again() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let service = tree.group("/system.slice/packagekit.service", "");
+    let mut daemon = a_daemon(&tree);
+    let word = format!("+{}", service.cgroup);
+    assert_eq!(tree.kernel("app_cgroups"), word);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    tree.put("sys/kernel/fasttrack/app_cgroups", "");
+    daemon.tick(secs(3) + BEAT);
+    assert_eq!(tree.kernel("app_cgroups"), "");
+    // Another group of the same name, made before the old one goes, so that its inode is another.
+    tree.group("/system.slice/new.service", "");
+    tree.end(&service);
+    let slice = tree.root().join("sys/fs/cgroup/system.slice");
+    std::fs::rename(slice.join("new.service"), slice.join("packagekit.service")).expect("renamed");
+    daemon.tick(secs(4) + 2 * BEAT);
+    assert_eq!(tree.kernel("app_cgroups"), word);
+}
+
+#[test]
+fn weights_reach_users_background_work_that_begins_later() {
+    let tree = Tree::new();
+    tree.put("sys/block/sda/queue/scheduler", "[bfq] none");
+    let one = tree.app(USER, "a.scope");
+    let weight = |group: &str| format!("sys/fs/cgroup{group}/io.bfq.weight");
+    for group in [apps(USER), one.cgroup.clone()] {
+        tree.put(&weight(&group), "100");
+    }
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(status(&mut daemon, 1).rung, "weights");
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(tree.get(&weight(&one.cgroup)), "1000");
+    let slice = apps(USER).replace("app.slice", "background.slice");
+    tree.put(&weight(&slice), "100");
+    daemon.tick(secs(3) + BEAT);
+    if tree.get(&weight(&slice)) != "1" {
+        let errors = status(&mut daemon, 5).errors;
+        assert!(
+            errors.iter().any(|error| error.contains("not permitted")),
+            "{errors:?}"
+        );
+        eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here");
+    }
+}
+
+#[test]
+fn a_flood_of_reloads_is_one_each_second_and_the_last_one_counts() {
+    let tree = Tree::with_kernel();
+    let mut daemon = a_daemon(&tree);
+    for _ in 0..1000 {
+        daemon.reload(secs(5));
+    }
+    assert_eq!(daemon.counters().get("reloads"), 1);
+    tree.put("etc/fasttrack/fasttrackd.toml", "[reports]\nburst = 7\n");
+    assert_eq!(daemon.deadline(), Some(secs(6)));
+    daemon.tick(secs(6));
+    assert_eq!(daemon.config().reports.burst, 7);
+    assert_eq!(daemon.counters().get("reloads"), 2);
+    assert_eq!(daemon.counters().get("reloads asked for"), 1000);
+    assert_eq!(daemon.deadline(), None);
+    daemon.reload(secs(60));
+    assert_eq!(daemon.counters().get("reloads"), 3);
+}
+
+#[test]
 fn a_knob_that_refuses_is_told_once_counted_and_survived() {
     let tree = Tree::with_kernel();
     let all: Vec<WireApp> = (0..3)

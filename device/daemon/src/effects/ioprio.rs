@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Priorities of tasks: the last means, which reaches what a task sends itself.
 
+use super::rules::with_tasks;
 use super::Effect;
 use crate::cgroup::Cgroup;
 use crate::counters::Counters;
 use crate::system::System;
+use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::report::AppRef;
 use fasttrack_detector::Decision;
 use std::collections::BTreeMap;
@@ -22,17 +24,52 @@ const WHO_PROCESS: libc::c_long = 1;
 /// Priorities of the tasks of control groups.
 pub struct Ioprio {
     system: System,
+    rules: Vec<String>,
+    /// What is background by a rule, as far as it was there at the last look.
+    maintenance: Vec<AppRef>,
+    /// Somebody is in front.
+    ranks: bool,
     set: BTreeMap<String, (AppRef, libc::c_long)>,
 }
 
 impl Ioprio {
     /// No priority is set yet.
-    pub fn new(system: &System) -> Ioprio {
+    pub fn new(system: &System, wanted: &Wanted) -> Ioprio {
         Ioprio {
             system: system.clone(),
+            maintenance: look(system, &wanted.background),
+            rules: wanted.background.clone(),
+            ranks: false,
             set: BTreeMap::new(),
         }
     }
+
+    /// Gives the tasks of a group a priority, in place of the one that they may have from us.
+    fn give(&mut self, app: AppRef, value: libc::c_long, counters: &mut Counters) {
+        let before = self.set.get(&app.cgroup).map_or(NONE, |(_, value)| *value);
+        if before == value {
+            return;
+        }
+        let Ok(group) = Cgroup::open(&self.system, &app) else {
+            return counters.count("groups that had ended");
+        };
+        // Without the mark a crash would leave the priority for ever.
+        if let Err(error) = group.set_attribute(MARK, &value.to_string()) {
+            return counters.error("ioprio mark", || {
+                format!("{}: the mark cannot be set: {error}", app.cgroup)
+            });
+        }
+        let done = set_group(&group, value, before);
+        counters.add("tasks given a priority", done as u64);
+        self.set.insert(app.cgroup.clone(), (app, value));
+    }
+}
+
+fn look(system: &System, units: &[String]) -> Vec<AppRef> {
+    let paths = with_tasks(system, units).into_iter();
+    paths
+        .filter_map(|path| Some(Cgroup::open_path(system, &path).ok()?.app()))
+        .collect()
 }
 
 fn get(tid: u32) -> Option<libc::c_long> {
@@ -106,7 +143,11 @@ fn take_back(system: &System, app: &AppRef) {
 impl Effect for Ioprio {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
         let mut wanted = BTreeMap::new();
+        self.ranks = !decision.foreground.is_empty();
         if !decision.foreground.is_empty() {
+            for app in &self.maintenance {
+                wanted.insert(app.cgroup.clone(), (app.clone(), IDLE));
+            }
             for verdict in &decision.background {
                 wanted.insert(verdict.app.cgroup.clone(), (verdict.app.clone(), IDLE));
             }
@@ -120,32 +161,25 @@ impl Effect for Ioprio {
             .filter(|path| !wanted.contains_key(*path))
             .cloned()
             .collect();
-        for (path, (app, value)) in wanted {
-            let before = self.set.get(&path).map_or(NONE, |(_, value)| *value);
-            if before == value {
-                continue;
-            }
-            match Cgroup::open(&self.system, &app) {
-                Ok(group) => {
-                    // Without the mark a crash would leave the priority for ever.
-                    if let Err(error) = group.set_attribute(MARK, &value.to_string()) {
-                        counters.error("ioprio mark", || {
-                            format!("{path}: the mark cannot be set: {error}")
-                        });
-                        continue;
-                    }
-                    counters.add(
-                        "tasks given a priority",
-                        set_group(&group, value, before) as u64,
-                    );
-                    self.set.insert(path, (app, value));
-                }
-                Err(_) => counters.count("groups that had ended"),
-            }
+        for (app, value) in wanted.into_values() {
+            self.give(app, value, counters);
         }
         for path in over {
             if let Some((app, _)) = self.set.remove(&path) {
                 take_back(&self.system, &app);
+            }
+        }
+    }
+
+    /// Services begin and end without a word: those that are there now get theirs, those that have ended are forgotten.
+    fn renew(&mut self, counters: &mut Counters) {
+        let system = self.system.clone();
+        self.set
+            .retain(|_, (app, _)| Cgroup::open(&system, app).is_ok());
+        self.maintenance = look(&system, &self.rules);
+        for app in self.maintenance.clone() {
+            if self.ranks && !self.set.contains_key(&app.cgroup) {
+                self.give(app, IDLE, counters);
             }
         }
     }

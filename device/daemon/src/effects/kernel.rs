@@ -2,13 +2,15 @@
 //! The patched kernel: its lists, its switch, and a lease that it believes us for.
 
 use super::probe::app_slices;
+use super::rules::maintenance;
 use super::Effect;
-use crate::cgroup::user_of;
+use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
 use crate::heartbeat;
 use crate::system::System;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::{Decision, Verdict};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Where the kernel's files are.
@@ -82,7 +84,8 @@ pub struct Kernel {
     was_enabled: bool,
     front: Vec<String>,
     heard: Vec<String>,
-    apps: Vec<String>,
+    /// Groups in `app_cgroups`, with their inodes: a service that runs again is another group.
+    apps: BTreeMap<String, u64>,
     rules: Vec<String>,
     /// Users in front whose app slices have been looked for.
     users: Vec<u32>,
@@ -100,7 +103,7 @@ impl Kernel {
             was_enabled,
             front: Vec::new(),
             heard: Vec::new(),
-            apps: Vec::new(),
+            apps: BTreeMap::new(),
             rules: wanted.background.clone(),
             users: Vec::new(),
             broken: None,
@@ -117,26 +120,21 @@ impl Kernel {
         kernel
     }
 
-    /// Tells the kernel which groups hold apps: users' app slices, and services of rules.
+    /// Tells the kernel which groups hold apps: users' app slices, and what is background by a rule.
     fn add_apps(&mut self, counters: &mut Counters) {
-        let services = self
-            .rules
-            .iter()
-            .map(|unit| format!("/system.slice/{unit}"));
-        let there = |path: &String| {
-            self.system
-                .cgroups()
-                .join(path.trim_start_matches('/'))
-                .is_dir()
-        };
         let mut found: Vec<String> = app_slices(&self.system);
-        found.extend(services.filter(there));
+        found.extend(maintenance(&self.system, &self.rules));
+        let mut there = BTreeMap::new();
         for path in found {
-            if !self.apps.contains(&path) {
+            let Ok(group) = Cgroup::open_path(&self.system, &path) else {
+                continue;
+            };
+            if self.apps.get(&path) != Some(&group.inode()) {
                 self.write("app_cgroups", &format!("+{path}\n"), counters);
-                self.apps.push(path);
             }
+            there.insert(path, group.inode());
         }
+        self.apps = there;
         // A user whose manager has no app slice is not looked for again before the next beat.
         self.users = self.front.iter().filter_map(|path| user_of(path)).collect();
     }
@@ -249,10 +247,11 @@ impl Effect for Kernel {
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {
+        let apps = self.apps.keys().cloned().collect();
         let lists = [
             (&self.front, "foreground_cgroups"),
             (&self.heard, "perceptible_cgroups"),
-            (&self.apps, "app_cgroups"),
+            (&apps, "app_cgroups"),
         ];
         let under = |path: &String| {
             cgroup
@@ -269,7 +268,7 @@ impl Effect for Kernel {
     fn release(&mut self, counters: &mut Counters) {
         self.write_list("foreground_cgroups", &[], counters);
         self.write_list("perceptible_cgroups", &[], counters);
-        for path in std::mem::take(&mut self.apps) {
+        for path in std::mem::take(&mut self.apps).into_keys() {
             self.write("app_cgroups", &format!("-{path}\n"), counters);
         }
         if !self.was_enabled && self.broken.is_none() {

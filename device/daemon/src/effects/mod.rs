@@ -7,6 +7,7 @@
 pub mod ioprio;
 pub mod kernel;
 pub mod probe;
+pub mod rules;
 pub mod weights;
 
 use crate::counters::Counters;
@@ -136,7 +137,8 @@ impl Effects {
     }
 
     fn build(&self, probes: &Probes, counters: &mut Counters) -> Vec<Box<dyn Effect>> {
-        let ioprio = || Box::new(ioprio::Ioprio::new(&self.system)) as Box<dyn Effect>;
+        let ioprio =
+            || Box::new(ioprio::Ioprio::new(&self.system, &self.wanted)) as Box<dyn Effect>;
         match self.rung {
             Rung::Kernel => vec![Box::new(kernel::Kernel::new(
                 &self.system,

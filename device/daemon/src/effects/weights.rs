@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Weights of the I/O scheduler, and memory that reclaim takes last.
 
+use super::rules::maintenance;
 use super::Effect;
 use crate::baseline::{self, Outcome};
 use crate::cgroup::Cgroup;
@@ -26,6 +27,10 @@ pub struct Weights {
     file: String,
     memory: Option<String>,
     rules: Vec<String>,
+    /// What is background by a rule, as far as it was there at the last look.
+    maintenance: Vec<String>,
+    /// Somebody is in front.
+    weighs: bool,
     /// The groups with a value of ours, by path and file, and what it is.
     set: BTreeMap<Key, (AppRef, String)>,
 }
@@ -40,6 +45,8 @@ impl Weights {
                 .memory
                 .then(|| (wanted.memory_low_mib << 20).to_string()),
             rules: wanted.background.clone(),
+            maintenance: maintenance(system, &wanted.background),
+            weighs: false,
             set: BTreeMap::new(),
         }
     }
@@ -54,11 +61,7 @@ impl Weights {
             .background
             .iter()
             .map(|verdict| verdict.app.cgroup.clone());
-        let services = self
-            .rules
-            .iter()
-            .map(|unit| format!("/system.slice/{unit}"));
-        for path in behind.chain(services) {
+        for path in behind.chain(self.maintenance.iter().cloned()) {
             wanted.insert((path, self.file.clone()), BEHIND.to_string());
         }
         for verdict in &decision.foreground {
@@ -146,6 +149,7 @@ pub fn enable_io(system: &System, slice: &str) {
 
 impl Effect for Weights {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
+        self.weighs = !decision.foreground.is_empty();
         let wanted = self.wanted(decision);
         let over: Vec<Key> = self
             .set
@@ -159,6 +163,25 @@ impl Effect for Weights {
             }
         }
         over.iter().for_each(|key| self.restore(key, counters));
+    }
+
+    /// Services begin and end without a word: those that are there now are weighed, those that have ended forgotten.
+    fn renew(&mut self, counters: &mut Counters) {
+        let ended = |(app, _): &(AppRef, String)| Cgroup::open(&self.system, app).is_err();
+        let over: Vec<Key> = self
+            .set
+            .iter()
+            .filter(|(_, is)| ended(is))
+            .map(|(key, _)| key.clone())
+            .collect();
+        over.iter().for_each(|key| drop(self.set.remove(key)));
+        self.maintenance = maintenance(&self.system, &self.rules);
+        for path in self.maintenance.clone() {
+            let key = (path, self.file.clone());
+            if self.weighs && !self.set.contains_key(&key) {
+                self.set(key, BEHIND.to_string(), counters);
+            }
+        }
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! logind, as far as the daemon asks it.
+//! logind, as far as the daemon and the agent ask it.
 
 use super::Bus;
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,14 @@ impl Manager {
         self.list.lock().expect("no panic").clone()
     }
 
+    fn get_session(&self, id: &str) -> OwnedObjectPath {
+        path(id)
+    }
+
+    fn list_inhibitors(&self) -> Vec<(String, String, String, String, u32, u32)> {
+        Vec::new()
+    }
+
     #[zbus(signal)]
     async fn session_removed(
         emitter: &SignalEmitter<'_>,
@@ -50,6 +58,16 @@ impl Session {
     #[zbus(property)]
     fn remote(&self) -> bool {
         self.remote
+    }
+
+    #[zbus(property)]
+    fn locked_hint(&self) -> bool {
+        false
+    }
+
+    #[zbus(property)]
+    fn idle_hint(&self) -> bool {
+        false
     }
 
     #[zbus(property)]

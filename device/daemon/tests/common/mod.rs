@@ -106,7 +106,11 @@ impl Tree {
 
     /// Where this process runs, in the daemon's eyes.
     pub fn we_run_in(&self, cgroup: &str) {
-        let pid = std::process::id();
+        self.runs_in(std::process::id(), cgroup);
+    }
+
+    /// Where a process of this user runs, in the daemon's eyes.
+    pub fn runs_in(&self, pid: u32, cgroup: &str) {
         let user = user();
         self.put(&format!("proc/{pid}/cgroup"), &format!("0::{cgroup}\n"));
         self.put(

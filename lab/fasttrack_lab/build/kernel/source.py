@@ -28,7 +28,7 @@ NOT_UNPACKED = (
     "linux-*/tools/perf",
     "linux-*/tools/testing/selftests",
 )
-"""A third of the files; no build for um or x86-64 reads them."""
+"""A third of the files; no build of the lab reads them."""
 
 
 @dataclass(frozen=True)
@@ -164,28 +164,29 @@ def find_archive(base: BaseFile) -> Archive:
     return _from_debian(base) or _from_kernel_org(base)
 
 
-def _version_of(source: Path) -> str:
+def version_of(source: Path) -> str:
+    """The version of an unpacked source, by its Makefile."""
     fields = dict(
         re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)$", (source / "Makefile").read_text(), re.MULTILINE)
     )
     return f"{fields.get('VERSION')}.{fields.get('PATCHLEVEL')}.{fields.get('SUBLEVEL')}"
 
 
-def unpack(archive: Archive, base: BaseFile, target: Path) -> None:
-    """Unpack the archive to TARGET unless it is there."""
+def unpack(archive: Archive, base: BaseFile, target: Path, left_out: tuple[str, ...] = NOT_UNPACKED) -> None:
+    """Unpack the archive to TARGET unless it is there, without what the patterns LEFT_OUT name."""
     if (target / "Makefile").is_file():
         return
     ui.say(f"unpacking {archive.path.name}")
     partial = target.with_name(target.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    excludes = [f"--exclude={pattern}" for pattern in NOT_UNPACKED]
+    excludes = [f"--exclude={pattern}" for pattern in left_out]
     argv = ["tar", "-xf", str(archive.path), "-C", str(partial), "--strip-components=1", "--wildcards", *excludes]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(partial, ignore_errors=True)
         raise LabError(f"cannot unpack {archive.path}: {done.stderr.strip()}")
-    version = _version_of(partial)
+    version = version_of(partial)
     if not version.startswith(base.series + "."):
         shutil.rmtree(partial, ignore_errors=True)
         raise LabError(f"{archive.path} is Linux {version}; the patches are for {base.series}")

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The desktop's inhibitors on a bus of the test's own, with the two services as they answer.
+#![allow(missing_docs)] // what the macro makes has no documentation of its own
+
+use super::*;
+use crate::event::Event;
+use crate::testing::FakePlace;
+use fasttrack_detector::report::Report;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A bus that is ended in the end.
+struct Bus {
+    daemon: Child,
+    _folder: TempDir,
+}
+
+impl Bus {
+    fn start() -> Option<(Bus, String)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("bus");
+        let address = format!("unix:path={}", socket.display());
+        let config = folder.path().join("bus.conf");
+        let text = format!(
+            "<busconfig><type>session</type><listen>{address}</listen><auth>EXTERNAL</auth>\
+             <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>\
+             <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>"
+        );
+        std::fs::write(&config, text).expect("a file");
+        let mut command = Command::new("dbus-daemon");
+        command.arg("--nofork").stdout(Stdio::null());
+        command.arg(format!("--config-file={}", config.display()));
+        let Ok(child) = command.spawn() else {
+            eprintln!("SKIPPED: dbus-daemon cannot be started");
+            return None;
+        };
+        let begin = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no bus");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let bus = Bus {
+            daemon: child,
+            _folder: folder,
+        };
+        Some((bus, address))
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+struct Manager;
+
+#[zbus::interface(name = "org.gnome.SessionManager")]
+impl Manager {
+    fn get_inhibitors(&self) -> Vec<OwnedObjectPath> {
+        let path = |number: usize| format!("/i{number}").try_into().expect("a path");
+        // The last one has ended meanwhile.
+        (0..4).map(path).collect()
+    }
+}
+
+struct Inhibitor(&'static str, u32);
+
+#[zbus::interface(name = "org.gnome.SessionManager.Inhibitor")]
+impl Inhibitor {
+    fn get_flags(&self) -> u32 {
+        self.1
+    }
+
+    fn get_app_id(&self) -> &str {
+        self.0
+    }
+}
+
+struct PolicyAgent(Arc<Mutex<Vec<&'static str>>>);
+
+#[zbus::interface(name = "org.kde.Solid.PowerManagement.PolicyAgent")]
+impl PolicyAgent {
+    fn list_inhibitions(&self) -> Vec<(String, String)> {
+        let all = self.0.lock().expect("no panic");
+        let all = all.iter();
+        all.map(|who| (who.to_string(), "plays".to_string()))
+            .collect()
+    }
+}
+
+fn told(from: &Receiver<Event>) -> Vec<(String, bool)> {
+    let mut all = Vec::new();
+    while let Ok(event) = from.try_recv() {
+        match event {
+            Event::Other(Report::Perceptible {
+                app,
+                sense: Sense::Inhibitor,
+                on,
+            }) => all.push((app.id, on)),
+            other => panic!("{other:?}"),
+        }
+    }
+    all
+}
+
+#[test]
+fn signals_are_of_one_or_of_none() {
+    let of = Desktop::of_signal;
+    assert_eq!(
+        of("org.gnome.SessionManager", "InhibitorAdded"),
+        Some(Desktop::Gnome)
+    );
+    assert_eq!(of("org.gnome.SessionManager", "ClientAdded"), None);
+    assert_eq!(of("org.kde.KWin", "InhibitionsChanged"), None);
+    for one in ALL {
+        assert_eq!(one.rules().expect("rules").len(), one.signals().len());
+    }
+}
+
+#[test]
+fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
+    let Some((_bus, address)) = Bus::start() else {
+        return;
+    };
+    let fake = FakePlace::new();
+    fake.app("app-gnome-org.example.Video-1.scope", 0);
+    fake.app("app-gnome-org.example.Backup-2.scope", 0);
+    fake.app("app-org.example.Show-3.scope", 0);
+    let (to, from) = sync_channel(64);
+    let out = Out::new("session-bus", fake.resolver(), to);
+    let names = Arc::new(Mutex::new(vec!["org.example.Show", "Nobody's"]));
+    crate::bus::runtime().expect("a runtime").block_on(async {
+        let build = || zbus::connection::Builder::address(address.as_str()).expect("an address");
+        let here = build().build().await.expect("a connection");
+        let mut inhibitions = Inhibitions::default();
+        for desktop in ALL {
+            let nobody = inhibitions.look(desktop, &here, &out).await;
+            nobody.expect("none runs, and that is no fault");
+        }
+        assert_eq!(told(&from), []);
+        let (gnome, kde) = (Desktop::Gnome, Desktop::Kde);
+        let there = build()
+            .serve_at(gnome.path(), Manager)
+            .and_then(|it| it.serve_at("/i0", Inhibitor("org.example.Video.desktop", 12)))
+            .and_then(|it| it.serve_at("/i1", Inhibitor("org.example.Backup", 4)))
+            .and_then(|it| it.serve_at("/i2", Inhibitor("org.example.Unknown", 8)))
+            .and_then(|it| it.serve_at(kde.path(), PolicyAgent(names.clone())))
+            .and_then(|it| it.name(gnome.name()))
+            .and_then(|it| it.name(kde.name()))
+            .expect("services");
+        let there = there.build().await.expect("services");
+        for desktop in ALL {
+            inhibitions.look(desktop, &here, &out).await.expect("asked");
+        }
+        let on = |id: &str| (id.to_string(), true);
+        assert_eq!(
+            told(&from),
+            [on("org.example.Video"), on("org.example.Show")]
+        );
+        names.lock().expect("no panic").clear();
+        inhibitions.look(kde, &here, &out).await.expect("asked");
+        assert_eq!(told(&from), [("org.example.Show".to_string(), false)]);
+        there.release_name(gnome.name()).await.expect("released");
+        inhibitions.look(gnome, &here, &out).await.expect("asked");
+        assert_eq!(told(&from), [("org.example.Video".to_string(), false)]);
+    });
+}

@@ -1,0 +1,202 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# test-deb.sh [--quick]
+# The Debian package: installed, used, upgraded from an older version, removed and purged, in a root of its own, where
+# at the end no file, no frozen group and no attribute may be left. The root is a fresh Debian, by mmdebstrap, and
+# lintian has nothing to say; with --quick it is this machine's own, under an overlay, and the programs are not optimised.
+set -eu
+quick=
+[ "${1:-}" != --quick ] || quick=yes
+
+if [ "$(id -u)" != 0 ]; then
+	echo "test of the package: SKIPPED (this is not root: mounts and control groups of its own are needed)"
+	exit 0
+fi
+# Mounts end with this namespace.
+[ "${FASTTRACK_UNSHARED:-}" = yes ] || FASTTRACK_UNSHARED=yes exec unshare --mount --propagation private "$0" "$@"
+. "$(dirname -- "$0")/common.sh"
+version=$(cat "$here/VERSION")
+work=$(mktemp -d)
+mount -t tmpfs tmpfs "$work"
+groups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+group=
+[ -z "$groups" ] || group=$groups/fasttrack-test-deb-$$
+bus_pid='' daemon_pid=''
+
+end() {
+	for pid in $daemon_pid $bus_pid; do kill -KILL "$pid" 2>/dev/null || true; done
+	if [ -n "$group" ] && [ -d "$group" ]; then
+		find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	fi
+	umount -R "$work/root" 2>/dev/null || true
+	umount -l "$work" 2>/dev/null || true
+	rmdir "$work" 2>/dev/null || true
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+
+fail() {
+	echo "test of the package: FAILED: $*" >&2
+	exit 1
+}
+has() { [ -e "$root$1" ] || [ -L "$root$1" ] || fail "$1 is not there"; }
+has_not() { if [ -e "$root$1" ] || [ -L "$root$1" ]; then fail "$1 is there"; fi; }
+# Does not come back: for a process whose PID is wanted.
+become() {
+	exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@" </dev/null
+}
+inside() { (become "$@"); }
+log=$work/log
+# Runs a command inside, and shows what it said if it fails.
+quietly() { inside "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "$*"; }; }
+
+part "the package"
+if [ -n "$quick" ]; then
+	base=/ force=--force-depends
+	deb=$("$here/scripts/deb.sh" --quick)
+else
+	"$here/scripts/setup.sh" --dev deb-test >/dev/null
+	deb=$("$here/scripts/deb.sh")
+	lintian --fail-on warning,error --allow-root "${deb%.deb}.changes" || fail "lintian"
+	base=$work/base force=--force-not-root
+	mmdebstrap --quiet --variant=minbase --include=systemd,dbus,man-db,bash-completion \
+		--skip=cleanup/tmp "${SUITE:-bookworm}" "$base"
+fi
+echo "$deb"
+
+root=$work/root
+mkdir -p "$work/upper" "$work/under" "$root"
+if ! mount -t overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/under" overlay "$root"; then
+	echo "test of the package: SKIPPED (no overlay can be mounted here)"
+	exit 0
+fi
+for place in /sys /run /tmp; do mount -t tmpfs tmpfs "$root$place"; done
+mount -t proc proc "$root/proc"
+mkdir -p "$root/sys/fs/cgroup" "$root/tmp/deb"
+[ -e "$root/dev/null" ] || mount --bind /dev "$root/dev"
+if [ -n "$group" ]; then
+	mkdir "$group"
+	mount --bind "$group" "$root/sys/fs/cgroup"
+fi
+cp "$deb" "$root/tmp/deb/new.deb"
+# The same, older, with a file that the newer one has no more.
+dpkg-deb -R "$deb" "$work/older"
+sed -i 's/^Version: .*/Version: 0.0.1/' "$work/older/DEBIAN/control"
+echo old >"$work/older/usr/share/doc/fasttrack/old"
+dpkg-deb --root-owner-group -Znone -b "$work/older" "$root/tmp/deb/old.deb" >/dev/null
+
+part "install"
+quietly dpkg $force -i /tmp/deb/old.deb
+own=/etc/fasttrack/fasttrackd.toml.d/local.toml
+wanted="/etc/systemd/system/multi-user.target.wants/fasttrackd.service
+	/etc/systemd/user/graphical-session.target.wants/fasttrack-agent.service"
+for link in $wanted /usr/share/doc/fasttrack/old $own; do has "$link"; done
+sed -i 's/^#freezer = true/freezer = true/' "$root$own"
+printf '[reports]\nburst = 100\n' >"$root/etc/fasttrack/fasttrackd.toml.d/mine.toml"
+
+part "upgrade"
+quietly dpkg $force -i /tmp/deb/new.deb
+has_not /usr/share/doc/fasttrack/old
+grep -q '^freezer = true' "$root$own" || fail "the upgrade has taken the administrator's change away"
+for file in $wanted /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl \
+	/lib/systemd/system/fasttrackd.service /usr/lib/systemd/user/fasttrack-agent.service \
+	/usr/lib/fasttrack/fasttrackd.toml /usr/share/dbus-1/system.d/org.fasttrack1.conf \
+	/usr/share/dbus-1/system-services/org.fasttrack1.service /usr/share/polkit-1/actions/org.fasttrack1.policy \
+	/usr/share/bash-completion/completions/fasttrackctl /usr/share/zsh/vendor-completions/_fasttrackctl \
+	/usr/share/fish/vendor_completions.d/fasttrackctl.fish; do
+	has "$file"
+done
+if [ -z "$quick" ]; then
+	# This machine's dpkg may be told to leave documentation out.
+	for page in man8/fasttrackd.8 man1/fasttrack-agent.1 man1/fasttrackctl.1 man5/fasttrackd.toml.5; do
+		has "/usr/share/man/$page.gz"
+	done
+fi
+
+part "use"
+for program in /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl; do
+	said=$(inside $program --version)
+	[ "$said" = "${program##*/} $version" ] || fail "$program --version says $said, VERSION $version"
+	inside $program --help | grep -q -e --version || fail "$program --help"
+done
+quietly fasttrackctl config check
+quietly bash -n /usr/share/bash-completion/completions/fasttrackctl
+quietly systemd-analyze verify --man=no --recursive-errors=no /lib/systemd/system/fasttrackd.service
+[ ! -s "$log" ] || { cat "$log" >&2; fail "systemd-analyze verify fasttrackd.service"; }
+quietly env HOME=/tmp XDG_RUNTIME_DIR=/tmp systemd-analyze --user verify --man=no --recursive-errors=no \
+	/usr/lib/systemd/user/fasttrack-agent.service
+[ ! -s "$log" ] || { cat "$log" >&2; fail "systemd-analyze --user verify fasttrack-agent.service"; }
+
+# The daemon on a bus with the policies that are installed: root may have the name, everybody may ask.
+cat >"$root/tmp/bus.conf" <<'EOF'
+<busconfig>
+  <type>system</type><listen>unix:path=/tmp/bus</listen><auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/><allow receive_type="method_return"/>
+    <allow receive_type="error"/><allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+  </policy>
+  <include>/usr/share/dbus-1/system.d/org.fasttrack1.conf</include>
+</busconfig>
+EOF
+become dbus-daemon --nofork --config-file=/tmp/bus.conf >"$work/bus.log" 2>&1 &
+bus_pid=$!
+become /usr/libexec/fasttrackd --bus unix:path=/tmp/bus >"$work/daemon.log" 2>&1 &
+daemon_pid=$!
+tries=0
+until inside fasttrackctl --bus unix:path=/tmp/bus status >"$log" 2>&1; do
+	tries=$((tries + 1))
+	[ $tries -lt 200 ] || { cat "$log" "$work/bus.log" "$work/daemon.log" >&2; fail "fasttrackctl status"; }
+	sleep 0.1
+done
+grep -q "^fasttrackd $version, rung: " "$log" || { cat "$log" >&2; fail "what fasttrackctl status says"; }
+nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+# shellcheck disable=SC2086 # a command of words
+quietly $nobody fasttrackctl --bus unix:path=/tmp/bus status
+# shellcheck disable=SC2086
+if inside $nobody fasttrackctl --bus unix:path=/tmp/bus foreground set 1 >"$log" 2>&1; then
+	fail "anybody may say who is in front"
+fi
+kill -TERM "$daemon_pid"
+wait "$daemon_pid" || fail "fasttrackd ends with an error: $(cat "$work/daemon.log")"
+daemon_pid=
+
+part "remove"
+app=/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope
+if [ -n "$group" ]; then
+	# As a daemon that was killed with its guard leaves it.
+	mkdir -p "$group$app"
+	echo 1 >"$group$app/cgroup.freeze"
+	"$python" -c "import os, sys; os.setxattr(sys.argv[1], 'trusted.fasttrack.frozen', b'1')" "$group$app"
+else
+	echo "frozen groups: SKIPPED (version 2 of control groups is not mounted)"
+fi
+quietly dpkg -r fasttrack
+if [ -n "$group" ]; then
+	[ "$(cat "$group$app/cgroup.freeze")" = 0 ] || fail "a group is still frozen"
+	left=$("$python" -c "import os, sys; print(*os.listxattr(sys.argv[1]))" "$group$app")
+	[ -z "$left" ] || fail "a group still has the attributes $left"
+fi
+for file in /usr/libexec/fasttrackd /usr/bin/fasttrackctl /run/fasttrack; do has_not "$file"; done
+has "$own"
+
+part "purge"
+quietly dpkg -P fasttrack
+kill -TERM "$bus_pid"
+wait "$bus_pid" || true
+bus_pid=
+# What the package managers, and the triggers of other packages, keep of any package.
+keeps='^(var/lib/dpkg/|var/log/(dpkg|alternatives)\.log$|var/cache/(man|ldconfig|debconf)/|etc/ld\.so\.cache$)'
+left=$(find "$work/upper" ! -type d -printf '%P\n' | grep -Ev "$keeps" || true)
+[ -z "$left" ] || fail "files are left or were changed: $left"
+left=$(find "$work/upper" -mindepth 1 -type d -printf '%P\n' | grep -Ev '^var/' | while read -r folder; do
+	[ -d "$base/$folder" ] || echo "$folder"
+done)
+[ -z "$left" ] || fail "folders are left: $left"
+grep -rqs fasttrack "$root/var/lib/dpkg/status" && fail "dpkg still knows the package"
+left=$(find "$root/var/lib/systemd" -name '*fasttrack*' 2>/dev/null || true)
+[ -z "$left" ] || fail "systemd's records are left: $left"
+echo "test of the package: no file left"
