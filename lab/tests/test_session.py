@@ -96,9 +96,9 @@ def test_the_table_has_what_was_found() -> None:
     assert columns["over alone"] == ["1.00x", "1.00x", "1.50x"] and columns["over the lab's"][2] == "1.50x"
     assert columns["told"] == ["-", "1.00", "2.00"] and columns["highest"][0] == "300.00"
     assert command.said(found) == [
-        "fasttrackd: rung kernel, 7 reports",
-        "fasttrackd: error: bad",
-        "watchdog: another fasttrackd after 31.0 s",
+        "daemon: fasttrackd's rung is kernel; 7 reports, 0 freezes",
+        "daemon: error: bad",
+        "daemon: another fasttrackd 31.0 s after it was stopped",
     ]
     assert command.said({"alone": found["alone"]}) == []
 
@@ -113,6 +113,6 @@ def test_unknown_programs_and_missing_packages_are_named(monkeypatch: pytest.Mon
 
 
 def test_each_way_to_boot_has_its_policy_and_the_phone_what_readers_read() -> None:
-    assert list(desktop.MODES) == ["alone", "stock", "lab", "daemon"]
+    assert list(desktop.MODES) == ["alone", "stock", "freeze", "lab", "daemon"]
     files = desktop.contents(replace(ASKED, backgrounds=("write", "read"))).files
     assert [(one["app"], one["path"]) for one in files] == [("background-2", "large")]

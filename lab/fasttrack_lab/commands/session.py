@@ -60,9 +60,9 @@ def command(
 
     systemd, logind, D-Bus, a user's manager and sway run in the guest; each app has a scope. A launch ends when the
     client's window is open: until then it has read 32 MiB of files, its program, libraries and font. It is measured
-    with nothing behind (alone), with FastTrack off (stock), told to the kernel by the lab as soon as the app has a
-    control group (lab), and found out by fasttrack-agent and fasttrackd (daemon). Needs packages, which
-    scripts/setup.sh session installs.
+    with nothing behind (alone); with FastTrack off (stock); so, too, with fasttrackd and its freezer (freeze); told to
+    the kernel by the lab as soon as the app has a control group (lab); and found out by fasttrack-agent and fasttrackd
+    (daemon). Needs packages, which scripts/setup.sh session installs.
     """
     common.check_json_path(json_path)
     kinds = desktop.known_kinds(common.names_of(behind))
@@ -102,12 +102,14 @@ def _over(value: float | None, base: float | None) -> str:
 
 def said(found: dict[str, Any]) -> list[str]:
     """What the daemon and systemd say, in lines."""
-    facts = found.get("daemon", {})
-    if "units" not in facts:
-        return []
-    status = facts["units"]["status"]
-    lines = [f"fasttrackd: rung {status['rung']}, {status['counters'].get('reports', 0)} reports"]
-    lines += [f"fasttrackd: error: {error}" for error in status["errors"]]
-    if "watchdog" in facts:
-        lines.append(f"watchdog: another fasttrackd after {facts['watchdog']['after_s']:.1f} s")
+    lines = []
+    for mode, facts in found.items():
+        if "units" in facts:
+            status = facts["units"]["status"]
+            counters = status["counters"]
+            counted = f"{counters.get('reports', 0)} reports, {counters.get('freezes', 0)} freezes"
+            lines.append(f"{mode}: fasttrackd's rung is {status['rung']}; {counted}")
+            lines += [f"{mode}: error: {error}" for error in status["errors"]]
+        if "watchdog" in facts:
+            lines.append(f"{mode}: another fasttrackd {facts['watchdog']['after_s']:.1f} s after it was stopped")
     return lines

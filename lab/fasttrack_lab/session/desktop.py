@@ -36,6 +36,7 @@ GUEST = Path(__file__).with_name("guest")
 MODES: Mapping[str, tuple[str, str]] = {
     driver.MODE_ALONE: ("stock", "nothing behind"),
     driver.MODE_STOCK: ("stock", "apps behind, FastTrack off"),
+    driver.MODE_FREEZE: ("freeze", "apps behind, FastTrack off; the agent and the daemon, which has the freezer alone"),
     driver.MODE_LAB: ("fasttrack", "apps behind, the lab tells the kernel as soon as the app has a control group"),
     driver.MODE_DAEMON: ("fasttrack", "apps behind, fasttrack-agent and fasttrackd find it out"),
 }
@@ -100,9 +101,13 @@ def lay_out(where: Path, mode: str, asked: Asked) -> None:
         shutil.copy2(str(module.__file__), where / name)
     # The user's programs, too, read this directory.
     where.chmod(0o755)
+    rule = policy.load(MODES[mode][0])
+    if rule.detector:
+        (where / "etc/fasttrack").mkdir()
+        (where / "etc/fasttrack/fasttrackd.toml").write_text(rule.detector.config)
     config = {
         "mode": mode,
-        "elevator": policy.load(MODES[mode][0]).elevator,
+        "elevator": rule.elevator,
         "mount": ["-t", asked.phone.fs, "-o", asked.phone.mount_options or "defaults", "/dev/sda"],
         "backgrounds": asked.backgrounds,
         "launches": asked.launches,

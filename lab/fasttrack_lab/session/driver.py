@@ -31,7 +31,8 @@ DISPLAY = "wayland-1"
 SLICE = f"/user.slice/user-{USER}.slice/user@{USER}.service/app.slice"
 CGROUPS = Path("/sys/fs/cgroup")
 KNOBS = Path("/sys/kernel/fasttrack")
-MODE_ALONE, MODE_STOCK, MODE_LAB, MODE_DAEMON = "alone", "stock", "lab", "daemon"
+MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
+WITH_DAEMON = (MODE_FREEZE, MODE_DAEMON)
 
 COME_UP_S = 60.0
 """Anything that must come up has this long, s: the processor is infinitely fast, so nothing takes it."""
@@ -333,7 +334,7 @@ def restarted(pid: int) -> dict[str, str] | None:
 
 
 def set_up(mode: str, elevator: str, mount: list[str]) -> socket.socket:
-    """The phone, the compositor, and in the mode daemon the daemon and its agent."""
+    """The phone, the compositor, and in some modes the daemon and its agent."""
     output("mount", *mount, str(DATA))
     Path("/sys/block/sda/queue/scheduler").write_text(elevator)
     put_client()
@@ -341,7 +342,7 @@ def set_up(mode: str, elevator: str, mount: list[str]) -> socket.socket:
     assert isinstance(connection, socket.socket)
     variables = [f"WAYLAND_DISPLAY={DISPLAY}", f"SWAYSOCK={SWAY}", "XDG_CURRENT_DESKTOP=sway"]
     output(*as_user("systemctl", "--user", "set-environment", *variables))
-    if mode == MODE_DAEMON:
+    if mode in WITH_DAEMON:
         output("systemctl", "start", "fasttrackd.service")
         output(*as_user("systemctl", "--user", "start", "lab-session.target"))
         until("the agent's first report", heard)
@@ -370,7 +371,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     note(f"{len(kinds)} programs run")
     found: dict[str, Any] = {"launches": [launch(number, mode, opened) for number in range(config["launches"])]}
     note("all launches are done")
-    if mode == MODE_DAEMON:
+    if mode in WITH_DAEMON:
         found["quiet"] = quiet_facts()
         found["units"] = unit_facts()
     for index, (child, kind) in enumerate(zip(behind, kinds, strict=True)):
