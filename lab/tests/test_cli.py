@@ -26,6 +26,7 @@ def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["run", "gallery-launch", "--phone", "s7"], "n5, n6, s6, p1, ufs31, ufs40"),
         (["run", "gallery-launch", "--policy", "best"], "stock"),
         (["run", "no-such-scenario"], "gallery-launch"),
+        (["shell", "--policy", "freeze"], "a shell has no apps; ./fasttrack exec has"),
         (["run", "gallery-launch", "--background", "no-such-app"], "update"),
         (["run", "smartio-browser-lunch"], "did you mean 'smartio-browser-launch'?"),
         (["compare", "install"], "smartio-APP-launch|run|install with APP one of browser, "),

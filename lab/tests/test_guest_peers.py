@@ -175,3 +175,27 @@ def test_a_part_of_fasttrack_is_that_part_alone(tools: Tools, policy_name: str, 
 def test_every_policy_runs_clean(tools: Tools, policy_name: str) -> None:
     result = run(spec(reader_and_writer(verify=True), policy_name=policy_name), tools)
     assert result.ok, result.verdict.error
+
+
+@pytest.mark.parametrize("policy_name", ["freeze", "cgroup-freeze", "fasttrackd"])
+def test_the_daemon_does_its_work_within_its_bounds(tools: Tools, policy_name: str) -> None:
+    """It is told of the touch, and beside an update the gallery is as fast as it is alone, or nearly."""
+    front, update, s6 = scenario.load("gallery-launch"), scenario.load("update"), phone.load("s6")
+    alone, stock = (run(spec_of(front, behind, s6, policy.load("stock"), 1), tools) for behind in ([], [update]))
+    made = replace(spec_of(front, [update], s6, policy.load(policy_name), 1), printed=True)
+    counts: dict[str, int] = {}
+
+    def collect(where: Path) -> None:
+        lines = (where / "fasttrack-standin.out").read_text().splitlines()
+        counts.update({name: int(count) for name, _, count in (line.rpartition(": ") for line in lines)})
+
+    found = run(made, tools, collect)
+    assert found.ok, found.verdict.error
+    assert alone.response_s and stock.response_s and found.response_s
+    assert stock.response_s > 3 * alone.response_s and found.response_s < 1.5 * alone.response_s
+    # Three apps' worth of events, and the touch.
+    assert counts["reports"] >= 3 and counts["changes"] >= 2, counts
+    if policy_name == "fasttrackd":
+        assert "freezes" not in counts
+    else:
+        assert counts["freezes"] >= 1 and 0 < counts["longest freeze, ms"] <= 1000, counts

@@ -127,6 +127,7 @@ def test_a_policy_is_documented(name: str) -> None:
     assert f"| [`{name}`]({name}.toml) |" in (POLICIES / "README.md").read_text()
     found = policy.load(name)
     values = {**found.values("s6"), placeholders.APPS: "1"}
+    assert found.published or found.detector, "whoever adds a policy has it measured"
     for one in [*found.settings_json(values), *found.foreground_json(values, 1)]:
         assert one["path"].startswith("/sys/") and "{" not in one["value"]
 
@@ -224,3 +225,51 @@ def test_wrong_phone_files(tmp_path: Path) -> None:
     path.write_text('[x]\nram_mib = 1\nfs = "btrfs"\n')
     with pytest.raises(LabError, match="fs is 'btrfs'"):
         phone.phones(path)
+
+
+APPS = [
+    {"name": "gallery", "uid": 10101, "role": "foreground"},
+    {"name": "left", "uid": 10107, "role": "background"},
+    {"name": "backup", "uid": 10201, "role": "background"},
+    {"name": "logger", "uid": 1000, "role": "service"},
+]
+
+
+def test_the_touch_is_an_event_where_the_daemon_tells() -> None:
+    found = policy.load("freeze").detector
+    assert found is not None
+    assert found.config == "[effects]\nkernel = false\nweights = false\nfreezer = true\nioprio = false\n"
+    begin = found.texts(APPS, [10107])["begin.log"].splitlines()
+    assert [line.split(": ")[0] for line in begin] == [
+        *["I/am_proc_start"] * 3,
+        "I/wm_resume_activity",
+        "I/wm_pause_activity",
+        "I/wm_resume_activity",
+    ]
+    assert "10201" in begin[3] and "10107" in begin[5]
+    touch = found.touch(APPS, [10107])["value"].splitlines()
+    assert touch == ["I/wm_pause_activity: [0,10107,left/.Main,userLeaving=true]", *touch[1:]]
+    assert touch[1:] == ["I/wm_resume_activity: [0,10101,1,gallery/.Main]"]
+    assert "1000=logger" not in found.service(APPS)["argv"] and "10201=backup" in found.service(APPS)["argv"]
+
+
+def test_a_detector_that_cannot_be_is_an_error(tmp_path: Path) -> None:
+    good = (POLICIES / "freeze.toml").read_text()
+    for before, after, said in (
+        ('rung = "freezer"', 'rung = "fastest"', "rung is 'fastest'"),
+        ('["memory"]', '["pids"]', "controllers must be a list of cpu, io, memory"),
+        ("freezer = true", "freezer = 1", "each true or false"),
+        ("published = false", 'published = "no"', "published is 'no'"),
+        ("[detector]", "[ioprio]\n[detector]", r"\[detector\] has fasttrackd set"),
+        ("[detector]", "[detector]\nsource = 1", "needs controllers, effects, rung, and nothing else"),
+    ):
+        assert before in good
+        path = tmp_path / "own.toml"
+        path.write_text(good.replace(before, after))
+        with pytest.raises(LabError, match=said):
+            policy.parse(path)
+
+
+def test_policies_that_are_not_published_are_run_by_name_alone() -> None:
+    left_out = set(policy.names()) - set(policy.published())
+    assert left_out == {"freeze", "cgroup-freeze", "fasttrackd"}

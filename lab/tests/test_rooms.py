@@ -25,7 +25,8 @@ ABOVE = {
     "figures": "host inputs build run compare",
     "storebench": "host inputs build run compare figures",
     "workloads": "host inputs build run compare",
-    "commands": "host inputs build run smp compare figures storebench workloads",
+    "session": "host inputs build run workloads",
+    "commands": "host inputs build run smp compare figures storebench workloads session",
 }
 """Room -> the rooms that it may import."""
 

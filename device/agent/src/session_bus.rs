@@ -147,8 +147,8 @@ impl Session<'_> {
             member.map(|name| name.as_str()).unwrap_or_default(),
         ) {
             (MANAGER, "UnitNew") => {
-                let (name, path): (String, OwnedObjectPath) = message.body().deserialize()?;
-                self.unit(&name, &path).await
+                let (name, _): (String, OwnedObjectPath) = message.body().deserialize()?;
+                self.unit(&name).await
             }
             (saver, "ActiveChanged") if SAVERS.contains(&saver) => {
                 self.out.away(Nobody::Locked, message.body().deserialize()?)
@@ -190,16 +190,23 @@ impl Session<'_> {
         }
     }
 
-    async fn unit(&self, name: &str, path: &OwnedObjectPath) -> Result<(), Fault> {
+    /// A unit that has ended must not be asked for a property: the manager would load it anew for that, say that there
+    /// is a new unit, and be asked again without end. `GetUnit` alone answers of what is loaded.
+    async fn unit(&self, name: &str) -> Result<(), Fault> {
         if !units::is_app(name) {
             return Ok(());
         }
+        let manager = bus::user_manager(&self.bus).await?;
+        let Ok(path) = bus::call_running::<_, OwnedObjectPath>(&manager, "GetUnit", &name).await
+        else {
+            return Ok(());
+        };
         let kind = match name.ends_with(".scope") {
             true => "org.freedesktop.systemd1.Scope",
             false => "org.freedesktop.systemd1.Service",
         };
         let unit = bus::proxy(&self.bus, SYSTEMD, path.as_str(), kind).await?;
-        // Loaded and not started, or ended already: it has none.
+        // Loaded and not started: it has none.
         match unit.get_property::<String>("ControlGroup").await {
             Ok(cgroup) if !cgroup.is_empty() => launch::begin(&cgroup, self.out),
             _ => Ok(()),

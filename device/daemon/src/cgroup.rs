@@ -24,6 +24,8 @@ pub enum Refusal {
     TooWide,
     /// It is not there.
     Missing,
+    /// It cannot be opened, and why: nothing that the user has done.
+    NotOpened(String),
     /// Another group has its path now.
     OtherInode,
 }
@@ -31,6 +33,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
+            Refusal::NotOpened(why) => return write!(out, "it cannot be opened: {why}"),
             Refusal::Path => {
                 "it is not an absolute path without white space, empty parts, '.' and '..'"
             }
@@ -109,7 +112,11 @@ impl Cgroup {
         if !is_proper(path) {
             return Err(Refusal::Path);
         }
-        Cgroup::open_below(system.cgroups(), path).map_err(|_| Refusal::Missing)
+        Cgroup::open_below(system.cgroups(), path).map_err(|error| match error.raw_os_error() {
+            // Groups are no links and no files: who names one means no group.
+            Some(libc::ENOENT | libc::ELOOP | libc::ENOTDIR) => Refusal::Missing,
+            _ => Refusal::NotOpened(error.to_string()),
+        })
     }
 
     /// Opens a group below a mount of the hierarchy. No symbolic link and no `..` leads elsewhere.
@@ -229,6 +236,17 @@ pub fn of_process(system: &System, pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_cannot_open_a_group_does_not_say_that_it_is_not_there() {
+        let root = tempfile::tempdir().expect("a folder");
+        let system = System::new(root.path());
+        std::fs::create_dir_all(system.cgroups()).expect("folders");
+        let refusal = |path: &str| Cgroup::open_path(&system, path).err();
+        assert_eq!(refusal("/none"), Some(Refusal::Missing));
+        let long = format!("/{}", "x".repeat(300));
+        assert!(matches!(refusal(&long), Some(Refusal::NotOpened(_))));
+    }
 
     #[test]
     fn a_user_names_apps_of_their_own_alone() {

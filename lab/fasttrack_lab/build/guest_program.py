@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fasttrack_lab.host import process, ui
@@ -35,9 +36,15 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
-def cargo() -> str:
-    """A cargo that is new enough for the guest program."""
-    needed = tomllib.loads((GUEST / "Cargo.toml").read_text())["package"].get("rust-version", "1.75")
+def _needed(manifest: Path) -> str:
+    raw = tomllib.loads(manifest.read_text())
+    package = raw.get("package") or raw["workspace"]["package"]
+    return str(package.get("rust-version", "1.75"))
+
+
+def cargo(manifest: Path = GUEST / "Cargo.toml") -> str:
+    """A cargo that is new enough for what MANIFEST describes, by default the guest program."""
+    needed = _needed(manifest)
     home = Path.home() / ".cargo" / "bin" / "cargo"
     for candidate in (shutil.which("cargo"), str(home) if home.is_file() else None):
         if candidate and _version(process.output([candidate, "--version"])) >= _version(needed):
@@ -62,17 +69,21 @@ def build() -> Path:
     return stored
 
 
-def _compile(stored: Path) -> None:
-    ui.say("building the guest program")
+def compile_by(argv: Sequence[str], more: Mapping[str, str], what: str) -> None:
+    """Run cargo with MORE environment; LabError with the end of its log if WHAT does not build."""
+    ui.say(f"building {what}")
     log = cache_dir("cargo") / "fasttrack.log"
-    argv = [cargo(), "build", "--release", "--locked", "--quiet", "--target", TARGET]
-    argv += ["--manifest-path", str(GUEST / "Cargo.toml")]
-    environment = cargo_environment() | {"RUSTFLAGS": RUSTFLAGS}
     with log.open("wb") as handle:
-        ended = process.finish(process.start(argv, env=environment, stdout=handle), None)
+        ended = process.finish(process.start(argv, env={**cargo_environment(), **more}, stdout=handle), None)
     if ended.status:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
-        raise LabError(f"the guest program did not build (log: {log}):\n{tail}")
+        raise LabError(f"{what} did not build (log: {log}):\n{tail}")
+
+
+def _compile(stored: Path) -> None:
+    argv = [cargo(), "build", "--release", "--locked", "--quiet", "--target", TARGET]
+    argv += ["--manifest-path", str(GUEST / "Cargo.toml")]
+    compile_by(argv, {"RUSTFLAGS": RUSTFLAGS}, "the guest program")
     stored.parent.mkdir(parents=True, exist_ok=True)
     partial = stored.with_suffix(".part")
     shutil.copy2(cache_dir("cargo") / TARGET / "release" / PROGRAM, partial)

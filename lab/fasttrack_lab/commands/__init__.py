@@ -21,6 +21,7 @@ COMMANDS = {
     "results": "fasttrack_lab.commands.results:command",
     "run": "fasttrack_lab.commands.run:command",
     "series-check": "fasttrack_lab.commands.series_check:command",
+    "session": "fasttrack_lab.commands.session:command",
     "shell": "fasttrack_lab.commands.shell:command",
     "smoke": "fasttrack_lab.commands.smoke:command",
     "storebench": "fasttrack_lab.commands.storebench:command",

@@ -13,7 +13,7 @@ from fasttrack_lab.build.kernel import kbuild, series
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.paths import cache_root, lock
 
-BUILT = ("kernel", "kernels", "known", "guests", "cargo", "images", "scripts", "failed", "ccache")
+BUILT = ("kernel", "kernels", "known", "guests", "device", "cargo", "images", "scripts", "failed", "ccache")
 DOWNLOADED = ("downloads",)
 
 
@@ -28,7 +28,7 @@ def command(everything: bool) -> None:
     root = cache_root()
     trees = {target.lock_name for target in kbuild.TARGETS.values()} | {series.LOCK}
     with ExitStack() as held:
-        for name in (*sorted(trees), "guest"):
+        for name in (*sorted(trees), "guest", "device"):
             held.enter_context(lock(name))
         freed = 0
         for name in BUILT + (DOWNLOADED if everything else ()):

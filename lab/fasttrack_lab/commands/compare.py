@@ -34,7 +34,7 @@ ONE_BACKGROUNDS = "update,backup"
 
 def split_policies(value: str) -> tuple[str, ...]:
     """Names with commas; `all` stands for every policy, stock first."""
-    return tuple(policy.names()) if value == ALL else split_list(value, "--policies")
+    return tuple(policy.published()) if value == ALL else split_list(value, "--policies")
 
 
 def split_backgrounds(value: str) -> tuple[tuple[str, ...], ...]:

@@ -25,6 +25,10 @@ def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> Non
     Time is virtual: it stands still while you type, and jumps while all wait.
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
+    if policy.detector:
+        raise UsageProblem(
+            f"--policy {policy.name}: fasttrackd tells who is in front, and a shell has no apps; ./fasttrack exec has"
+        )
     common.check_host()
     if not sys.stdin.isatty():
         raise UsageProblem("a shell needs a terminal; ./fasttrack exec runs a command without one")

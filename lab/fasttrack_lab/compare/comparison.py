@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
+from fasttrack_lab.build import device_programs
 from fasttrack_lab.compare import limits, report
 from fasttrack_lab.compare.records import (
     Again,
@@ -77,7 +78,9 @@ def inputs_key(spec: runner.RunSpec) -> str:
     """Hash of all that a run is made from, save the kernel: the job with its settings, the files, the phone."""
     job = json.dumps(runner.full_job(spec), sort_keys=True)
     described = repr((spec.phone, spec.policy))
-    texts = [f"{name}\n{text}" for name, text in sorted(spec.traces.items())]
+    texts = [f"{name}\n{text}" for name, text in sorted(spec.texts.items())]
+    if spec.policy.detector:
+        texts.append(device_programs.sources_key())
     files = tree_parts(spec.files_from) if spec.files_from else ()
     return digest([job, described, *texts, *files])[:16]
 

@@ -37,6 +37,9 @@ COLOURS = {
     "cgroup-prio": "#f59e0b",
     "cgroup-iocost": "#fdba74",
     "cgroup-iolatency": "#fde047",
+    "freeze": "#475569",
+    "cgroup-freeze": "#d97706",
+    "fasttrackd": "#0f766e",
 }
 """A policy has one colour in every plot."""
 OTHER_COLOURS = ("#4d7c0f", "#be185d", "#0e7490", "#78350f")

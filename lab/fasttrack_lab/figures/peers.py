@@ -27,7 +27,7 @@ HEADINGS = ("foreground", "background", "phone", f"{FASTTRACK} (s)", "fastest", 
 
 def grid(scenarios: tuple[str, ...]) -> Grid:
     """Its runs with these foregrounds."""
-    return Grid(scenarios, ("n6", "s6"), tuple(policy.names()), (*BACKGROUNDS, SIX), most_seeds=3)
+    return Grid(scenarios, ("n6", "s6"), tuple(policy.published()), (*BACKGROUNDS, SIX), most_seeds=3)
 
 
 def scenarios_of(records: Iterable[Record]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import IO
 CHECKOUT = Path(__file__).resolve().parents[3]
 LAB = CHECKOUT / "lab"
 KERNEL = CHECKOUT / "kernel"
+DEVICE = CHECKOUT / "device"
 GUEST = LAB / "guest"
 PHONES = LAB / "phones"
 POLICIES = LAB / "policies"

@@ -6,18 +6,29 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import POLICIES
-from fasttrack_lab.inputs import placeholders
+from fasttrack_lab.inputs import detector, placeholders
+from fasttrack_lab.inputs.detector import Detector
 from fasttrack_lab.inputs.placeholders import APPS, DEPTHS, UID, Values
 
 ELEVATOR = "/sys/block/sda/queue/scheduler"
 DEVICE_SCHEDULERS = ("fifo", "read-first", "foreground")
-KEYS = {"description", "elevator", "device_scheduler", "setting", "foreground", "ioprio", "cgroup"}
+KEYS = {
+    "description",
+    "published",
+    "elevator",
+    "device_scheduler",
+    "setting",
+    "foreground",
+    "ioprio",
+    "cgroup",
+    "detector",
+}
 PLACES = ("foreground", "background")
 _IOPRIO = re.compile(r"idle|(realtime|best-effort) [0-7]")
 _GROUP_FILE = re.compile(r"[a-z]+(\.[a-z_]+)+")
@@ -68,6 +79,11 @@ class Policy:
     ioprio: ByPlace | None = None
     """I/O priorities, as `job.json` names them."""
     cgroup: tuple[GroupFile, ...] = ()
+    # Not in the text of a policy, which is a part of what a record is made from: a detector is in the run's job.
+    detector: Detector | None = field(default=None, repr=False)
+    """fasttrackd tells who is in front, in place of the lab."""
+    published: bool = field(default=True, repr=False)
+    """Whether docs/RESULTS.md has it; `compare --policies all` takes those."""
 
     def values(self, phone: str) -> Values:
         """What its placeholders become on a phone, but for {uid} and {apps}.
@@ -133,6 +149,21 @@ def _group_files(raw: Any, where: str) -> tuple[GroupFile, ...]:
     return tuple(files)
 
 
+def _detector(raw: Any, where: str) -> Detector:
+    keys = {"rung", "controllers", "effects"}
+    if not isinstance(raw, dict) or set(raw) != keys:
+        raise LabError(f"{where}: needs {', '.join(sorted(keys))}, and nothing else")
+    rung, controllers, effects = raw["rung"], raw["controllers"], raw["effects"]
+    if rung not in detector.RUNGS:
+        raise LabError(f"{where}: rung is {rung!r}, must be one of {', '.join(detector.RUNGS)}")
+    if not isinstance(controllers, list) or not all(name in detector.CONTROLLERS for name in controllers):
+        raise LabError(f"{where}: controllers must be a list of {', '.join(detector.CONTROLLERS)}")
+    good = isinstance(effects, dict) and all(isinstance(value, bool) for value in effects.values())
+    if not good or not set(effects) <= set(detector.SWITCHES):
+        raise LabError(f"{where}: effects: {', '.join(detector.SWITCHES)}, each true or false")
+    return Detector(rung, tuple(controllers), tuple(effects.items()))
+
+
 def parse(path: Path) -> Policy:
     """Read one policy file."""
     try:
@@ -148,6 +179,11 @@ def parse(path: Path) -> Policy:
     for key in ("description", "elevator"):
         if not isinstance(raw.get(key), str):
             raise LabError(f"{path}: {key} is missing")
+    published = raw.get("published", True)
+    if not isinstance(published, bool):
+        raise LabError(f"{path}: published is {published!r}, must be true or false")
+    if "detector" in raw and raw.keys() & {"foreground", "ioprio", "cgroup"}:
+        raise LabError(f"{path}: [detector] has fasttrackd set what foreground, ioprio and cgroup would set")
     return Policy(
         name=path.stem,
         description=raw["description"],
@@ -157,12 +193,19 @@ def parse(path: Path) -> Policy:
         foreground=_settings(raw.get("foreground", []), f"{path}: [[foreground]]", (UID, *DEPTHS)),
         ioprio=_ioprio(raw["ioprio"], f"{path}: [ioprio]") if "ioprio" in raw else None,
         cgroup=_group_files(raw.get("cgroup", []), f"{path}: [[cgroup]]"),
+        detector=_detector(raw["detector"], f"{path}: [detector]") if "detector" in raw else None,
+        published=published,
     )
 
 
 def names(directory: Path = POLICIES) -> list[str]:
     """All policies, stock first."""
     return sorted((path.stem for path in directory.glob("*.toml")), key=lambda name: (name != "stock", name))
+
+
+def published(directory: Path = POLICIES) -> list[str]:
+    """Those that docs/RESULTS.md has, stock first."""
+    return [name for name in names(directory) if parse(directory / f"{name}.toml").published]
 
 
 def load(name: str, directory: Path = POLICIES) -> Policy:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab.build import guest_program
+from fasttrack_lab.build import device_programs, guest_program
 from fasttrack_lab.build.kernel import kbuild
 from fasttrack_lab.host import side_by_side
 from fasttrack_lab.host.errors import Interrupted, LabError
 from fasttrack_lab.host.paths import cache_dir
 from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
-from fasttrack_lab.inputs import lru, places
+from fasttrack_lab.inputs import detector, lru, places
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.inputs.placeholders import APPS
@@ -76,6 +76,12 @@ class RunSpec:
     """Whether the result keeps what the apps print."""
 
     @property
+    def texts(self) -> dict[str, str]:
+        """All files of the run's directory that the inputs decide."""
+        detector = self.policy.detector
+        return {**self.traces, **(detector.texts(self.job["apps"], self.before_touch) if detector else {})}
+
+    @property
     def on_its_fs(self) -> Cell:
         """The cell with the file system that the phone has."""
         return replace(self.cell, fs=self.phone.fs)
@@ -87,6 +93,10 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
     values = {**policy.values(spec.phone.name), APPS: " ".join(str(app["uid"]) for app in apps)}
     front = tuple(app["uid"] for app in apps if app["role"] == "foreground")
     told = [] if front == spec.before_touch else policy.foreground_json(values, *front)
+    services = []
+    if policy.detector:
+        services.append(policy.detector.service(apps))
+        told.append(policy.detector.touch(apps, spec.before_touch))
     found = [places.place_of(app, spec.before_touch) for app in apps]
     placed = [place for place in found if place]
     job = {
@@ -107,7 +117,10 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
         "touch_s": 0.0,
         "verify": False,
         **spec.job,
-        "apps": [places.with_ioprio(app, place, policy) for app, place in zip(apps, found, strict=True)],
+        "apps": [
+            *(places.with_ioprio(app, place, policy) for app, place in zip(apps, found, strict=True)),
+            *services,
+        ],
     }
     if spec.files_from is not None:
         job["files_from"] = "files"
@@ -118,8 +131,11 @@ def laid_out(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None,
     """Put the phone, the job, its traces and its files into the run's directory; the boot of the run from there."""
     if phone_image is not None:
         copy_sparse(phone_image, where / "phone.img")
-    for name, text in spec.traces.items():
+    for name, text in spec.texts.items():
         (where / name).write_text(text)
+    if spec.policy.detector:
+        for program in device_programs.build().iterdir():
+            shutil.copy2(program, where / program.name)
     if spec.files_from is not None:
         shutil.copytree(spec.files_from, where / "files", symlinks=True)
     job = full_job(spec)
@@ -170,11 +186,21 @@ def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = No
     with booted(spec, tools, prepared) as (where, outcome):
         written = where / "result.json"
         verdict = judge(outcome, written.read_text() if written.is_file() else None)
+        verdict = with_detectors_word(verdict, spec, where)
         printed = printed_by(spec, where) if spec.printed else {}
         if collect:
             collect(where)
     kept = None if verdict.ok else str(keep_failed(spec.cell, outcome, verdict))
     return Result(spec.on_its_fs, verdict, kernel_release(outcome.console), outcome.wall_s, kept, printed)
+
+
+def with_detectors_word(verdict: Verdict, spec: RunSpec, where: Path) -> Verdict:
+    """A failed run's verdict with the last line of what the programs have said that tell who is in front."""
+    said = where / f"{detector.SERVICE}.err"
+    lines = said.read_text(errors="replace").splitlines() if spec.policy.detector and said.is_file() else []
+    if verdict.ok or not lines:
+        return verdict
+    return replace(verdict, error=f"{verdict.error}; {lines[-1]}")
 
 
 def printed_by(spec: RunSpec, where: Path) -> dict[str, Printed]:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The device's programs: fasttrackd and who speaks to it, built by cargo, kept in the cache by what they are made from.
+
+As tests build them, so that a machine that has run the tests need not build them again: in a guest the processor is
+infinitely fast.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from fasttrack_lab.build.guest_program import cargo, compile_by
+from fasttrack_lab.host import process
+from fasttrack_lab.host.paths import DEVICE, cache_dir, cache_root, digest, lock, tree_parts
+
+PROGRAMS = ("fasttrackd", "fasttrack-agent", "fasttrackctl", "fasttrack-standin")
+STORED = 4
+
+
+def sources_key() -> str:
+    """Hash of what the programs are made from."""
+    return digest(tree_parts(DEVICE))[:16]
+
+
+def build() -> Path:
+    """The folder with the programs of this checkout."""
+    stored = cache_root() / "device" / sources_key()
+    if stored.is_dir():
+        os.utime(stored)
+        return stored
+    with lock("device"):
+        if not stored.is_dir():
+            _compile(stored)
+    return stored
+
+
+def _compile(stored: Path) -> None:
+    manifest = DEVICE / "Cargo.toml"
+    packages = [f"--package={name}" for name in PROGRAMS]
+    argv = [cargo(manifest), "build", "--locked", "--quiet", "--manifest-path", str(manifest), *packages]
+    compile_by(argv, {}, "fasttrackd, fasttrack-agent and fasttrackctl")
+    partial = stored.with_suffix(".part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for name in PROGRAMS:
+        # A guest's directory is in memory, and has a copy of each.
+        process.output(["strip", "-o", str(partial / name), str(cache_dir("cargo") / "debug" / name)])
+    partial.rename(stored)
+    kept = sorted(stored.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in kept[STORED:]:
+        shutil.rmtree(old, ignore_errors=True)

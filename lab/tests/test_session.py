@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A desktop's session in a guest: the units under systemd, and a launch that the daemon finds out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fasttrack_lab.commands import session as command
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.inputs import phone
+from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.session import desktop, driver
+
+ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, watchdog=True)
+
+
+@pytest.fixture(scope="module")
+def daemon(tools: Tools) -> dict[str, Any]:
+    """What one session has found in which the daemon does everything."""
+    if lacking := desktop.missing():
+        pytest.skip(f"missing: {', '.join(lacking)}; scripts/setup.sh session installs them")
+    return desktop.boot(driver.MODE_DAEMON, ASKED, tools)
+
+
+@pytest.mark.guest
+def test_a_launch_is_found_out_before_the_app_reads(daemon: dict[str, Any]) -> None:
+    """It takes less than a look at the kernel's list more than the app's control group takes."""
+    for launch in daemon["launches"]:
+        assert 0 < launch["scope_s"] <= launch["detected_s"] < launch["response_s"]
+        assert launch["detected_s"] - launch["scope_s"] < 2 * driver.LOOK_S
+        assert launch["response_s"] < 0.4, "alone it takes 0.16 to 0.19 s, on stock more than a second"
+
+
+@pytest.mark.guest
+def test_the_daemons_unit_is_ready_and_confined(daemon: dict[str, Any]) -> None:
+    units = daemon["units"]
+    assert units["daemon"] == {
+        "ActiveState": "active",
+        "Type": "notify",
+        "WatchdogUSec": "1min",
+        "NRestarts": "0",
+        "ControlGroup": "/system.slice/fasttrackd.service",
+    }
+    # CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE: linux/capability.h.
+    assert int(units["capabilities"], 16) == 1 << 1 | 1 << 19 | 1 << 21 | 1 << 23
+    assert (units["no_new_privileges"], units["seccomp"]) == ("1", "2")
+    assert {"/", "/data", "/home", "/root", "/run/user", "/usr/lib"} <= set(units["read_only"])
+    assert {"/sys/fs/cgroup", "/sys/kernel/fasttrack", "/run/fasttrack"} <= set(units["writable"])
+
+
+@pytest.mark.guest
+def test_the_agents_unit_runs_in_the_sessions_slice_and_is_believed(daemon: dict[str, Any]) -> None:
+    agent, status = daemon["units"]["agent"], daemon["units"]["status"]
+    assert agent["ActiveState"] == "active" and agent["NRestarts"] == "0"
+    assert agent["ControlGroup"].endswith("/user@1000.service/session.slice/fasttrack-agent.service")
+    (of_user,) = status["sessions"]
+    assert (of_user["user"], of_user["seat"], of_user["active"]) == (driver.USER, "seat0", True)
+    assert status["rung"] == "kernel" and status["errors"] == []
+    assert daemon["units"]["daemon_says"] == ["rung: kernel"]
+    (sources,) = daemon["units"]["agent_says"]
+    assert sources == "sources: sway, launch, session-bus, logind, inhibitors, daemon"
+
+
+@pytest.mark.guest
+def test_after_an_apps_end_the_agent_is_quiet(daemon: dict[str, Any]) -> None:
+    """It has asked the user's manager without end once, for units that had ended."""
+    assert daemon["quiet"]["s"] >= 1
+    assert daemon["quiet"]["switches"] < 20
+
+
+@pytest.mark.guest
+def test_a_daemon_that_hangs_is_ended_and_there_is_another(daemon: dict[str, Any]) -> None:
+    watchdog = daemon["watchdog"]
+    # It had answered at some time within half of the watchdog's.
+    assert driver.WATCHDOG_S / 2 <= watchdog["after_s"] <= driver.WATCHDOG_S + 5
+    assert (watchdog["restarts"], watchdog["state"]) == (1, "active")
+
+
+def launches(*times: tuple[float, float | None]) -> dict[str, Any]:
+    return {"launches": [{"response_s": one, "scope_s": 0.001, "detected_s": told} for one, told in times]}
+
+
+def test_the_table_has_what_was_found() -> None:
+    found = {
+        "alone": launches((0.1, None), (0.3, None)),
+        "lab": launches((0.2, 0.001)),
+        "daemon": launches((0.3, 0.002)) | {"watchdog": {"after_s": 31.0}},
+    }
+    found["daemon"]["units"] = {"status": {"rung": "kernel", "counters": {"reports": 7}, "errors": ["bad"]}}
+    columns = {str(column.header): list(column.cells) for column in command.table(found).columns}
+    assert columns["response"] == ["200.00", "200.00", "300.00"]
+    assert columns["over alone"] == ["1.00x", "1.00x", "1.50x"] and columns["over the lab's"][2] == "1.50x"
+    assert columns["told"] == ["-", "1.00", "2.00"] and columns["highest"][0] == "300.00"
+    assert command.said(found) == [
+        "daemon: fasttrackd's rung is kernel; 7 reports, 0 freezes",
+        "daemon: error: bad",
+        "daemon: another fasttrackd 31.0 s after it was stopped",
+    ]
+    assert command.said({"alone": found["alone"]}) == []
+
+
+def test_unknown_programs_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert desktop.known_kinds(["write", "write"]) == ("write", "write")
+    with pytest.raises(UsageProblem, match="unknown kind 'wrote'"):
+        desktop.known_kinds(["wrote"])
+    (tmp_path / "packages.txt").write_text("# a note\nshell sh\nnone no-such-program\nother /no/such/file\n")
+    monkeypatch.setattr(desktop, "PACKAGES", tmp_path / "packages.txt")
+    assert desktop.missing() == ["none", "other"]
+
+
+def test_each_way_to_boot_has_its_policy_and_the_phone_what_readers_read() -> None:
+    assert list(desktop.MODES) == ["alone", "stock", "freeze", "lab", "daemon"]
+    files = desktop.contents(replace(ASKED, backgrounds=("write", "read"))).files
+    assert [(one["app"], one["path"]) for one in files] == [("background-2", "large")]
