@@ -266,7 +266,7 @@ records! {
         generation: u64,
         /// Creation, real time since 1970. Unit: ns.
         created_ns: i64,
-        /// Path below its mount; segments hashed unless clear.
+        /// Absolute path; segments hashed unless clear.
         path: String,
         /// Type, SQLite by content and siblings.
         file_type: FileType,

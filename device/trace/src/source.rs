@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where events come from.
+
+use crate::clocks;
+use crate::join::{Event, EVENTS};
+use crate::tracefs::{Batch, Instance, InstanceError, Setup};
+use std::path::Path;
+
+/// What a source delivers, in the order of time.
+#[derive(Debug)]
+pub enum Delivered<'a> {
+    /// An event.
+    Event(Event<'a>),
+    /// Events that are missing.
+    Loss {
+        /// Of which processor.
+        cpu: u64,
+        /// From when, ns.
+        since: u64,
+        /// To when, ns.
+        until: u64,
+        /// How many, if it is known.
+        count: Option<u64>,
+    },
+}
+
+/// Gives events.
+pub trait Source {
+    /// Its names, separated by spaces: those of `from` in contract/trace.toml.
+    fn names(&self) -> String;
+    /// Its events, separated by spaces.
+    fn events(&self) -> String;
+    /// Waits until there is much to read, for `timeout_ns` at most, or until a signal.
+    fn wait(&mut self, timeout_ns: u64);
+    /// Delivers what there is; at the `end` all of it.
+    ///
+    /// # Errors
+    /// The source was taken away.
+    fn read(&mut self, end: bool, sink: &mut dyn FnMut(Delivered<'_>))
+        -> Result<(), InstanceError>;
+    /// No more events are made.
+    ///
+    /// # Errors
+    /// The source was taken away.
+    fn stop(&mut self) -> Result<(), InstanceError>;
+}
+
+/// Events of tracefs: every kernel's, and FastTrack's where there are any.
+pub struct Ftrace {
+    instance: Instance,
+    held: Batch,
+}
+
+impl Ftrace {
+    /// Begins to record into a ring of `buffer_kib` a processor.
+    ///
+    /// # Errors
+    /// tracefs says no.
+    pub fn new(root: &Path, buffer_kib: u64) -> Result<Ftrace, InstanceError> {
+        let setup = Setup {
+            root: root.to_path_buf(),
+            name: "fasttrack-trace".to_string(),
+            buffer_kib,
+            // Woken earlier, it reads pages that are filled in part, and copies them.
+            wake_percent: 25,
+            events: EVENTS.map(str::to_string).to_vec(),
+        };
+        Ok(Ftrace {
+            instance: Instance::new(&setup)?,
+            held: Batch::default(),
+        })
+    }
+
+    /// Events that this kernel does not have.
+    pub fn missing(&self) -> &[String] {
+        self.instance.missing()
+    }
+}
+
+impl Source for Ftrace {
+    fn names(&self) -> String {
+        let mut formats = self.instance.formats().values();
+        match formats.any(|format| format.name.starts_with("fasttrack_")) {
+            true => "ftrace kernel".to_string(),
+            false => "ftrace".to_string(),
+        }
+    }
+
+    fn events(&self) -> String {
+        let formats = self.instance.formats().values();
+        let names: Vec<&str> = formats.map(|format| format.name.as_str()).collect();
+        names.join(" ")
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.instance.wait(timeout_ns);
+    }
+
+    fn read(
+        &mut self,
+        end: bool,
+        sink: &mut dyn FnMut(Delivered<'_>),
+    ) -> Result<(), InstanceError> {
+        // What is older than this is there on every processor.
+        let until = match end {
+            true => u64::MAX,
+            false => clocks::boot(),
+        };
+        let read = self.instance.read(&mut self.held);
+        self.held.events.sort_by_key(|event| event.0);
+        self.held.losses.sort_by_key(|loss| loss.2);
+        let count = self.held.events.partition_point(|event| event.0 < until);
+        let mut losses = self.held.losses.drain(..).peekable();
+        for (time, cpu, data) in self.held.events.drain(..count) {
+            while let Some((cpu, since, until, count)) = losses.next_if(|loss| loss.2 <= time) {
+                sink(Delivered::Loss {
+                    cpu,
+                    since,
+                    until,
+                    count,
+                });
+            }
+            let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
+            if let Some(format) = id.and_then(|id| self.instance.formats().get(&id)) {
+                sink(Delivered::Event(Event {
+                    time,
+                    cpu,
+                    format,
+                    data: &data,
+                }));
+            }
+        }
+        for (cpu, since, until, count) in losses {
+            sink(Delivered::Loss {
+                cpu,
+                since,
+                until,
+                count,
+            });
+        }
+        read
+    }
+
+    fn stop(&mut self) -> Result<(), InstanceError> {
+        self.instance.stop()
+    }
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A ring buffer of our own, below `instances/`: other users of tracefs are not disturbed.
+
+use super::format::EventFormat;
+use super::page::{Layout, Missed, Page};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where tracefs is mounted.
+pub const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// How the buffer is made.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where tracefs is mounted.
+    pub root: PathBuf,
+    /// The instance's name.
+    pub name: String,
+    /// Size for each processor, KiB.
+    pub buffer_kib: u64,
+    /// The reader is woken when the buffer is so full, per cent.
+    pub wake_percent: u64,
+    /// Events, `SYSTEM/NAME`.
+    pub events: Vec<String>,
+}
+
+/// Why there is no buffer.
+#[derive(Debug)]
+pub struct InstanceError {
+    /// Which file.
+    pub path: PathBuf,
+    /// What it says.
+    pub error: io::Error,
+}
+
+impl fmt::Display for InstanceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = match self.error.kind() {
+            io::ErrorKind::PermissionDenied => ": run it as root, or see fasttrack-trace doctor",
+            io::ErrorKind::NotFound => ": is tracefs mounted? See fasttrack-trace doctor",
+            _ => "",
+        };
+        write!(f, "{}: {}{hint}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for InstanceError {}
+
+/// One processor's part.
+struct Ring {
+    cpu: u64,
+    file: File,
+    stats: PathBuf,
+    /// Events lost, as its pages have said.
+    told: u64,
+    /// A page said that it does not know how many.
+    unsure: bool,
+    /// Time of the last event that was read, ns.
+    last: u64,
+}
+
+/// Events that were read in one pass.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Time, processor, bytes: in the order of each processor.
+    pub events: Vec<(u64, u64, Vec<u8>)>,
+    /// Losses: processor, from, to (ns), how many.
+    pub losses: Vec<(u64, u64, u64, Option<u64>)>,
+    /// Pages that could not be read to their end.
+    pub torn: u64,
+}
+
+/// A ring buffer, which is removed when this is dropped.
+pub struct Instance {
+    path: PathBuf,
+    rings: Vec<Ring>,
+    layout: Layout,
+    page: Vec<u8>,
+    formats: BTreeMap<u16, EventFormat>,
+    missing: Vec<String>,
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, InstanceError> {
+    result.map_err(|error| InstanceError {
+        path: path.to_path_buf(),
+        error,
+    })
+}
+
+fn set(path: &Path, value: &str) -> Result<(), InstanceError> {
+    at(path, fs::write(path, value))
+}
+
+impl Instance {
+    /// Makes the buffer and begins to record.
+    ///
+    /// # Errors
+    /// A file of tracefs says no. Events that this kernel does not have are no error: see [`Instance::missing`].
+    pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
+        let path = setup.root.join("instances").join(&setup.name);
+        if path.exists() {
+            // Of a collector that was killed; one that lives keeps it busy, and we fail.
+            at(&path, fs::remove_dir(&path))?;
+        }
+        at(&path, fs::create_dir(&path))?;
+        let mut instance = Instance {
+            path,
+            rings: Vec::new(),
+            layout: Layout {
+                commit: 8,
+                data: 16,
+            },
+            page: Vec::new(),
+            formats: BTreeMap::new(),
+            missing: Vec::new(),
+        };
+        instance.set_up(setup)?;
+        Ok(instance)
+    }
+
+    fn set_up(&mut self, setup: &Setup) -> Result<(), InstanceError> {
+        let header = self.path.join("events/header_page");
+        let text = at(&header, fs::read_to_string(&header))?;
+        let unknown = || io::Error::other("pages are laid out in a way that is not known");
+        self.layout = at(&header, Layout::parse(&text).ok_or_else(unknown))?;
+        set(&self.path.join("trace_clock"), "boot")?;
+        set(
+            &self.path.join("buffer_size_kb"),
+            &setup.buffer_kib.to_string(),
+        )?;
+        // Kernels before 5.0 wake for each event.
+        let _ = fs::write(
+            self.path.join("buffer_percent"),
+            setup.wake_percent.to_string(),
+        );
+        let subbuf = fs::read_to_string(self.path.join("buffer_subbuf_size_kb"));
+        let kib = subbuf
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok());
+        self.page = vec![0; kib.unwrap_or(4) << 10];
+        self.open_rings()?;
+        for event in &setup.events {
+            self.enable(event)?;
+        }
+        set(&self.path.join("tracing_on"), "1")
+    }
+
+    fn open_rings(&mut self) -> Result<(), InstanceError> {
+        let folder = self.path.join("per_cpu");
+        for entry in at(&folder, fs::read_dir(&folder))? {
+            let path = at(&folder, entry)?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let cpu = name.and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+            let Some(cpu) = cpu else { continue };
+            let pipe = path.join("trace_pipe_raw");
+            let mut opened = OpenOptions::new();
+            opened.read(true).custom_flags(libc::O_NONBLOCK);
+            self.rings.push(Ring {
+                cpu,
+                file: at(&pipe, opened.open(&pipe))?,
+                stats: path.join("stats"),
+                told: 0,
+                unsure: false,
+                last: 0,
+            });
+        }
+        self.rings.sort_by_key(|ring| ring.cpu);
+        Ok(())
+    }
+
+    fn enable(&mut self, event: &str) -> Result<(), InstanceError> {
+        let folder = self.path.join("events").join(event);
+        let format = folder.join("format");
+        if !format.exists() {
+            self.missing.push(event.to_string());
+            return Ok(());
+        }
+        let text = at(&format, fs::read_to_string(&format))?;
+        let parsed = EventFormat::parse(&text).map_err(io::Error::other);
+        let parsed = at(&format, parsed)?;
+        self.formats.insert(parsed.id, parsed);
+        set(&folder.join("enable"), "1")
+    }
+
+    /// Descriptions of the enabled events by their ids.
+    pub fn formats(&self) -> &BTreeMap<u16, EventFormat> {
+        &self.formats
+    }
+
+    /// Events that this kernel does not have.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Waits until a buffer is full enough, for `timeout_ns` at most, or until a signal.
+    pub fn wait(&self, timeout_ns: u64) {
+        let mut polled: Vec<PollFd<'_>> = self
+            .rings
+            .iter()
+            .map(|ring| PollFd::new(&ring.file, PollFlags::IN))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as i64,
+            tv_nsec: (timeout_ns % 1_000_000_000) as _,
+        };
+        // A signal, or a buffer that went: the next read says so.
+        let _ = poll(&mut polled, Some(&timeout));
+    }
+
+    /// Reads all that there is.
+    ///
+    /// # Errors
+    /// The instance was taken away.
+    pub fn read(&mut self, batch: &mut Batch) -> Result<(), InstanceError> {
+        for ring in &mut self.rings {
+            loop {
+                match ring.file.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(count) => ring.take(&self.page[..count], self.layout, batch),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return at(&self.path, Err(error)),
+                }
+            }
+            ring.settle(batch);
+        }
+        match self.path.exists() {
+            true => Ok(()),
+            false => at(
+                &self.path,
+                Err(io::Error::other("the instance was taken away")),
+            ),
+        }
+    }
+
+    /// Ends recording; what is in the buffer can still be read.
+    ///
+    /// # Errors
+    /// The instance was taken away.
+    pub fn stop(&self) -> Result<(), InstanceError> {
+        set(&self.path.join("tracing_on"), "0")
+    }
+}
+
+impl Ring {
+    fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
+        let Ok(mut page) = Page::new(bytes, layout) else {
+            batch.torn += 1;
+            return;
+        };
+        let missed = page.missed;
+        let before = self.last;
+        let mut first = None;
+        loop {
+            match page.event() {
+                Ok(Some(event)) => {
+                    first.get_or_insert(event.time);
+                    self.last = event.time;
+                    batch
+                        .events
+                        .push((event.time, self.cpu, event.data.to_vec()));
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    batch.torn += 1;
+                    break;
+                }
+            }
+        }
+        let until = first.unwrap_or(self.last);
+        match missed {
+            Missed::None => {}
+            Missed::Some => self.unsure = true,
+            Missed::Count(count) => {
+                self.told += count;
+                batch.losses.push((self.cpu, before, until, Some(count)));
+            }
+        }
+    }
+
+    /// Counts what pages could not: the buffer's own count is exact.
+    fn settle(&mut self, batch: &mut Batch) {
+        if !self.unsure {
+            return;
+        }
+        self.unsure = false;
+        let overrun = fs::read_to_string(&self.stats)
+            .ok()
+            .and_then(|text| said(&text, "overrun"));
+        let count = overrun.map(|total| total.saturating_sub(self.told));
+        self.told += count.unwrap_or(0);
+        if count != Some(0) {
+            batch.losses.push((self.cpu, self.last, self.last, count));
+        }
+    }
+}
+
+/// A number of `per_cpu/cpuN/stats`.
+fn said(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| {
+        line.strip_prefix(name)?
+            .strip_prefix(": ")?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.rings.clear();
+        // One that was taken away is gone already.
+        let _ = fs::write(self.path.join("tracing_on"), "0");
+        let _ = fs::remove_dir(&self.path);
+    }
+}
