@@ -16,6 +16,10 @@ const BLOCK_SECTORS: u64 = 8;
 /// `FILEID_INO32_GEN` of linux/exportfs.h: inode and generation, 32 bits each.
 const INODE_HANDLE: i32 = 1;
 
+/// The first inode that may be a file's. f2fs takes a question after one of its own, 1 and 2, for damage and asks for
+/// fsck.
+const FIRST_INODE: u32 = 3;
+
 /// The parent of the kernel's tasks.
 const KTHREADD: u64 = 2;
 
@@ -118,7 +122,9 @@ impl System {
         let mut handle = Handle {
             bytes: 8,
             kind: INODE_HANDLE,
-            inode: u32::try_from(inode).ok()?,
+            inode: u32::try_from(inode)
+                .ok()
+                .filter(|inode| *inode >= FIRST_INODE)?,
             generation: 0,
         };
         let (mount, _) = self.mount(dev)?;

@@ -101,7 +101,9 @@ impl Joiner {
             Some(2 | 3) => BlockType::CHECKPOINT,
             _ => BlockType::DATA,
         };
-        let inode = event.number("ino").unwrap_or(0);
+        // Nodes and checkpoints are in pages of inodes that are no files.
+        let data = block_type == BlockType::DATA;
+        let inode = event.number("ino").filter(|_| data).unwrap_or(0);
         let index = event.number("index").unwrap_or(0);
         let run = self.mapped(dev, inode, index, block_type);
         self.map(dev, at, 1, run);

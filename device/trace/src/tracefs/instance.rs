@@ -125,8 +125,9 @@ impl Instance {
 
     fn set_up(&mut self, setup: &Setup) -> Result<(), InstanceError> {
         let header = self.path.join("events/header_page");
-        let text = at(&header, fs::read_to_string(&header))?;
-        let unknown = || io::Error::other("pages are laid out in a way that is not known");
+        let text = at(&header, whole(&header))?;
+        let unknown =
+            || io::Error::other(format!("pages are laid out in an unknown way: {text:?}"));
         self.layout = at(&header, Layout::parse(&text).ok_or_else(unknown))?;
         set(&self.path.join("trace_clock"), "boot")?;
         set(
@@ -298,6 +299,14 @@ impl Ring {
             batch.losses.push((self.cpu, self.last, self.last, count));
         }
     }
+}
+
+/// A small file by one read: tracefs gives some files no second one.
+fn whole(path: &Path) -> io::Result<String> {
+    let mut bytes = vec![0; 16 << 10];
+    let count = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(count);
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 /// A number of `per_cpu/cpuN/stats`.

@@ -1,0 +1,144 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""fasttrack-trace records what some apps do, beside the device's own counters."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FRONT,
+    MIB,
+    OUT,
+    PATTERN,
+    Shown,
+    as_uid,
+    drop_caches,
+    make,
+    read,
+    run,
+)
+
+LOGS = OUT / "trace"
+
+
+class Collector:
+    """fasttrack-trace at work."""
+
+    def __init__(self, program: str, *options: str) -> None:
+        argv = [program, *options, "record", "--output", str(LOGS), "--state", "/run/state", "--clear-names"]
+        self.program = program
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.printed = self.process.stdout
+        if not self.printed.readline().startswith("recording"):
+            raise ChildProcessError("fasttrack-trace does not record")
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        said = self.printed.read()
+        if self.process.wait():
+            raise ChildProcessError(f"fasttrack-trace ended with {self.process.returncode}: {said}")
+
+    def records(self) -> list[dict[str, Any]]:
+        argv = [self.program, "cat", "--json", str(LOGS)]
+        lines = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return [json.loads(line) for line in lines.splitlines()]
+
+
+def counters() -> dict[str, int]:
+    """Bytes that the device has read and written, as it counts them."""
+    words = [int(word) for word in read("/sys/block/sda/stat").split()]
+    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512}
+
+
+def writes_new() -> None:
+    with (DATA / "shared").open("wb", buffering=0) as handle:
+        handle.write(PATTERN * 2)
+    # The collector looks at a task while it lives.
+    time.sleep(1)
+
+
+def writes_over() -> None:
+    """The second half of the file, when its first owner's pages are clean or not."""
+    handle = os.open(DATA / "shared", os.O_WRONLY)
+    os.pwrite(handle, PATTERN, 2 * MIB)
+    os.fsync(handle)
+    time.sleep(1)
+
+
+def reads_cold() -> None:
+    with (DATA / "cold").open("rb", buffering=0) as handle:
+        while handle.read(MIB):
+            pass
+    time.sleep(1)
+
+
+def works(program: str) -> Shown:
+    """Two apps write one file, and one reads another."""
+    make("cold", 4)
+    drop_caches()
+    os.sync()
+    before = counters()
+    collector = Collector(program)
+    as_uid(FRONT, writes_new)
+    as_uid(BEHIND, writes_over)
+    as_uid(BEHIND, reads_cold)
+    os.sync()
+    (DATA / "shared").unlink()
+    os.sync()
+    time.sleep(1)
+    after = counters()
+    collector.end()
+    return {"before": before, "after": after, "records": collector.records()}
+
+
+def sends(count: int, per_second: int) -> None:
+    """Direct writes at a rate."""
+    handle = os.open(DATA / "direct", os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o644)
+    block = mmap.mmap(-1, BLOCK)
+    begin = time.monotonic()
+    for index in range(count):
+        os.pwritev(handle, [block], index % 256 * BLOCK)
+        late = begin + index / per_second - time.monotonic()
+        if late > 0:
+            time.sleep(late)
+    os.close(handle)
+
+
+def lines_of(cpu_stats: Path, name: str) -> int:
+    return next(int(line.split(": ")[1]) for line in cpu_stats.read_text().splitlines() if line.startswith(name))
+
+
+def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib: int) -> Shown:
+    """The collector is stopped while an app writes."""
+    as_uid(FRONT, lambda: sends(256, 100_000))
+    collector = Collector(program, "--buffer", str(buffer_kib))
+    collector.process.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    as_uid(FRONT, lambda: sends(count, per_second))
+    took = time.monotonic() - begin
+    time.sleep(max(0.0, stop_s - took))
+    stats = Path("/sys/kernel/tracing/instances/fasttrack-trace/per_cpu/cpu0/stats")
+    overrun = lines_of(stats, "overrun")
+    collector.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    collector.end()
+    records = collector.records()
+    losses = [record for record in records if record["record"] == "loss"]
+    bios = sum(record["record"] == "bio" for record in records)
+    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took}
+
+
+if __name__ == "__main__":
+    run(works, stopped)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trace of I/O origin has the device's bytes, whose they are, and says what it has lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask
+
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.run.runner import Tools
+
+pytestmark = pytest.mark.guest
+
+MIB = 1 << 20
+CASES = [(fs, policy) for fs in ("ext4", "f2fs") for policy in ("stock", "fasttrack")]
+SETTINGS: dict[str, Settings] = {"stock": (), "fasttrack": FASTTRACK}
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A trace, and the device's counters around it."""
+
+    shown: dict[str, Any]
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        return [record for record in self.shown["records"] if record["record"] == name]
+
+    def gained(self, operation: str) -> int:
+        return int(self.shown["after"][operation] - self.shown["before"][operation])
+
+    def names(self, record: str) -> dict[int, dict[str, Any]]:
+        return {one[record]: one for one in self.of(record)}
+
+    def owned(self, path: str) -> Counter[tuple[str, int | None]]:
+        """Bytes of a file by operation and user id of the owner."""
+        tasks, files = self.names("task"), self.names("file")
+        operations = {bio["bio"]: bio["operation"] for bio in self.of("bio")}
+        total: Counter[tuple[str, int | None]] = Counter()
+        for segment in self.of("segment"):
+            if files.get(segment.get("file", 0), {}).get("path") == path and segment["block_type"] == "data":
+                uid = tasks.get(segment.get("owner", 0), {}).get("uid")
+                total[operations[segment["bio"]], uid] += segment["bytes"]
+        return total
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def traced(request: pytest.FixtureRequest, tools: Tools) -> Traced:
+    fs, policy = request.param
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    return Traced(ask(tools, "trace.works", data=Data(fs), settings=SETTINGS[policy], program=program))
+
+
+def test_bytes_are_the_devices(traced: Traced) -> None:
+    assert not traced.of("loss")
+    total: Counter[str] = Counter()
+    for request in traced.of("request"):
+        total[request["operation"]] += request["bytes"]
+    assert {name: total[name] for name in ("read", "write", "discard")} == {
+        name: traced.gained(name) for name in ("read", "write", "discard")
+    }
+    assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB
+
+
+def test_segments_cover_their_bios(traced: Traced) -> None:
+    covered: Counter[int] = Counter()
+    for segment in traced.of("segment"):
+        assert segment["offset"] == covered[segment["bio"]]
+        covered[segment["bio"]] += segment["bytes"]
+    for bio in traced.of("bio"):
+        if bio["operation"] in ("read", "write"):
+            assert covered[bio["bio"]] == bio["bytes"], bio
+
+
+def test_owners(traced: Traced) -> None:
+    """Each app's bytes of the shared file are its own, whoever sends them."""
+    assert traced.owned("/run/data/shared") == {("write", FRONT): 2 * MIB, ("write", BEHIND): MIB}
+    assert traced.owned("/run/data/cold") == {("read", BEHIND): 4 * MIB}
+
+
+def test_every_data_block_has_a_file(traced: Traced) -> None:
+    for segment in traced.of("segment"):
+        assert segment["block_type"] != "data" or "file" in segment, segment
+
+
+def test_calls_and_ends(traced: Traced) -> None:
+    (sync,) = [call for call in traced.of("call") if traced.names("task")[call["task"]].get("uid") == BEHIND]
+    assert (sync["kind"], sync["result"]) == ("fsync", 0)
+    assert sync["duration_ns"] > 0
+    gone = [file for file in traced.of("file") if file["event"] == "unlink"]
+    assert [file["path"] for file in gone].count("/run/data/shared") == 1
+
+
+@pytest.mark.parametrize(("stop_s", "lost"), [(1.0, False), (10.0, True)], ids=["1 s", "10 s"])
+def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, lost: bool) -> None:
+    """For a second at 20,000 I/Os a second: nothing is lost. For longer than the buffer: what is lost is counted."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    count = int(stop_s * 20_000)
+    asked = {"program": program, "stop_s": stop_s, "count": count, "per_second": 20_000, "buffer_kib": 8192}
+    shown = ask(tools, "trace.stopped", data=EXT4, phone_name="ufs40", **asked)
+    # In this time, or it was no such rate.
+    assert shown["took_s"] < stop_s * 1.01
+    counted = sum(loss["count"] for loss in shown["losses"])
+    assert counted == shown["overrun"]
+    assert (counted > 0) == lost
+    assert (shown["bios"] >= count) != lost
