@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask
 
 from fasttrack_lab.build import guest_program
-from fasttrack_lab.run.runner import Tools
+from fasttrack_lab.host import process
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
+from fasttrack_lab.run.runner import RunSpec, Tools, run
 
 pytestmark = pytest.mark.guest
 
@@ -92,6 +98,21 @@ def test_calls_and_ends(traced: Traced) -> None:
     assert sync["duration_ns"] > 0
     gone = [file for file in traced.of("file") if file["event"] == "unlink"]
     assert [file["path"] for file in gone].count("/run/data/shared") == 1
+
+
+def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
+    """As `exec --trace`."""
+    s6, stock = phone.load("s6"), policy.load("stock")
+    job = exec_job("dd if=/dev/zero of=x bs=64k count=16 conv=fsync", [], 1.0, 60.0)
+    to = tmp_path / "logs"
+    result = run(RunSpec(Cell("exec", "s6", "stock", (), 1), s6, stock, job, trace_to=to), tools)
+    assert result.ok, result.verdict.error
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    lines = process.output([program, "cat", "--json", str(to)]).splitlines()
+    traced = Traced({"records": [json.loads(line) for line in lines]})
+    assert traced.owned("/data/app/foreground/x") == {("write", FOREGROUND_UID): MIB}
+    (session,) = traced.of("session")
+    assert session["clear_names"] and "kernel" in session["sources"].split()
 
 
 @pytest.mark.parametrize(("stop_s", "lost"), [(1.0, False), (10.0, True)], ids=["1 s", "10 s"])

@@ -67,9 +67,13 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
     println!("recording to {}", options.output.display());
     std::io::stdout().flush()?;
     let sum = recorder::record(&mut source, &mut joiner(), output, limits)?;
-    println!(
+    // All is written: whoever started it may have closed the pipe.
+    let _ = writeln!(
+        std::io::stdout(),
         "{} events, {} records, {} events lost",
-        sum.events, sum.records, sum.lost
+        sum.events,
+        sum.records,
+        sum.lost
     );
     Ok(ExitCode::SUCCESS)
 }

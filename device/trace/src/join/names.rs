@@ -78,6 +78,8 @@ struct Named<T> {
 struct Born {
     name: String,
     process: Option<u64>,
+    /// Its parent's user, unless that is root, who may have made it another's.
+    uid: Option<u64>,
 }
 
 /// Tasks and files.
@@ -141,12 +143,13 @@ impl Names {
             pid => self.lookup.task(pid),
         };
         let process = born.as_ref().and_then(|born| born.process);
+        let uid = born.as_ref().and_then(|born| born.uid);
         let told = name.or(born.map(|born| born.name));
         let record = Task {
             time: Time(time),
             pid: Some(pid),
             tgid: facts.as_ref().map(|facts| facts.tgid).or(process),
-            uid: facts.as_ref().map(|facts| facts.uid),
+            uid: facts.as_ref().map(|facts| facts.uid).or(uid),
             name: told.or(facts.as_ref().map(|facts| facts.name.clone())),
             kernel_thread: facts.map(|facts| facts.kernel),
             ..Task::default()
@@ -180,17 +183,15 @@ impl Names {
             self.born.clear();
         }
         let thread = event.number("clone_flags").unwrap_or(0) & CLONE_THREAD != 0;
+        let parent = self.task(event.pid(), event.time);
+        let parent = self.record(parent);
         let process = match thread {
-            true => self.tgid_of(event.pid()),
+            true => parent.and_then(|parent| parent.tgid),
             false => Some(pid),
         };
+        let uid = parent.and_then(|parent| parent.uid).filter(|uid| *uid != 0);
         let name = event.text("comm").unwrap_or_default();
-        self.born.insert(pid, Born { name, process });
-    }
-
-    fn tgid_of(&self, pid: u64) -> Option<u64> {
-        let id = self.by_pid.get(&pid)?;
-        self.tasks.get(id)?.record.tgid
+        self.born.insert(pid, Born { name, process, uid });
     }
 
     /// A task has another name from now on, and another id: what it did before was done under the old one.
@@ -207,10 +208,11 @@ impl Names {
         };
         let before = self.tasks.get(&id).map(|named| named.record.clone());
         let facts = self.lookup.task(pid);
+        let inherited = before.as_ref().and_then(|before| before.uid);
         let record = Task {
             time: Time(event.time),
             name: Some(name),
-            uid: facts.map(|facts| facts.uid),
+            uid: facts.map(|facts| facts.uid).or(inherited),
             ..before.unwrap_or_default()
         };
         self.add_task(pid, record);

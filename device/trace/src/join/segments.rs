@@ -14,6 +14,9 @@ const PAGE_SECTORS: u64 = 8;
 /// `status` of an extent of ext4: written or unwritten. Others have no place on the disk.
 const ON_DISK: u64 = 3;
 
+/// ext4's inode of its journal, which it maps as a file's.
+const EXT4_JOURNAL: u64 = 8;
+
 /// f2fs's addresses of what has no place yet.
 const NEW_ADDR: u64 = 0xffff_ffff;
 
@@ -63,7 +66,10 @@ impl Joiner {
         let place = (event.dev("dev"), event.number("ino"), event.number("lblk"));
         if let ((Some(dev), Some(inode), Some(first)), Some(at), Some(count)) = (place, at, blocks)
         {
-            let run = self.mapped(dev, inode, first, BlockType::DATA);
+            let run = match inode {
+                EXT4_JOURNAL => self.mapped(dev, 0, 0, BlockType::JOURNAL),
+                inode => self.mapped(dev, inode, first, BlockType::DATA),
+            };
             self.map(dev, at, count, run);
         }
     }
