@@ -115,6 +115,32 @@ def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     assert session["clear_names"] and "kernel" in session["sources"].split()
 
 
+def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.own", data=EXT4, program=program))
+    owned = traced.owned("/run/data/direct")
+    assert owned.total() == 2000 * 4096
+    assert not any("/logs/" in file.get("path", "") for file in traced.of("file"))
+    own = Counter[str]()
+    for record in traced.of("own"):
+        own.update({name: record.get(name, 0) for name in ("bios", "written_bytes", "events")})
+    # Its file is made, written and made durable.
+    assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.33, 0.91])
+def test_a_collector_that_is_killed(tools: Tools, after_s: float) -> None:
+    """What it finished is read, none twice, and the next one records."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.killed", data=EXT4, phone_name="ufs40", program=program, after_s=after_s)
+    bios = [record["bio"] for record in shown["killed"] if record["record"] == "bio"]
+    assert len(bios) == len(set(bios))
+    # A block each 0.2 s, when the collector looks.
+    assert (len(bios) >= (after_s - 0.3) * 10_000) and (bios or after_s < 0.3)
+    assert bios == sorted(bios)
+    assert len(shown["both"]) >= len(shown["killed"]) + 200
+
+
 @pytest.mark.parametrize(("stop_s", "lost"), [(1.0, False), (10.0, True)], ids=["1 s", "10 s"])
 def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, lost: bool) -> None:
     """For a second at 20,000 I/Os a second: nothing is lost. For longer than the buffer: what is lost is counted."""

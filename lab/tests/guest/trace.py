@@ -24,9 +24,11 @@ from prologue import (
     Shown,
     as_uid,
     drop_caches,
+    end,
     make,
     read,
     run,
+    start,
 )
 
 LOGS = OUT / "trace"
@@ -35,9 +37,9 @@ LOGS = OUT / "trace"
 class Collector:
     """fasttrack-trace at work."""
 
-    def __init__(self, program: str, *options: str) -> None:
-        argv = [program, *options, "record", "--output", str(LOGS), "--state", "/run/state", "--clear-names"]
-        self.program = program
+    def __init__(self, program: str, *options: str, logs: Path = LOGS, record: tuple[str, ...] = ()) -> None:
+        argv = [program, *options, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *record]
+        self.program, self.logs = program, logs
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.printed = self.process.stdout
@@ -51,7 +53,7 @@ class Collector:
             raise ChildProcessError(f"fasttrack-trace ended with {self.process.returncode}: {said}")
 
     def records(self) -> list[dict[str, Any]]:
-        argv = [self.program, "cat", "--json", str(LOGS)]
+        argv = [self.program, "cat", "--json", str(self.logs)]
         lines = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
         return [json.loads(line) for line in lines.splitlines()]
 
@@ -140,5 +142,32 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took}
 
 
+def own(program: str) -> Shown:
+    """The logs are on the phone: the collector causes I/O itself."""
+    make("other", 1)
+    os.sync()
+    logs = DATA / "logs"
+    collector = Collector(program, logs=logs)
+    as_uid(FRONT, lambda: sends(2000, 2000))
+    os.sync()
+    time.sleep(1)
+    collector.end()
+    return {"records": collector.records()}
+
+
+def killed(program: str, after_s: float) -> Shown:
+    """By SIGKILL, at some time; and what the next one finds."""
+    collector = Collector(program, record=("--block-time", "0.05"))
+    child = start(FRONT, lambda: sends(100_000, 10_000))
+    time.sleep(after_s)
+    end(collector.process.pid, child)
+    first = collector.records()
+    # It left its ring buffer, too.
+    second = Collector(program)
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    second.end()
+    return {"killed": first, "both": second.records()}
+
+
 if __name__ == "__main__":
-    run(works, stopped)
+    run(works, stopped, own, killed)
