@@ -141,6 +141,34 @@ def test_a_collector_that_is_killed(tools: Tools, after_s: float) -> None:
     assert len(shown["both"]) >= len(shown["killed"]) + 200
 
 
+def test_flight_recorder(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.flight", data=EXT4, program=program)
+
+    def count(when: str, name: str) -> int:
+        return sum(record["record"] == name for record in shown[when])
+
+    # Nothing is written before something happens; then the last seconds, without what is older.
+    assert shown["before"] == []
+    first = Traced({"records": shown["fsync"]})
+    assert [mark["reason"] for mark in first.of("mark")] == ["fsync"]
+    assert 100 <= count("fsync", "bio") < 200
+    assert {task.get("uid") for task in first.of("task")} >= {FRONT, BEHIND}
+    marks = [record["reason"] for record in shown["signal"] if record["record"] == "mark"]
+    assert marks == ["fsync", "signal"]
+    assert count("signal", "bio") >= count("fsync", "bio") + 50
+
+
+def test_faults(tools: Tools) -> None:
+    """Each says what happened; what was finished is read."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.faults", data=EXT4, phone_name="ufs40", program=program)
+    assert shown["busy"][0] == 1 and "another fasttrack-trace writes there" in shown["busy"][1]
+    assert shown["full"][0] == 1 and "No space left" in shown["full"][1] and "make room" in shown["full"][1]
+    assert shown["kept"] > 5000
+    assert shown["gone"] == [1, 1]
+
+
 @pytest.mark.parametrize(("stop_s", "lost"), [(1.0, False), (10.0, True)], ids=["1 s", "10 s"])
 def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, lost: bool) -> None:
     """For a second at 20,000 I/Os a second: nothing is lost. For longer than the buffer: what is lost is counted."""

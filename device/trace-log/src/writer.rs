@@ -79,7 +79,16 @@ impl fmt::Display for WriteError {
                 "{}: another fasttrack-trace writes there: end it, or take another directory",
                 path.display()
             ),
-            WriteError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            WriteError::Io(path, error) => {
+                let hint = match error.kind() {
+                    io::ErrorKind::StorageFull => "; make room there, or take another directory",
+                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                        "; take another directory"
+                    }
+                    _ => "",
+                };
+                write!(f, "{}: {error}{hint}", path.display())
+            }
         }
     }
 }
@@ -119,7 +128,7 @@ pub struct LogWriter {
     closed: VecDeque<(u64, u64)>,
     losses: Vec<Record>,
     written: u64,
-    failed: Option<String>,
+    failed: Option<WriteError>,
 }
 
 fn told<T>(path: &Path, result: io::Result<T>) -> Result<T, WriteError> {
@@ -217,7 +226,7 @@ impl LogWriter {
         };
         self.sequence += 1;
         if let Err(error) = self.append(header, &pending.bytes) {
-            self.failed = Some(error.to_string());
+            self.failed = Some(WriteError::Io(self.directory.clone(), error));
             self.losses.push(Record::from(Loss {
                 time: Time(pending.last),
                 reason: Some(LossReason::DISK_ERROR),
@@ -239,7 +248,8 @@ impl LogWriter {
             self.push(&[])?;
             self.end_block()?;
         }
-        self.close_file()
+        self.close_file()?;
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Bytes written in this session.
@@ -248,7 +258,7 @@ impl LogWriter {
     }
 
     /// What a write has failed with last, once.
-    pub fn take_failure(&mut self) -> Option<String> {
+    pub fn take_failure(&mut self) -> Option<WriteError> {
         self.failed.take()
     }
 
@@ -352,7 +362,7 @@ impl LogWriter {
         }
         // Without an index a file is scanned: no record is lost.
         if let Err(error) = ended {
-            self.failed = Some(format!("{}: {error}", path.display()));
+            self.failed = Some(WriteError::Io(path, error));
         }
         Ok(())
     }

@@ -19,16 +19,20 @@ from prologue import (
     DATA,
     FRONT,
     MIB,
+    MNT_DETACH,
     OUT,
     PATTERN,
+    TRACE,
     Shown,
     as_uid,
     drop_caches,
     end,
     make,
+    mount,
     read,
     run,
     start,
+    unmount,
 )
 
 LOGS = OUT / "trace"
@@ -53,7 +57,11 @@ class Collector:
             raise ChildProcessError(f"fasttrack-trace ended with {self.process.returncode}: {said}")
 
     def records(self) -> list[dict[str, Any]]:
-        argv = [self.program, "cat", "--json", str(self.logs)]
+        return self.read(self.program, self.logs)
+
+    @staticmethod
+    def read(program: str, logs: Path) -> list[dict[str, Any]]:
+        argv = [program, "cat", "--json", str(logs)]
         lines = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
         return [json.loads(line) for line in lines.splitlines()]
 
@@ -131,7 +139,7 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     as_uid(FRONT, lambda: sends(count, per_second))
     took = time.monotonic() - begin
     time.sleep(max(0.0, stop_s - took))
-    stats = Path("/sys/kernel/tracing/instances/fasttrack-trace/per_cpu/cpu0/stats")
+    (stats,) = (TRACE / "instances").glob("fasttrack-trace-*/per_cpu/cpu0/stats")
     overrun = lines_of(stats, "overrun")
     collector.process.send_signal(signal.SIGCONT)
     time.sleep(1)
@@ -169,5 +177,63 @@ def killed(program: str, after_s: float) -> Shown:
     return {"killed": first, "both": second.records()}
 
 
+def synced() -> None:
+    handle = os.open(DATA / "synced", os.O_CREAT | os.O_WRONLY, 0o644)
+    os.pwrite(handle, PATTERN, 0)
+    os.fsync(handle)
+    time.sleep(0.5)
+
+
+def flight(program: str) -> Shown:
+    """What is in the files after an fsync that is too long, and after a signal."""
+    make("seen", 1)
+    drop_caches()
+    shown: Shown = {}
+    collector = Collector(program, record=("--flight", "2", "--fsync-over", "1"))
+    as_uid(FRONT, lambda: sends(2, 1000))
+    time.sleep(3)
+    shown["before"] = collector.records()
+    as_uid(FRONT, lambda: sends(100, 1000))
+    as_uid(BEHIND, synced)
+    time.sleep(1)
+    shown["fsync"] = collector.records()
+    as_uid(FRONT, lambda: sends(50, 1000))
+    time.sleep(0.5)
+    collector.process.send_signal(signal.SIGUSR1)
+    time.sleep(0.5)
+    shown["signal"] = collector.records()
+    collector.end()
+    return shown
+
+
+def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """How a collector ends by itself, and the last that it says."""
+    said = process.communicate(timeout=60)[1]
+    return process.returncode, said.strip().splitlines()[-1]
+
+
+def faults(program: str) -> Shown:
+    """A directory that is in use, a full one, and a tracefs that goes."""
+    shown: Shown = {}
+    first = Collector(program)
+    argv = [program, "record", "--state", "/run/state", "--clear-names", "--output"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    shown["busy"] = ends_with(subprocess.Popen([*argv, str(LOGS)], **pipes))
+    small = Path("/run/small")
+    small.mkdir()
+    mount("tmpfs", small, options="size=128k")
+    second = subprocess.Popen([*argv, str(small / "logs"), "--file-size", "64", "--block-time", "0.2"], **pipes)
+    time.sleep(0.5)
+    as_uid(FRONT, lambda: sends(60_000, 20_000))
+    second.terminate()
+    shown["full"] = ends_with(second)
+    shown["kept"] = len(Collector.read(program, small / "logs"))
+    unmount(TRACE, MNT_DETACH)
+    time.sleep(0.5)
+    shown["gone"] = [first.process.wait(), *[record["record"] for record in first.records()].count("bio") * [1]][:2]
+    mount("tracefs", TRACE)
+    return shown
+
+
 if __name__ == "__main__":
-    run(works, stopped, own, killed)
+    run(works, stopped, own, killed, flight, faults)

@@ -19,7 +19,7 @@ pub const TRACEFS: &str = "/sys/kernel/tracing";
 pub struct Setup {
     /// Where tracefs is mounted.
     pub root: PathBuf,
-    /// The instance's name.
+    /// Begin of the instance's name; the process's number follows.
     pub name: String,
     /// Size for each processor, KiB.
     pub buffer_kib: u64,
@@ -102,11 +102,9 @@ impl Instance {
     /// # Errors
     /// A file of tracefs says no. Events that this kernel does not have are no error: see [`Instance::missing`].
     pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
-        let path = setup.root.join("instances").join(&setup.name);
-        if path.exists() {
-            // Of a collector that was killed; one that lives keeps it busy, and we fail.
-            at(&path, fs::remove_dir(&path))?;
-        }
+        let instances = setup.root.join("instances");
+        remove_orphans(&instances, &setup.name);
+        let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
         at(&path, fs::create_dir(&path))?;
         let mut instance = Instance {
             path,
@@ -297,6 +295,22 @@ impl Ring {
         self.told += count.unwrap_or(0);
         if count != Some(0) {
             batch.losses.push((self.cpu, self.last, self.last, count));
+        }
+    }
+}
+
+/// Removes buffers of collectors that were killed.
+fn remove_orphans(instances: &Path, name: &str) {
+    let Ok(entries) = fs::read_dir(instances) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let pid = path
+            .file_name()
+            .and_then(|found| found.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // What cannot be removed costs memory and no more.
+            let _ = fs::remove_dir(&path);
         }
     }
 }
