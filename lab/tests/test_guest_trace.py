@@ -128,7 +128,7 @@ def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
     assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
 
 
-@pytest.mark.parametrize("after_s", [0.05, 0.33, 0.91])
+@pytest.mark.parametrize("after_s", [0.05, 0.47])
 def test_a_collector_that_is_killed(tools: Tools, after_s: float) -> None:
     """What it finished is read, none twice, and the next one records."""
     program = str(guest_program.build(guest_program.COLLECTOR))
@@ -165,17 +165,18 @@ def test_faults(tools: Tools) -> None:
     shown = ask(tools, "trace.faults", data=EXT4, phone_name="ufs40", program=program)
     assert shown["busy"][0] == 1 and "another fasttrack-trace writes there" in shown["busy"][1]
     assert shown["full"][0] == 1 and "No space left" in shown["full"][1] and "make room" in shown["full"][1]
-    assert shown["kept"] > 5000
+    assert shown["kept"] > 3000
     assert shown["gone"] == [1, 1]
 
 
-@pytest.mark.parametrize(("stop_s", "lost"), [(1.0, False), (10.0, True)], ids=["1 s", "10 s"])
-def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, lost: bool) -> None:
-    """For a second at 20,000 I/Os a second: nothing is lost. For longer than the buffer: what is lost is counted."""
+@pytest.mark.parametrize(("stop_s", "rate", "lost"), [(1.0, 20_000, False), (10.0, 6_000, True)], ids=["1 s", "10 s"])
+def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, rate: int, lost: bool) -> None:
+    """For a second at 20,000 I/Os a second: nothing is lost. For more than the ring holds: what is lost is counted."""
     program = str(guest_program.build(guest_program.COLLECTOR))
-    count = int(stop_s * 20_000)
-    asked = {"program": program, "stop_s": stop_s, "count": count, "per_second": 20_000, "buffer_kib": 8192}
+    count = int(stop_s * rate)
+    asked = {"program": program, "stop_s": stop_s, "count": count, "per_second": rate, "buffer_kib": 8192}
     shown = ask(tools, "trace.stopped", data=EXT4, phone_name="ufs40", **asked)
+    assert shown["resident_kib"] <= 16 << 10
     # In this time, or it was no such rate.
     assert shown["took_s"] < stop_s * 1.01
     counted = sum(loss["count"] for loss in shown["losses"])

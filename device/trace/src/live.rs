@@ -14,6 +14,7 @@ use fasttrack_trace::signals;
 use fasttrack_trace::source::{Ftrace, Source};
 use fasttrack_trace::summary::Summary;
 use fasttrack_trace::system::System;
+use fasttrack_trace::tracefs::InstanceError;
 use fasttrack_trace_log::{LogWriter, Options, Session, Sync};
 use std::error::Error;
 use std::fs;
@@ -125,16 +126,17 @@ fn picture(
             return Ok(summary);
         }
         source.wait(until - now);
-        let (records, result) = recorder::read(source, joiner, false, sum);
-        let mut names = Vec::new();
-        for record in &records {
-            // A picture begins without names: each has all of its own.
-            joiner.names.needed(record, until, &mut names);
-            for name in names.drain(..) {
-                summary.name(&name);
+        recorder::read(source, joiner, false, sum, |joiner, records| {
+            let mut names = Vec::new();
+            for record in records.iter() {
+                // A picture begins without names: each has all of its own.
+                joiner.names.needed(record, until, &mut names);
+                for name in names.drain(..) {
+                    summary.name(&name);
+                }
+                summary.add(record);
             }
-            summary.add(record);
-        }
-        result?;
+            Ok::<(), InstanceError>(())
+        })?;
     }
 }

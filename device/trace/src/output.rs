@@ -59,8 +59,12 @@ impl Output {
     ///
     /// # Errors
     /// A log file cannot be made.
-    pub fn take(&mut self, joiner: &mut Joiner, records: Vec<Record>) -> Result<(), WriteError> {
-        let mut records = records.into_iter().peekable();
+    pub fn take(
+        &mut self,
+        joiner: &mut Joiner,
+        records: &mut Vec<Record>,
+    ) -> Result<(), WriteError> {
+        let mut records = records.drain(..).peekable();
         while let Some(record) = records.next() {
             match record {
                 Record::Bio(bio) => {

@@ -24,6 +24,18 @@ pub enum Delivered<'a> {
     },
 }
 
+impl Delivered<'_> {
+    /// A loss as a batch has it.
+    fn of((cpu, since, until, count): (u64, u64, u64, Option<u64>)) -> Self {
+        Delivered::Loss {
+            cpu,
+            since,
+            until,
+            count,
+        }
+    }
+}
+
 /// Gives events.
 pub trait Source {
     /// Its names, separated by spaces: those of `from` in contract/trace.toml.
@@ -71,6 +83,32 @@ impl Ftrace {
         })
     }
 
+    /// Delivers what is older than `until`, in order.
+    fn deliver(&mut self, until: u64, sink: &mut dyn FnMut(Delivered<'_>)) {
+        self.held.events.sort_by_key(|event| event.0);
+        self.held.losses.sort_by_key(|loss| loss.2);
+        let count = self.held.events.partition_point(|event| event.0 < until);
+        let lost = self.held.losses.partition_point(|loss| loss.2 < until);
+        let mut losses = self.held.losses.drain(..lost).peekable();
+        for (time, cpu, data) in self.held.events.drain(..count) {
+            while let Some(loss) = losses.next_if(|loss| loss.2 <= time) {
+                sink(Delivered::of(loss));
+            }
+            let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
+            if let Some(format) = id.and_then(|id| self.instance.formats().get(&id)) {
+                sink(Delivered::Event(Event {
+                    time,
+                    cpu,
+                    format,
+                    data: &data,
+                }));
+            }
+        }
+        for loss in losses {
+            sink(Delivered::of(loss));
+        }
+    }
+
     /// Events that this kernel does not have.
     pub fn missing(&self) -> &[String] {
         self.instance.missing()
@@ -102,43 +140,18 @@ impl Source for Ftrace {
         sink: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), InstanceError> {
         // What is older than this is there on every processor.
-        let until = match end {
+        let now = match end {
             true => u64::MAX,
             false => clocks::boot(),
         };
-        let read = self.instance.read(&mut self.held);
-        self.held.events.sort_by_key(|event| event.0);
-        self.held.losses.sort_by_key(|loss| loss.2);
-        let count = self.held.events.partition_point(|event| event.0 < until);
-        let mut losses = self.held.losses.drain(..).peekable();
-        for (time, cpu, data) in self.held.events.drain(..count) {
-            while let Some((cpu, since, until, count)) = losses.next_if(|loss| loss.2 <= time) {
-                sink(Delivered::Loss {
-                    cpu,
-                    since,
-                    until,
-                    count,
-                });
-            }
-            let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
-            if let Some(format) = id.and_then(|id| self.instance.formats().get(&id)) {
-                sink(Delivered::Event(Event {
-                    time,
-                    cpu,
-                    format,
-                    data: &data,
-                }));
+        loop {
+            let more = self.instance.read(now, &mut self.held);
+            let until = more.as_ref().ok().copied().flatten().unwrap_or(now);
+            self.deliver(until.min(now), sink);
+            if more?.is_none() {
+                return Ok(());
             }
         }
-        for (cpu, since, until, count) in losses {
-            sink(Delivered::Loss {
-                cpu,
-                since,
-                until,
-                count,
-            });
-        }
-        read
     }
 
     fn stop(&mut self) -> Result<(), InstanceError> {

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -71,6 +70,7 @@ def command(
         lru_name=lru_name,
         idle=idle,
         why_interval_ns=why_ns,
+        trace_to=trace_to,
     )
     common.check_host()
-    common.finish(run(replace(spec, trace_to=trace_to), Tools.of_checkout()), json_path)
+    common.finish(run(spec, Tools.of_checkout()), json_path)

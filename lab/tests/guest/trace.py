@@ -126,8 +126,8 @@ def sends(count: int, per_second: int) -> None:
     os.close(handle)
 
 
-def lines_of(cpu_stats: Path, name: str) -> int:
-    return next(int(line.split(": ")[1]) for line in cpu_stats.read_text().splitlines() if line.startswith(name))
+def lines_of(path: Path, name: str) -> int:
+    return next(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith(name + ":"))
 
 
 def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib: int) -> Shown:
@@ -143,11 +143,12 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     overrun = lines_of(stats, "overrun")
     collector.process.send_signal(signal.SIGCONT)
     time.sleep(1)
+    resident = lines_of(Path(f"/proc/{collector.process.pid}/status"), "VmHWM")
     collector.end()
     records = collector.records()
     losses = [record for record in records if record["record"] == "loss"]
     bios = sum(record["record"] == "bio" for record in records)
-    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took}
+    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident}
 
 
 def own(program: str) -> Shown:
@@ -217,14 +218,17 @@ def faults(program: str) -> Shown:
     shown: Shown = {}
     first = Collector(program)
     argv = [program, "record", "--state", "/run/state", "--clear-names", "--output"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    shown["busy"] = ends_with(subprocess.Popen([*argv, str(LOGS)], **pipes))
+
+    def starts(*options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    shown["busy"] = ends_with(starts(str(LOGS)))
     small = Path("/run/small")
     small.mkdir()
-    mount("tmpfs", small, options="size=128k")
-    second = subprocess.Popen([*argv, str(small / "logs"), "--file-size", "64", "--block-time", "0.2"], **pipes)
+    mount("tmpfs", small, options="size=64k")
+    second = starts(str(small / "logs"), "--file-size", "64", "--block-time", "0.2")
     time.sleep(0.5)
-    as_uid(FRONT, lambda: sends(60_000, 20_000))
+    as_uid(FRONT, lambda: sends(15_000, 20_000))
     second.terminate()
     shown["full"] = ends_with(second)
     shown["kept"] = len(Collector.read(program, small / "logs"))

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Where tracefs is mounted.
 pub const TRACEFS: &str = "/sys/kernel/tracing";
 
+/// Pages of a processor that are read at once: 256 KiB, so that a full ring is never in memory as a whole.
+const PAGES: usize = 64;
+
 /// How the buffer is made.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -211,25 +214,22 @@ impl Instance {
         let _ = poll(&mut polled, Some(&timeout));
     }
 
-    /// Reads all that there is.
+    /// Reads a part of what there is up to the time `until`, ns. Gives the time up to which all is there, if there is
+    /// more.
     ///
     /// # Errors
     /// The instance was taken away.
-    pub fn read(&mut self, batch: &mut Batch) -> Result<(), InstanceError> {
+    pub fn read(&mut self, until: u64, batch: &mut Batch) -> Result<Option<u64>, InstanceError> {
+        let mut more = None;
         for ring in &mut self.rings {
-            loop {
-                match ring.file.read(&mut self.page) {
-                    Ok(0) => break,
-                    Ok(count) => ring.take(&self.page[..count], self.layout, batch),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return at(&self.path, Err(error)),
-                }
+            let read = ring.read(&mut self.page, self.layout, batch);
+            let empty = at(&self.path, read)?;
+            if !empty && ring.last < until {
+                more = Some(more.map_or(ring.last, |time: u64| time.min(ring.last)));
             }
-            ring.settle(batch);
         }
         match self.path.exists() {
-            true => Ok(()),
+            true => Ok(more),
             false => at(
                 &self.path,
                 Err(io::Error::other("the instance was taken away")),
@@ -247,6 +247,22 @@ impl Instance {
 }
 
 impl Ring {
+    /// Reads some pages; says whether there are no more.
+    fn read(&mut self, page: &mut [u8], layout: Layout, batch: &mut Batch) -> io::Result<bool> {
+        for _ in 0..PAGES {
+            match self.file.read(page) {
+                Ok(0) => return Ok(self.settle(batch)),
+                Ok(count) => self.take(&page[..count], layout, batch),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(self.settle(batch));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
     fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
         let Ok(mut page) = Page::new(bytes, layout) else {
             batch.torn += 1;
@@ -282,10 +298,10 @@ impl Ring {
         }
     }
 
-    /// Counts what pages could not: the buffer's own count is exact.
-    fn settle(&mut self, batch: &mut Batch) {
+    /// Counts what pages could not, when all are read: the buffer's own count is exact.
+    fn settle(&mut self, batch: &mut Batch) -> bool {
         if !self.unsure {
-            return;
+            return true;
         }
         self.unsure = false;
         let overrun = fs::read_to_string(&self.stats)
@@ -296,6 +312,7 @@ impl Ring {
         if count != Some(0) {
             batch.losses.push((self.cpu, self.last, self.last, count));
         }
+        true
     }
 }
 
