@@ -2,7 +2,7 @@
 //! Where events come from.
 
 use crate::clocks;
-use crate::join::{Event, EVENTS};
+use crate::join::{Event, EVENTS, ORIGIN, REPLACED};
 use crate::tracefs::{Batch, Instance, InstanceError, Setup};
 use std::path::Path;
 
@@ -57,6 +57,25 @@ pub trait Source {
     fn stop(&mut self) -> Result<(), InstanceError>;
 }
 
+/// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
+const SESSION: &str = "io_session";
+const SETTLE_NS: u64 = 5_000_000_000;
+
+/// The events of this kernel that are needed.
+fn chosen(root: &Path) -> Vec<String> {
+    let there = |event: &&str| root.join("events").join(event).join("format").exists();
+    let joined = ORIGIN.iter().all(there);
+    let mut events: Vec<String> = EVENTS
+        .iter()
+        .filter(|event| !joined || !REPLACED.contains(event))
+        .map(|event| event.to_string())
+        .collect();
+    if joined {
+        events.extend(ORIGIN.map(str::to_string));
+    }
+    events
+}
+
 /// Events of tracefs: every kernel's, and FastTrack's where there are any.
 pub struct Ftrace {
     instance: Instance,
@@ -75,12 +94,36 @@ impl Ftrace {
             buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,
-            events: EVENTS.map(str::to_string).to_vec(),
+            events: chosen(root),
         };
-        Ok(Ftrace {
+        let mut source = Ftrace {
             instance: Instance::new(&setup)?,
             held: Batch::default(),
-        })
+        };
+        source.settle()?;
+        Ok(source)
+    }
+
+    /// Waits until the kernel says that what is dirtied from now on has an owner.
+    fn settle(&mut self) -> Result<(), InstanceError> {
+        let mut formats = self.instance.formats().values();
+        let Some(id) = formats
+            .find(|format| format.name == SESSION)
+            .map(|format| format.id)
+        else {
+            return Ok(());
+        };
+        let begins = |held: &Batch| {
+            held.events
+                .iter()
+                .any(|event| event.2.starts_with(&id.to_le_bytes()))
+        };
+        let until = clocks::boot() + SETTLE_NS;
+        while !begins(&self.held) && clocks::boot() < until {
+            self.instance.wait(SETTLE_NS / 100);
+            self.instance.read(u64::MAX, &mut self.held)?;
+        }
+        Ok(())
     }
 
     /// Delivers what is older than `until`, in order.
@@ -118,7 +161,8 @@ impl Ftrace {
 impl Source for Ftrace {
     fn names(&self) -> String {
         let mut formats = self.instance.formats().values();
-        match formats.any(|format| format.name.starts_with("fasttrack_")) {
+        match formats.any(|format| format.name.starts_with("fasttrack_") || format.name == SESSION)
+        {
             true => "ftrace kernel".to_string(),
             false => "ftrace".to_string(),
         }

@@ -9,6 +9,7 @@ mod event;
 mod fasttrack;
 mod journal;
 mod names;
+mod origin;
 mod pages;
 mod requests;
 mod rwbs;
@@ -61,6 +62,28 @@ pub const EVENTS: [&str; 31] = [
     "fasttrack/fasttrack_protect",
 ];
 
+/// Events of the patched kernel that has joined already.
+pub const ORIGIN: [&str; 5] = [
+    "io_origin/io_session",
+    "io_origin/io_task",
+    "io_origin/io_file",
+    "io_origin/io_bio",
+    "io_origin/io_segment",
+];
+
+/// Events that those replace.
+pub const REPLACED: [&str; 9] = [
+    "block/block_bio_queue",
+    "writeback/writeback_dirty_folio",
+    "ext4/ext4_es_lookup_extent_exit",
+    "ext4/ext4_ext_map_blocks_exit",
+    "ext4/ext4_ind_map_blocks_exit",
+    "ext4/ext4_free_blocks",
+    "f2fs/f2fs_map_blocks",
+    "f2fs/f2fs_submit_page_write",
+    "f2fs/f2fs_submit_page_bio",
+];
+
 /// What bios say besides their own event.
 #[derive(Debug, Clone, Copy)]
 struct Origin {
@@ -81,6 +104,7 @@ pub struct Joiner {
     journal: Journal,
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
+    begun: HashMap<u64, origin::Begun>,
     bios: u64,
 }
 
@@ -99,6 +123,7 @@ impl Joiner {
             journal: Journal::default(),
             calls: HashMap::new(),
             origins: HashMap::new(),
+            begun: HashMap::new(),
             bios: 0,
         }
     }
@@ -106,7 +131,9 @@ impl Joiner {
     /// Adds an event's records to `out`.
     pub fn event(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
         let name = event.format.name.as_str();
-        if let Some(rest) = name.strip_prefix("block_") {
+        if let Some(rest) = name.strip_prefix("io_") {
+            self.io_origin(rest, event, out);
+        } else if let Some(rest) = name.strip_prefix("block_") {
             self.block(rest, event, out);
         } else if let Some(rest) = name.strip_prefix("f2fs_") {
             self.f2fs(rest, event, out);
@@ -128,6 +155,7 @@ impl Joiner {
         self.requests.forget();
         self.calls.clear();
         self.origins.clear();
+        self.begun.clear();
     }
 
     /// What the collector itself did since the last time, if anything.

@@ -3,7 +3,7 @@
 
 use super::event::Event;
 use fasttrack_trace_log::{File, FileEvent, FileType, Record, Task, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// So many tasks, and so many files, are remembered; then the oldest tenth is forgotten and gets new ids when used.
 const KEPT: usize = 50_000;
@@ -68,6 +68,11 @@ pub trait Lookup {
     fn volume(&mut self, dev: u64) -> Volume;
 }
 
+/// A kernel's id as records have it.
+pub fn shown_id(id: u64) -> u64 {
+    2 * id
+}
+
 /// A name, and the log file that has it.
 struct Named<T> {
     record: T,
@@ -91,6 +96,8 @@ pub struct Names {
     born: HashMap<u64, Born>,
     files: BTreeMap<u64, Named<File>>,
     by_inode: HashMap<(u64, u64), u64>,
+    /// Files of whose end the kernel has told.
+    gone: HashSet<u64>,
     volumes: HashMap<u64, Volume>,
     last: u64,
 }
@@ -118,8 +125,10 @@ impl Names {
             born: HashMap::new(),
             files: BTreeMap::new(),
             by_inode: HashMap::new(),
+            gone: HashSet::new(),
             volumes: HashMap::new(),
-            last: 0,
+            // The first is 1: the kernel's are even.
+            last: u64::MAX,
         }
     }
 
@@ -161,7 +170,7 @@ impl Names {
         for id in trim(&mut self.tasks) {
             self.by_pid.retain(|_, kept| *kept != id);
         }
-        self.last += 1;
+        self.last = self.last.wrapping_add(2);
         let id = self.last;
         let record = Task {
             task: Some(id),
@@ -227,7 +236,7 @@ impl Names {
             self.by_inode.retain(|_, kept| *kept != id);
         }
         let facts = self.lookup.file(dev, inode).unwrap_or_default();
-        self.last += 1;
+        self.last = self.last.wrapping_add(2);
         let id = self.last;
         let record = File {
             time: Time(time),
@@ -247,9 +256,68 @@ impl Names {
         Some(id)
     }
 
-    /// A file's inode is gone: its number may come again.
+    /// The kernel describes a task.
+    pub fn told_task(&mut self, event: &Event<'_>) {
+        let Some(id) = event.number("task").map(shown_id) else {
+            return;
+        };
+        trim(&mut self.tasks);
+        let record = Task {
+            time: Time(event.time),
+            task: Some(id),
+            pid: event.number("tgid"),
+            tgid: event.number("tgid"),
+            uid: event.number("uid"),
+            name: event.text("name"),
+            kernel_thread: event.number("kernel_thread").map(|flag| flag != 0),
+            ..Task::default()
+        };
+        let written_in = 0;
+        self.tasks.insert(id, Named { record, written_in });
+    }
+
+    /// The kernel describes a file; gives the record of one that is unlinked.
+    pub fn told_file(&mut self, event: &Event<'_>) -> Option<File> {
+        let id = event.number("file").map(shown_id)?;
+        let (dev, inode) = (event.dev("dev")?, event.number("inode")?);
+        let why = FileEvent(event.number("event").unwrap_or(0));
+        if why == FileEvent::UNLINK {
+            let mut gone = self.files.get(&id)?.record.clone();
+            gone.time = Time(event.time);
+            gone.event = Some(why);
+            gone.bytes = event.number("bytes");
+            self.gone.insert(id);
+            return Some(gone);
+        }
+        trim(&mut self.files);
+        let facts = self.lookup.file(dev, inode).unwrap_or_default();
+        let told = event.text("path").filter(|path| !path.is_empty());
+        let created = event.signed("created_ns").filter(|created| *created != 0);
+        let record = File {
+            time: Time(event.time),
+            file: Some(id),
+            event: Some(why),
+            dev: Some(dev),
+            inode: Some(inode),
+            generation: event.number("generation"),
+            created_ns: facts.created_ns.or(created),
+            path: facts.path.or(told),
+            file_type: facts.file_type,
+            bytes: event.number("bytes"),
+            ..File::default()
+        };
+        self.by_inode.insert((dev, inode), id);
+        let written_in = 0;
+        self.files.insert(id, Named { record, written_in });
+        None
+    }
+
+    /// A file's inode is gone: its number may come again. Gives the file, unless the kernel has told of its end.
     pub fn unlinked(&mut self, dev: u64, inode: u64) -> Option<File> {
         let id = self.by_inode.remove(&(dev, inode))?;
+        if self.gone.remove(&id) {
+            return None;
+        }
         self.files.get(&id).map(|named| named.record.clone())
     }
 

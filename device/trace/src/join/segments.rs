@@ -157,7 +157,7 @@ impl Joiner {
             false => Vec::new(),
         };
         let origin = self.origins.remove(&(dev, sector));
-        if self.left_out(&sent, &segments, sectors * 512) {
+        if self.left_out(carrier, rwbs.operation, &segments, sectors * 512) {
             return;
         }
         let flags = rwbs.flags;
@@ -184,10 +184,16 @@ impl Joiner {
     }
 
     /// Counts a bio that is the collector's own: all that it holds is.
-    fn left_out(&mut self, sent: &Sent, segments: &[Segment], bytes: u64) -> bool {
+    pub(super) fn left_out(
+        &mut self,
+        carrier: u64,
+        operation: Operation,
+        segments: &[Segment],
+        bytes: u64,
+    ) -> bool {
         let names = &self.names;
         let own = match segments {
-            [] => names.is_own(sent.carrier),
+            [] => names.is_own(carrier),
             some => some
                 .iter()
                 .all(|segment| segment.owner.is_some_and(|owner| names.is_own(owner))),
@@ -195,7 +201,7 @@ impl Joiner {
         if own {
             let add = |sum: &mut Option<u64>, more| *sum = Some(sum.unwrap_or(0) + more);
             add(&mut self.own.bios, 1);
-            match sent.rwbs.operation {
+            match operation {
                 Operation::READ => add(&mut self.own.read_bytes, bytes),
                 _ => add(&mut self.own.written_bytes, bytes),
             }
