@@ -32,6 +32,7 @@ ROOTS = (
     "lab/tests/",
     "device/",
     "device/daemon/src/",
+    "device/trace/src/",
 )
 """Where a path in a document may begin, besides the document's own folder."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest program: built by cargo, kept in the cache by what it is made from."""
+"""Programs that run in the guest: built by cargo, kept in the cache by what they are made from."""
 
 from __future__ import annotations
 
@@ -7,23 +7,60 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import GUEST, cache_dir, cache_root, digest, file_sha256, lock, tree_parts
+from fasttrack_lab.host.paths import CHECKOUT, GUEST, cache_dir, cache_root, digest, file_sha256, lock, tree_parts
 
-PROGRAM = "fasttrack-guest"
 TARGET, RUSTFLAGS = "x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"
 """Linked statically: the guest's root has no libraries, and the host's differ from machine to machine."""
 STORED = 8
 
 
-def sources_key() -> str:
-    """Hash of what the guest program is made from."""
-    return digest([*tree_parts(GUEST), TARGET, RUSTFLAGS])[:16]
+@dataclass(frozen=True)
+class Program:
+    """A program of the guest."""
+
+    name: str
+    title: str
+    room: Path
+    """Where its Cargo.toml is."""
+    store: str
+    """Directory of the cache."""
+    parts: tuple[str, ...] = ()
+    """Files and directories of the room that it is made from; none: all."""
+
+    def sources_key(self) -> str:
+        """Hash of what it is made from."""
+        return digest([*self._sources(), TARGET, RUSTFLAGS])[:16]
+
+    def _sources(self) -> Iterator[bytes | str]:
+        if not self.parts:
+            yield from tree_parts(self.room)
+        for part in self.parts:
+            path = self.room / part
+            yield part
+            if path.is_dir():
+                yield from tree_parts(path)
+            else:
+                yield path.read_bytes()
+
+
+PROGRAM = Program("fasttrack-guest", "guest program", GUEST, "guests")
+"""Init and player."""
+
+COLLECTOR = Program(
+    "fasttrack-trace",
+    "collector of traces",
+    CHECKOUT / "device",
+    "collectors",
+    ("Cargo.toml", "Cargo.lock", "trace", "trace-log"),
+)
+"""Records I/O origin, as on any machine."""
 
 
 def key(program: Path) -> str:
@@ -57,15 +94,15 @@ def cargo_environment() -> dict[str, str]:
     return dict(os.environ) | {"CARGO_TARGET_DIR": str(cache_dir("cargo"))}
 
 
-def build() -> Path:
-    """The guest program of this checkout."""
-    stored = cache_root() / "guests" / sources_key() / PROGRAM
+def build(program: Program = PROGRAM) -> Path:
+    """A program of this checkout."""
+    stored = cache_root() / program.store / program.sources_key() / program.name
     if stored.is_file():
         os.utime(stored.parent)
         return stored
     with lock("guest"):
         if not stored.is_file():
-            _compile(stored)
+            _compile(program, stored)
     return stored
 
 
@@ -80,13 +117,14 @@ def compile_by(argv: Sequence[str], more: Mapping[str, str], what: str) -> None:
         raise LabError(f"{what} did not build (log: {log}):\n{tail}")
 
 
-def _compile(stored: Path) -> None:
-    argv = [cargo(), "build", "--release", "--locked", "--quiet", "--target", TARGET]
-    argv += ["--manifest-path", str(GUEST / "Cargo.toml")]
-    compile_by(argv, {"RUSTFLAGS": RUSTFLAGS}, "the guest program")
+def _compile(program: Program, stored: Path) -> None:
+    manifest = program.room / "Cargo.toml"
+    argv = [cargo(manifest), "build", "--release", "--locked", "--quiet", "--target", TARGET]
+    argv += ["--package", program.name, "--manifest-path", str(manifest)]
+    compile_by(argv, {"RUSTFLAGS": RUSTFLAGS}, f"the {program.title}")
     stored.parent.mkdir(parents=True, exist_ok=True)
     partial = stored.with_suffix(".part")
-    shutil.copy2(cache_dir("cargo") / TARGET / "release" / PROGRAM, partial)
+    shutil.copy2(cache_dir("cargo") / TARGET / "release" / program.name, partial)
     partial.replace(stored)
     kept = sorted(stored.parent.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
     for old in kept[STORED:]:

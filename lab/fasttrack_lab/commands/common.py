@@ -148,6 +148,22 @@ def why_ns(asked: bool, why_interval: float | None) -> int:
     return round(why_interval * 1e6)
 
 
+trace_option: Decorator = click.option(
+    "--trace",
+    "trace_to",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Record the origin of all I/O, and put the logs into this directory, which must be empty or not exist. "
+    "fasttrack-trace explain DIR reads them. The names in them are clear text.",
+)
+
+
+def check_trace(trace_to: Path | None) -> None:
+    """Logs of two runs in one directory would be one trace."""
+    if trace_to and trace_to.is_dir() and any(trace_to.iterdir()):
+        raise UsageProblem(f"--trace {trace_to}: the directory is not empty; name another, or empty it")
+
+
 def check_host() -> None:
     """Say what the host lacks before anything is built."""
     found = preflight.problems(cache_root())

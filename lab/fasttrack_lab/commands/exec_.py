@@ -42,6 +42,7 @@ LIMIT_S = 3600.0
     help="Virtual seconds that the foreground command may take.",
 )
 @common.why_options
+@common.trace_option
 @common.seed_option
 @common.json_option
 @common.limit_option
@@ -56,6 +57,7 @@ def command(
     limit: float,
     why: bool,
     why_interval: float | None,
+    trace_to: Path | None,
     seed: int,
     json_path: str | None,
     time_limit: float,
@@ -67,6 +69,7 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
+    common.check_trace(trace_to)
     if not foreground.strip():
         raise UsageProblem("--foreground: the command is empty")
     names = tuple(background_name(index) for index in range(len(backgrounds)))
@@ -74,7 +77,7 @@ def command(
     job = exec_job(foreground, backgrounds, warmup, limit)
     if why_ns := common.why_ns(why, why_interval):
         job["why_interval_ns"] = why_ns
-    spec = RunSpec(cell, phone, policy, job, files_from=files, limit_s=time_limit)
+    spec = RunSpec(cell, phone, policy, job, files_from=files, limit_s=time_limit, trace_to=trace_to)
     common.check_host()
     common.finish(run(spec, Tools.of_checkout(), show_output), json_path)
 

@@ -25,6 +25,7 @@ from fasttrack_lab.run.specs import spec_of
 @common.json_option
 @common.limit_option
 @common.why_options
+@common.trace_option
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), help="The recording's format; by default told by its content."
 )
@@ -49,6 +50,7 @@ def command(
     time_limit: float,
     why: bool,
     why_interval: float | None,
+    trace_to: Path | None,
     form: str | None,
     start: float,
     length: float | None,
@@ -60,10 +62,11 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
+    common.check_trace(trace_to)
     why_ns = common.why_ns(why, why_interval)
     behind = common.behind_of(background)
     front = scenario.from_trace(recording, form, start, length)
-    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, why_interval_ns=why_ns)
+    spec = spec_of(front, behind, phone, policy, seed, limit_s=time_limit, why_interval_ns=why_ns, trace_to=trace_to)
     if front.app.trace is not None:
         ui.say(front.app.trace.load().stats.text())
     common.check_host()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from fasttrack_lab.commands import common
@@ -28,6 +30,7 @@ from fasttrack_lab.run.specs import spec_of
     "This is the baseline of the scenario's slowdown.",
 )
 @common.why_options
+@common.trace_option
 @click.option("--verify", is_flag=True, help="Check the content of everything that is read; slower.")
 def command(
     name: str,
@@ -42,6 +45,7 @@ def command(
     idle: bool,
     why: bool,
     why_interval: float | None,
+    trace_to: Path | None,
     verify: bool,
 ) -> None:
     """Play SCENARIO once and measure its response time.
@@ -51,6 +55,7 @@ def command(
     """
     phone, policy = common.load_phone_and_policy(phone_name, fs, policy_name)
     common.check_json_path(json_path)
+    common.check_trace(trace_to)
     why_ns = common.why_ns(why, why_interval)
     behind = common.behind_of(background)
     front = scenario.load(name)
@@ -65,6 +70,7 @@ def command(
         lru_name=lru_name,
         idle=idle,
         why_interval_ns=why_ns,
+        trace_to=trace_to,
     )
     common.check_host()
     common.finish(run(spec, Tools.of_checkout()), json_path)

@@ -74,6 +74,8 @@ class RunSpec:
     """UIDs in front from the start to the touch."""
     printed: bool = False
     """Whether the result keeps what the apps print."""
+    trace_to: Path | None = None
+    """Directory for the logs of a trace of I/O origin; None: nobody records."""
 
     @property
     def texts(self) -> dict[str, str]:
@@ -124,6 +126,8 @@ def full_job(spec: RunSpec) -> dict[str, Any]:
     }
     if spec.files_from is not None:
         job["files_from"] = "files"
+    if spec.trace_to is not None:
+        job["collector"] = guest_program.COLLECTOR.name
     return job
 
 
@@ -138,6 +142,8 @@ def laid_out(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None,
             shutil.copy2(program, where / program.name)
     if spec.files_from is not None:
         shutil.copytree(spec.files_from, where / "files", symlinks=True)
+    if spec.trace_to is not None:
+        shutil.copy2(guest_program.build(guest_program.COLLECTOR), where)
     job = full_job(spec)
     boot_job.fill(where, tools.guest, job)
     params = {
@@ -188,6 +194,8 @@ def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = No
         verdict = judge(outcome, written.read_text() if written.is_file() else None)
         verdict = with_detectors_word(verdict, spec, where)
         printed = printed_by(spec, where) if spec.printed else {}
+        if spec.trace_to is not None:
+            keep_trace(where, spec.trace_to)
         if collect:
             collect(where)
     kept = None if verdict.ok else str(keep_failed(spec.cell, outcome, verdict))
@@ -201,6 +209,13 @@ def with_detectors_word(verdict: Verdict, spec: RunSpec, where: Path) -> Verdict
     if verdict.ok or not lines:
         return verdict
     return replace(verdict, error=f"{verdict.error}; {lines[-1]}")
+
+
+def keep_trace(where: Path, to: Path) -> None:
+    """Move the logs of a run, of a failed one too, to where they are asked for."""
+    to.mkdir(parents=True, exist_ok=True)
+    for log in sorted((where / "trace").glob("*.ftlog")):
+        shutil.move(log, to / log.name)
 
 
 def printed_by(spec: RunSpec, where: Path) -> dict[str, Printed]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from fasttrack_lab.inputs import scenario
 from fasttrack_lab.inputs.cell import Cell
@@ -27,11 +28,12 @@ def spec_of(
     lru_name: str = KERNEL_LRU,
     idle: bool = False,
     why_interval_ns: int = 0,
+    trace_to: Path | None = None,
 ) -> RunSpec:
     """The run of a foreground scenario with background scenarios behind it, some more than once.
 
     LIMIT_S is real time. IDLE leaves the app that is in front until the touch idle. WHY_INTERVAL_NS is the virtual time
-    between two samples of where the foreground waits; 0 takes none.
+    between two samples of where the foreground waits; 0 takes none. TRACE_TO is a directory for a trace's logs.
     """
     before = front.uids_before_touch
     front = front.idled() if idle else front
@@ -42,4 +44,4 @@ def spec_of(
     names = tuple(one.name for one in behind)
     cell = Cell(front.name, phone.name, policy.name, names, seed, lru=lru_name, idle=idle)
     texts = scenario.trace_texts([front, *behind])
-    return RunSpec(cell, phone, policy, job, texts, limit_s=limit_s, before_touch=before)
+    return RunSpec(cell, phone, policy, job, texts, limit_s=limit_s, before_touch=before, trace_to=trace_to)

@@ -464,6 +464,11 @@ pub struct Job {
     /// Mode exec: directory of the run whose content goes into the foreground app's.
     #[serde(default)]
     pub files_from: Option<String>,
+    /// Modes play and exec: the collector of traces, a program of the run's directory. It records
+    /// into the directory `trace` of the run from before the apps start to their end; none: nobody
+    /// records.
+    #[serde(default)]
+    pub collector: Option<String>,
 }
 
 fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>

@@ -5,6 +5,7 @@
 
 mod cast;
 mod check;
+mod collector;
 mod console;
 mod exec;
 mod init;

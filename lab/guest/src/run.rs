@@ -2,6 +2,7 @@
 //! PID 1 while the apps run: starts them, touches, waits for the foreground, ends the rest.
 
 use crate::cast::Cast;
+use crate::collector::Collector;
 use crate::console::say;
 use crate::exec;
 use crate::job::{ns, Job, Mode, Role, Setting};
@@ -90,10 +91,17 @@ pub fn play(job: &Job, signal: &ChildSignal) -> Outcome {
                 .map_or(app.threads.len(), |t| t.threads.len())
         });
         let shared = Shared::new(slots.sum()).map_err(|error| format!("shared memory: {error}"))?;
-        let mut director = Director::new(job, &shared, &traces, signal)?;
-        director.start()?;
-        director.watched()?;
-        Ok(director.outcome)
+        let collector = job.collector.as_deref().map(Collector::start).transpose()?;
+        let outcome = || -> Result<Outcome, String> {
+            let mut director = Director::new(job, &shared, &traces, signal)?;
+            director.start()?;
+            director.watched()?;
+            Ok(director.outcome)
+        };
+        let mut outcome = outcome().unwrap_or_else(Outcome::failed);
+        let ended = collector.map_or(Ok(()), Collector::end);
+        outcome.errors.extend(ended.err());
+        Ok(outcome)
     };
     outcome().unwrap_or_else(Outcome::failed)
 }

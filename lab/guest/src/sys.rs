@@ -313,6 +313,12 @@ pub fn kill_group(group: libc::pid_t, signal: libc::c_int) {
     unsafe { libc::kill(-group, signal) };
 }
 
+/// Asks a process to end.
+pub fn terminate(pid: u32) {
+    // SAFETY: kill(2) takes any numbers; a process that is gone is no error here.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGTERM) };
+}
+
 /// Kills every process but the caller.
 pub fn kill_all() {
     // SAFETY: kill(2) takes any numbers.

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Writes log files.
+//!
+//! Records gather in memory and become a block by one write at the file's end. If that fails the file is cut back to
+//! where it was, and the block's records are lost and counted. A file that has its size is closed with an index, and
+//! the next begins. When all files together reach the cap, the oldest goes, and what was in it is a loss in the stream.
+
+use crate::codec::Time;
+use crate::directory::{log_files, SUFFIX};
+use crate::format::{
+    end_bytes, session_begin, BlockHeader, FileHeader, BLOCK_MAX, FORMAT, KIND_INDEX, KIND_RECORDS,
+};
+use crate::reader::{index_payload, LogFile};
+use crate::schema::{Loss, LossReason, Record, SCHEMA_ID, SCHEMA_VERSION};
+use crc32c::crc32c;
+use rustix::fs::{flock, FlockOperation};
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// When a file's blocks are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// When the kernel likes.
+    Never,
+    /// When the file is closed.
+    File,
+    /// After each block.
+    Block,
+}
+
+/// How files are written.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A file is closed when it has so many bytes.
+    pub file_bytes: u64,
+    /// A block is written when its records have so many bytes.
+    pub block_bytes: usize,
+    /// All files together have at most so many bytes, but for the one that is written.
+    pub cap_bytes: u64,
+    /// When blocks are made durable.
+    pub sync: Sync,
+    /// zstd's level.
+    pub level: i32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            // A10.
+            file_bytes: 1 << 20,
+            // Larger ones compress 5 % better, and a power cut takes more.
+            block_bytes: 64 << 10,
+            // 8 million I/Os.
+            cap_bytes: 64 << 20,
+            sync: Sync::File,
+            level: 3,
+        }
+    }
+}
+
+/// Why nothing can be written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// Another collector writes here.
+    Busy(PathBuf),
+    /// The system says no.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Busy(path) => write!(
+                f,
+                "{}: another fasttrack-trace writes there: end it, or take another directory",
+                path.display()
+            ),
+            WriteError::Io(path, error) => {
+                let hint = match error.kind() {
+                    io::ErrorKind::StorageFull => "; make room there, or take another directory",
+                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                        "; take another directory"
+                    }
+                    _ => "",
+                };
+                write!(f, "{}: {error}{hint}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// A file that is written.
+struct Open {
+    file: File,
+    path: PathBuf,
+    number: u64,
+    bytes: u64,
+    places: Vec<(u64, BlockHeader)>,
+}
+
+/// A block in the making.
+#[derive(Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    records: u32,
+    time: u64,
+    first: u64,
+    last: u64,
+    lost: u64,
+}
+
+/// Writes records to the files of a directory.
+pub struct LogWriter {
+    directory: PathBuf,
+    _lock: File,
+    options: Options,
+    session: [u8; 16],
+    sequence: u64,
+    open: Option<Open>,
+    pending: Pending,
+    /// Files that are closed: number, bytes.
+    closed: VecDeque<(u64, u64)>,
+    losses: Vec<Record>,
+    written: u64,
+    failed: Option<WriteError>,
+}
+
+fn told<T>(path: &Path, result: io::Result<T>) -> Result<T, WriteError> {
+    result.map_err(|error| WriteError::Io(path.to_path_buf(), error))
+}
+
+impl LogWriter {
+    /// Writes to `directory`, which is made if it is not there, under the id `session`.
+    ///
+    /// # Errors
+    /// It cannot be written to, or another collector writes there.
+    pub fn new(
+        directory: &Path,
+        session: [u8; 16],
+        options: Options,
+    ) -> Result<LogWriter, WriteError> {
+        told(directory, fs::create_dir_all(directory))?;
+        let name = directory.join("lock");
+        let mut opened = OpenOptions::new();
+        opened.create(true).write(true).truncate(false).mode(0o600);
+        let lock = told(&name, opened.open(&name))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(WriteError::Busy(directory.to_path_buf()));
+        }
+        let mut closed = VecDeque::new();
+        for (number, path) in told(directory, log_files(directory))? {
+            closed.push_back((number, told(&path, fs::metadata(&path))?.len()));
+        }
+        Ok(LogWriter {
+            directory: directory.to_path_buf(),
+            _lock: lock,
+            options,
+            session,
+            sequence: 0,
+            open: None,
+            pending: Pending::default(),
+            closed,
+            losses: Vec::new(),
+            written: 0,
+            failed: None,
+        })
+    }
+
+    /// Number of the file that the next records go to. A name that it does not have yet must be given with them.
+    ///
+    /// # Errors
+    /// A file cannot be made.
+    pub fn file_number(&mut self) -> Result<u64, WriteError> {
+        let full = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.bytes >= self.options.file_bytes);
+        if full && self.pending.records == 0 {
+            self.close_file()?;
+        }
+        if self.open.is_none() {
+            self.begin_file()?;
+        }
+        Ok(self.open.as_ref().map_or(0, |open| open.number))
+    }
+
+    /// Adds records that stay together in one block of the file that [`LogWriter::file_number`] has named.
+    ///
+    /// # Errors
+    /// A file cannot be made. What cannot be written to it is no error, but a loss.
+    pub fn push(&mut self, records: &[Record]) -> Result<(), WriteError> {
+        self.file_number()?;
+        for record in std::mem::take(&mut self.losses).iter().chain(records) {
+            self.pending.add(record);
+        }
+        if self.pending.bytes.len() >= self.options.block_bytes {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what has gathered, as after some time without much to write.
+    ///
+    /// # Errors
+    /// As [`LogWriter::push`].
+    pub fn end_block(&mut self) -> Result<(), WriteError> {
+        if self.pending.records == 0 {
+            return Ok(());
+        }
+        self.file_number()?;
+        let pending = std::mem::take(&mut self.pending);
+        let header = BlockHeader {
+            kind: KIND_RECORDS,
+            records: pending.records,
+            sequence: self.sequence,
+            first: pending.first,
+            last: pending.last,
+            lost: pending.lost,
+            ..BlockHeader::default()
+        };
+        self.sequence += 1;
+        if let Err(error) = self.append(header, &pending.bytes) {
+            self.failed = Some(WriteError::Io(self.directory.clone(), error));
+            self.losses.push(Record::from(Loss {
+                time: Time(pending.last),
+                reason: Some(LossReason::DISK_ERROR),
+                since: Some(Time(pending.first)),
+                count: Some(u64::from(pending.records)),
+                ..Loss::default()
+            }));
+        }
+        self.keep_cap()
+    }
+
+    /// Ends the block and the file.
+    ///
+    /// # Errors
+    /// As [`LogWriter::push`]; and what could not be made durable.
+    pub fn close(mut self) -> Result<(), WriteError> {
+        self.end_block()?;
+        if !self.losses.is_empty() {
+            self.push(&[])?;
+            self.end_block()?;
+        }
+        self.close_file()?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Bytes written in this session.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// What a write has failed with last, once.
+    pub fn take_failure(&mut self) -> Option<WriteError> {
+        self.failed.take()
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number:08}{SUFFIX}"))
+    }
+
+    fn begin_file(&mut self) -> Result<(), WriteError> {
+        let number = self.closed.back().map_or(1, |(number, _)| number + 1);
+        let path = self.path(number);
+        let mut opened = OpenOptions::new();
+        opened.append(true).create_new(true).mode(0o600);
+        let mut file = told(&path, opened.open(&path))?;
+        let header = FileHeader {
+            format: FORMAT,
+            schema_version: SCHEMA_VERSION,
+            schema_id: SCHEMA_ID,
+            session: self.session,
+            number,
+        };
+        let bytes = header.bytes();
+        if let Err(error) = file.write_all(&bytes) {
+            // An empty file would be damage to whoever reads.
+            let _ = fs::remove_file(&path);
+            return Err(WriteError::Io(path, error));
+        }
+        self.written += bytes.len() as u64;
+        if self.options.sync != Sync::Never {
+            told(&path, file.sync_all())?;
+            told(
+                &self.directory,
+                File::open(&self.directory).and_then(|d| d.sync_all()),
+            )?;
+        }
+        self.open = Some(Open {
+            file,
+            path,
+            number,
+            bytes: bytes.len() as u64,
+            places: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// One block by one write; a file that has taken a part of it is cut back.
+    fn append(&mut self, header: BlockHeader, raw: &[u8]) -> io::Result<()> {
+        let payload = zstd::bulk::compress(raw, self.options.level)?;
+        if raw.len() > BLOCK_MAX || payload.len() > BLOCK_MAX {
+            return Err(io::Error::other("a block is larger than readers take"));
+        }
+        let header = BlockHeader {
+            schema_version: SCHEMA_VERSION,
+            schema_id: SCHEMA_ID,
+            session: session_begin(&self.session),
+            stored: payload.len() as u32,
+            raw: raw.len() as u32,
+            payload_crc: crc32c(&payload),
+            ..header
+        };
+        let Some(open) = self.open.as_mut() else {
+            return Err(io::Error::other("no file is open"));
+        };
+        let mut bytes = header.bytes();
+        bytes.extend_from_slice(&payload);
+        if let Err(error) = open.file.write_all(&bytes) {
+            // Readers find their way over the rest of a block that cannot be cut off.
+            let _ = open.file.set_len(open.bytes);
+            return Err(error);
+        }
+        if header.kind == KIND_RECORDS {
+            open.places.push((open.bytes, header));
+        }
+        open.bytes += bytes.len() as u64;
+        self.written += bytes.len() as u64;
+        match self.options.sync {
+            Sync::Block => open.file.sync_data(),
+            Sync::File | Sync::Never => Ok(()),
+        }
+    }
+
+    fn close_file(&mut self) -> Result<(), WriteError> {
+        let Some(open) = self.open.as_ref() else {
+            return Ok(());
+        };
+        let (at, path) = (open.bytes, open.path.clone());
+        let index = index_payload(&open.places);
+        let header = BlockHeader {
+            kind: KIND_INDEX,
+            ..BlockHeader::default()
+        };
+        let mut ended = self.append(header, &index);
+        if let Some(mut open) = self.open.take() {
+            if ended.is_ok() {
+                ended = open.file.write_all(&end_bytes(at));
+                open.bytes += crate::format::END as u64;
+            }
+            if self.options.sync != Sync::Never {
+                ended = ended.and(open.file.sync_all());
+            }
+            self.closed.push_back((open.number, open.bytes));
+        }
+        // Without an index a file is scanned: no record is lost.
+        if let Err(error) = ended {
+            self.failed = Some(WriteError::Io(path, error));
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest files while there are too many bytes.
+    fn keep_cap(&mut self) -> Result<(), WriteError> {
+        let now = self.open.as_ref().map_or(0, |open| open.bytes);
+        while self.closed.iter().map(|(_, bytes)| bytes).sum::<u64>() + now > self.options.cap_bytes
+        {
+            let Some((number, _)) = self.closed.pop_front() else {
+                break;
+            };
+            let path = self.path(number);
+            let lost = evicted(number, &path, self.pending_time());
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => told(&path, other)?,
+            }
+            self.losses.push(lost);
+        }
+        Ok(())
+    }
+
+    fn pending_time(&self) -> u64 {
+        let open = self.open.as_ref().and_then(|open| open.places.last());
+        open.map_or(0, |(_, header)| header.last)
+    }
+}
+
+/// What was in a file that goes, and the losses that it told of: so that none is forgotten. Its times are those of
+/// its boot, so the loss is of `now`.
+fn evicted(number: u64, path: &Path, now: u64) -> Record {
+    let headers: Vec<BlockHeader> = match LogFile::open(path) {
+        Ok(file) => file.headers().copied().collect(),
+        Err(_) => Vec::new(),
+    };
+    Record::from(Loss {
+        time: Time(now),
+        reason: Some(LossReason::DISK_CAP),
+        since: headers.iter().map(|header| Time(header.first)).min(),
+        count: Some(
+            headers
+                .iter()
+                .map(|header| u64::from(header.records) + header.lost)
+                .sum(),
+        ),
+        file: Some(number),
+        ..Loss::default()
+    })
+}
+
+impl Pending {
+    fn add(&mut self, record: &Record) {
+        let time = record.time().0;
+        if self.records == 0 {
+            (self.first, self.last) = (time, time);
+        }
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+        self.records += 1;
+        if let Record::Loss(loss) = record {
+            self.lost += loss.count.unwrap_or(0);
+        }
+        record.put(&mut self.bytes, &mut self.time);
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Records that an app may have in a second, so that one cannot fill the trace: what is above is summed up.
+
+use fasttrack_trace_log::{Aggregate, Bio, Operation, Record, Segment, Time};
+use std::collections::{BTreeMap, HashSet};
+
+/// An interval, ns.
+const INTERVAL: u64 = 1_000_000_000;
+
+/// Ends of requests that were left out are waited for; more than this are not in flight.
+const KEPT: usize = 65_536;
+
+/// What an app did in this interval.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    records: u64,
+    over: u64,
+    bios: u64,
+    read: u64,
+    written: u64,
+}
+
+/// The budget of all apps.
+#[derive(Debug)]
+pub struct Budget {
+    /// Records in a second; 0 is without end.
+    limit: u64,
+    began: u64,
+    apps: BTreeMap<Option<u64>, Used>,
+    requests: HashSet<(u64, u64)>,
+}
+
+impl Budget {
+    /// `limit` records in a second; 0 is without end.
+    pub fn new(limit: u64) -> Budget {
+        Budget {
+            limit,
+            began: 0,
+            apps: BTreeMap::new(),
+            requests: HashSet::new(),
+        }
+    }
+
+    /// Takes a bio with its segments, of the app `uid`, or leaves it to its sum.
+    pub fn takes(&mut self, bio: &Bio, segments: &[Segment], uid: Option<u64>) -> bool {
+        if self.limit == 0 {
+            return true;
+        }
+        let used = self.apps.entry(uid).or_default();
+        let records = 1 + segments.len() as u64;
+        if used.records + records <= self.limit {
+            used.records += records;
+            return true;
+        }
+        used.over += records;
+        used.bios += 1;
+        let bytes = bio.bytes.unwrap_or(0);
+        match bio.operation {
+            Some(Operation::READ) => used.read += bytes,
+            _ => used.written += bytes,
+        }
+        if let (Some(dev), Some(sector)) = (bio.dev, bio.sector) {
+            if self.requests.len() >= KEPT {
+                self.requests.clear();
+            }
+            self.requests.insert((dev, sector));
+        }
+        false
+    }
+
+    /// Takes a request, unless it begins with a bio that was left out.
+    pub fn takes_request(&mut self, dev: Option<u64>, sector: Option<u64>) -> bool {
+        let at = dev.zip(sector);
+        !at.is_some_and(|at| self.requests.remove(&at))
+    }
+
+    /// The sums of the interval, if it has ended at `now`, or all ends.
+    pub fn ended(&mut self, now: u64, end: bool, out: &mut Vec<Record>) {
+        if !end && now < self.began + INTERVAL {
+            return;
+        }
+        for (uid, used) in std::mem::take(&mut self.apps) {
+            if used.over > 0 {
+                out.push(Record::from(Aggregate {
+                    time: Time(now),
+                    since: Some(Time(self.began)),
+                    uid,
+                    records: Some(used.over),
+                    bios: Some(used.bios),
+                    read_bytes: Some(used.read),
+                    written_bytes: Some(used.written),
+                    ..Aggregate::default()
+                }));
+            }
+        }
+        self.began = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(sector: u64) -> Bio {
+        Bio {
+            dev: Some(1),
+            sector: Some(sector),
+            bytes: Some(4096),
+            operation: Some(Operation::WRITE),
+            ..Bio::default()
+        }
+    }
+
+    #[test]
+    fn one_app_does_not_use_the_others() {
+        let mut budget = Budget::new(4);
+        let mut out = Vec::new();
+        budget.ended(5 * INTERVAL, false, &mut out);
+        let segment = [Segment::default()];
+        let taken = (0..10)
+            .filter(|at| budget.takes(&write(*at), &segment, Some(1)))
+            .count();
+        assert_eq!(taken, 2);
+        assert!(budget.takes(&write(100), &segment, Some(2)));
+        assert!(!budget.takes_request(Some(1), Some(5)) && budget.takes_request(Some(1), Some(1)));
+        budget.ended(5 * INTERVAL + 1, false, &mut out);
+        assert!(out.is_empty());
+        budget.ended(6 * INTERVAL, false, &mut out);
+        let Record::Aggregate(sum) = &out[0] else {
+            panic!("{out:?}");
+        };
+        assert_eq!((out.len(), sum.uid, sum.bios), (1, Some(1), Some(8)));
+        assert_eq!((sum.records, sum.written_bytes), (Some(16), Some(8 * 4096)));
+        // The next interval has its own.
+        assert!(budget.takes(&write(0), &segment, Some(1)));
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `doctor`: what works here, and why the rest does not.
+
+use fasttrack_trace::join::EVENTS;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// An instance that is made and removed to see whether it can be.
+const PROBE: &str = "fasttrack-trace-doctor";
+
+/// What was found: it works, it is missing but not needed, or nothing can be recorded without it.
+enum Finding {
+    Good(String),
+    Less(String),
+    Bad(String),
+}
+
+use Finding::{Bad, Good, Less};
+
+/// Prints all findings; the exit status is 1 if nothing can be recorded.
+pub fn run(tracefs: &Path) -> ExitCode {
+    let mut findings = vec![mounted(tracefs)];
+    if matches!(findings[0], Good(_)) {
+        findings.push(instance(tracefs));
+        findings.extend(events(tracefs));
+    }
+    findings.push(names());
+    findings.push(bpf());
+    findings.push(lockdown());
+    let mut code = ExitCode::SUCCESS;
+    for finding in &findings {
+        match finding {
+            Good(text) => println!("ok       {text}"),
+            Less(text) => println!("missing  {text}"),
+            Bad(text) => {
+                println!("FAILED   {text}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
+}
+
+fn mounted(tracefs: &Path) -> Finding {
+    let shown = tracefs.display();
+    match fs::read_dir(tracefs.join("events")) {
+        Ok(_) => Good(format!("tracefs at {shown}")),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Bad(format!("tracefs at {shown}: permission denied; run it as root"))
+        }
+        Err(_) => Bad(format!(
+            "tracefs is not mounted at {shown}; mount -t tracefs tracefs {shown} (the kernel needs CONFIG_FTRACE \
+             and a tracer), or say where with --tracefs"
+        )),
+    }
+}
+
+fn instance(tracefs: &Path) -> Finding {
+    let path = tracefs.join("instances").join(PROBE);
+    match fs::create_dir(&path).and_then(|()| fs::remove_dir(&path)) {
+        Ok(()) => Good("a ring buffer of its own".to_string()),
+        Err(error) => Bad(format!("{}: {error}; run it as root", path.display())),
+    }
+}
+
+/// Groups of events, and what is not known without them.
+const GROUPS: [(&str, &str); 7] = [
+    ("block", "nothing can be recorded (CONFIG_BLOCK)"),
+    ("writeback", "nobody knows who dirtied a page"),
+    ("task", "tasks that end soon have no names"),
+    (
+        "ext4",
+        "files of ext4 are unknown (is it a module that is not loaded?)",
+    ),
+    (
+        "f2fs",
+        "files of f2fs are unknown (is it a module that is not loaded?)",
+    ),
+    ("jbd2", "nobody knows who pays for ext4's journal"),
+    (
+        "fasttrack",
+        "class, cause and app are unknown: the kernel is not patched",
+    ),
+];
+
+fn events(tracefs: &Path) -> Vec<Finding> {
+    let there = |event: &&&str| tracefs.join("events").join(event).join("format").exists();
+    GROUPS
+        .iter()
+        .map(|(group, without)| {
+            let all: Vec<&&str> = EVENTS
+                .iter()
+                .filter(|event| event.split('/').next() == Some(group))
+                .collect();
+            let found = all.iter().filter(|event| there(&&***event)).count();
+            let text = format!("events {group}: {found} of {}", all.len());
+            match found {
+                0 if *group == "block" => Bad(format!("{text}; {without}")),
+                0 => Less(format!("{text}; {without}")),
+                _ => Good(text),
+            }
+        })
+        .collect()
+}
+
+/// `CAP_DAC_READ_SEARCH` of linux/capability.h.
+const READ_SEARCH: u32 = 2;
+
+fn names() -> Finding {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    match set.is_some_and(|set| set >> READ_SEARCH & 1 == 1) {
+        true => Good("paths of files, by their inodes".to_string()),
+        false => Less(
+            "CAP_DAC_READ_SEARCH: files have inode numbers and no paths; run it as root"
+                .to_string(),
+        ),
+    }
+}
+
+fn bpf() -> Finding {
+    let btf = match Path::new("/sys/kernel/btf/vmlinux").exists() {
+        true => "this kernel has BTF",
+        false => "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
+    };
+    Less(format!(
+        "BPF source: this version has none ({btf}); files of O_DIRECT writes and payers behind the flusher are unknown"
+    ))
+}
+
+fn lockdown() -> Finding {
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    match text.split(['[', ']']).nth(1) {
+        Some("none") | None => Good("no lockdown".to_string()),
+        Some("confidentiality") => {
+            Bad("the kernel is locked down for confidentiality: tracefs cannot be read".to_string())
+        }
+        Some(level) => Good(format!("lockdown is {level}: events are not affected")),
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Types of files (A8).
+
+use fasttrack_trace_log::FileType;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// A database of SQLite begins so.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// What databases' other files add to its name.
+const BESIDE: [(&str, FileType); 3] = [
+    ("-journal", FileType::SQLITE_JOURNAL),
+    ("-wal", FileType::SQLITE_WAL),
+    ("-shm", FileType::SQLITE_TEMP),
+];
+
+const MULTIMEDIA: [&str; 20] = [
+    "jpg", "jpeg", "png", "gif", "webp", "heic", "bmp", "svg", "mp3", "m4a", "aac", "ogg", "opus",
+    "flac", "wav", "mp4", "mkv", "webm", "3gp", "avi",
+];
+const EXECUTABLE: [&str; 9] = [
+    "apk", "so", "dex", "odex", "oat", "vdex", "art", "jar", "ko",
+];
+const DATABASE: [&str; 3] = ["db", "sqlite", "sqlite3"];
+const TEMP: [&str; 4] = ["tmp", "temp", "part", "swp"];
+
+/// A name's ending, in lower case.
+pub fn extension(name: &str) -> Option<String> {
+    let (stem, ending) = name.rsplit_once('.')?;
+    (!stem.is_empty()).then(|| ending.to_lowercase())
+}
+
+/// Whether an ending is one of the lists above: such a one tells nothing of a person.
+pub fn known_extension(ending: &str) -> bool {
+    let lists: [&[&str]; 4] = [&MULTIMEDIA, &EXECUTABLE, &DATABASE, &TEMP];
+    let more = [
+        "db-journal",
+        "db-wal",
+        "db-shm",
+        "xml",
+        "json",
+        "txt",
+        "log",
+        "conf",
+        "html",
+        "js",
+        "css",
+        "py",
+        "zip",
+        "gz",
+        "xz",
+        "zst",
+        "tar",
+        "pdf",
+        "lock",
+        "dat",
+        "bin",
+        "cache",
+        "toml",
+        "img",
+    ];
+    lists.iter().any(|list| list.contains(&ending)) || more.contains(&ending)
+}
+
+/// The type of a file at a path of this system.
+pub fn of(path: &Path, directory: bool) -> FileType {
+    match directory {
+        true => FileType::DIRECTORY,
+        false => by_content(path).unwrap_or_else(|| by_name(path)),
+    }
+}
+
+/// A database, or a file beside one.
+fn by_content(path: &Path) -> Option<FileType> {
+    let name = path.file_name()?.to_str()?;
+    for (ending, kind) in BESIDE {
+        if let Some(stem) = name.strip_suffix(ending) {
+            return is_database(&path.with_file_name(stem)).then_some(kind);
+        }
+    }
+    if let Some((stem, _)) = name.rsplit_once("-mj") {
+        return is_database(&path.with_file_name(stem)).then_some(FileType::SQLITE_TEMP);
+    }
+    // One that is new has no content until its first transaction ends, but a file beside it.
+    let beside = |ending: &str| {
+        let other: PathBuf = path.with_file_name(format!("{name}{ending}"));
+        other.exists()
+    };
+    let database = is_database(path) || beside("-journal") || beside("-wal");
+    database.then_some(FileType::SQLITE_DB)
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    let regular = path.metadata().is_ok_and(|found| found.is_file());
+    // A look must not write a time of access. It is allowed to root and to the file's owner, who alone look.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOATIME);
+    let opened = |mut file: File| file.read_exact(&mut begin).is_ok();
+    regular && options.open(path).is_ok_and(opened) && begin == MAGIC
+}
+
+/// The type by the name alone.
+pub fn by_name(path: &Path) -> FileType {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    for (ending, kind) in BESIDE {
+        let stem = name.strip_suffix(ending).and_then(extension);
+        if stem.is_some_and(|stem| DATABASE.contains(&stem.as_str())) {
+            return kind;
+        }
+    }
+    if name.contains(".db-mj") {
+        return FileType::SQLITE_TEMP;
+    }
+    let ending = extension(&name).unwrap_or_default();
+    let is = |list: &[&str]| list.contains(&ending.as_str());
+    let below = |folder: &str| {
+        path.components()
+            .any(|part| part.as_os_str().to_str() == Some(folder))
+    };
+    match () {
+        () if is(&DATABASE) => FileType::SQLITE_DB,
+        () if is(&MULTIMEDIA) => FileType::MULTIMEDIA,
+        () if is(&EXECUTABLE) || name.contains(".so.") => FileType::EXECUTABLE,
+        () if below("cache") || below(".cache") || ending == "cache" => FileType::CACHE,
+        () if is(&TEMP) || below("tmp") => FileType::TEMP,
+        () => FileType::OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn names_have_types() {
+        let known = [
+            ("/data/a/x.db", FileType::SQLITE_DB),
+            ("/data/a/x.db-journal", FileType::SQLITE_JOURNAL),
+            ("/data/a/x.db-wal", FileType::SQLITE_WAL),
+            ("/data/a/x.db-shm", FileType::SQLITE_TEMP),
+            ("/data/a/x.db-mj1234", FileType::SQLITE_TEMP),
+            ("/sdcard/DCIM/A.JPG", FileType::MULTIMEDIA),
+            ("/lib/libc.so.6", FileType::EXECUTABLE),
+            ("/data/app/base.apk", FileType::EXECUTABLE),
+            ("/data/a/cache/17", FileType::CACHE),
+            ("/data/a/x.tmp", FileType::TEMP),
+            ("/data/a/.db", FileType::OTHER),
+            ("/data/a/notes", FileType::OTHER),
+        ];
+        for (path, kind) in known {
+            assert_eq!(by_name(Path::new(path)), kind, "{path}");
+        }
+    }
+
+    /// Apps name databases as they like.
+    #[test]
+    fn a_database_is_known_by_its_content() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let make = |name: &str, content: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, content).expect("written");
+            path
+        };
+        let database = make("History", b"SQLite format 3\0and more");
+        let journal = make("History-journal", b"");
+        let other = make("Story-journal", b"dear diary");
+        let young = make("new", b"");
+        make("new-wal", b"");
+        assert_eq!(of(&database, false), FileType::SQLITE_DB);
+        assert_eq!(of(&journal, false), FileType::SQLITE_JOURNAL);
+        assert_ne!(of(&other, false), FileType::SQLITE_JOURNAL);
+        assert_eq!(of(&young, false), FileType::SQLITE_DB);
+        assert_eq!(of(dir.path(), true), FileType::DIRECTORY);
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A flight recorder: the last seconds, written when something happens.
+
+use fasttrack_trace_log::{Loss, LossReason, Mark, Record, Time};
+use std::collections::VecDeque;
+
+/// So many records are kept whatever the seconds: some 12 MB.
+const KEPT: usize = 50_000;
+
+/// What makes it write.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Triggers {
+    /// An fsync or fdatasync that takes so long, ns.
+    pub fsync_ns: Option<u64>,
+    /// A wait that takes so long, ns.
+    pub wait_ns: Option<u64>,
+}
+
+impl Triggers {
+    /// Why this record makes it write, if it does.
+    pub fn reason(&self, record: &Record) -> Option<&'static str> {
+        let over = |bound: Option<u64>, took: Option<u64>| {
+            bound.zip(took).is_some_and(|(bound, took)| took >= bound)
+        };
+        match record {
+            Record::Call(call) if over(self.fsync_ns, call.duration_ns) => Some("fsync"),
+            Record::Wait(wait) if over(self.wait_ns, wait.duration_ns) => Some("wait"),
+            _ => None,
+        }
+    }
+}
+
+/// The last seconds.
+#[derive(Debug)]
+pub struct Flight {
+    keep_ns: u64,
+    records: VecDeque<Record>,
+    dropped: Option<(u64, u64)>,
+}
+
+impl Flight {
+    /// Keeps `keep_ns`.
+    pub fn new(keep_ns: u64) -> Flight {
+        Flight {
+            keep_ns,
+            records: VecDeque::new(),
+            dropped: None,
+        }
+    }
+
+    /// Keeps a record, and forgets what is too old.
+    pub fn keep(&mut self, record: Record) {
+        let now = record.time().0;
+        self.records.push_back(record);
+        while let Some(first) = self.records.front() {
+            let old = first.time().0 + self.keep_ns < now;
+            if !old && self.records.len() <= KEPT {
+                break;
+            }
+            if !old {
+                let count = self.dropped.map_or(0, |(_, count)| count);
+                self.dropped = Some((first.time().0, count + 1));
+            }
+            self.records.pop_front();
+        }
+    }
+
+    /// What it has, to be written because of `reason`; it is empty then.
+    pub fn take(&mut self, now: u64, reason: &str) -> Vec<Record> {
+        let since = self.records.front().map(Record::time);
+        let mut taken = vec![Record::from(Mark {
+            time: Time(now),
+            reason: Some(reason.to_string()),
+            since,
+            ..Mark::default()
+        })];
+        if let Some((time, count)) = self.dropped.take() {
+            taken.push(Record::from(Loss {
+                time: Time(time),
+                reason: Some(LossReason::FLIGHT_MEMORY),
+                count: Some(count),
+                ..Loss::default()
+            }));
+        }
+        taken.extend(self.records.drain(..));
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fasttrack_trace_log::{Call, Wait, WaitKind};
+
+    fn wait(time: u64, took: u64) -> Record {
+        Record::from(Wait {
+            time: Time(time),
+            kind: Some(WaitKind::PAUSE),
+            duration_ns: Some(took),
+            ..Wait::default()
+        })
+    }
+
+    #[test]
+    fn the_last_seconds_are_kept() {
+        let mut flight = Flight::new(100);
+        for time in 0..300 {
+            flight.keep(wait(time, 1));
+        }
+        let taken = flight.take(300, "signal");
+        assert_eq!(taken.len(), 102);
+        let Record::Mark(mark) = &taken[0] else {
+            panic!("{:?}", taken[0]);
+        };
+        assert_eq!(
+            (mark.since, mark.reason.as_deref()),
+            (Some(Time(199)), Some("signal"))
+        );
+        assert_eq!(flight.take(300, "signal").len(), 1);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_it_costs_is_said() {
+        let mut flight = Flight::new(u64::MAX / 2);
+        for time in 0..KEPT as u64 + 10 {
+            flight.keep(wait(time, 1));
+        }
+        let taken = flight.take(0, "signal");
+        assert_eq!(taken.len(), KEPT + 2);
+        assert!(matches!(&taken[1], Record::Loss(loss) if loss.count == Some(10)));
+    }
+
+    #[test]
+    fn bounds_trigger() {
+        let triggers = Triggers {
+            fsync_ns: Some(100),
+            wait_ns: None,
+        };
+        let call = |took| {
+            Record::from(Call {
+                duration_ns: Some(took),
+                ..Call::default()
+            })
+        };
+        assert_eq!(triggers.reason(&call(100)), Some("fsync"));
+        assert_eq!(triggers.reason(&call(99)), None);
+        assert_eq!(triggers.reason(&wait(0, 1000)), None);
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! An event with its description.
+
+use crate::tracefs::EventFormat;
+
+/// An event as a source gives it.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// When, ns of the boot-time clock.
+    pub time: u64,
+    /// Which processor.
+    pub cpu: u64,
+    /// What its bytes mean.
+    pub format: &'a EventFormat,
+    /// Its bytes.
+    pub data: &'a [u8],
+}
+
+impl Event<'_> {
+    /// A number, if the event has it.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.format.number(self.data, name)
+    }
+
+    /// The same, signed.
+    pub fn signed(&self, name: &str) -> Option<i64> {
+        self.number(name).map(|number| number as i64)
+    }
+
+    /// A text, if the event has it.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.format.text(self.data, name)
+    }
+
+    /// A device, as the kernel numbers it; 0 is none.
+    pub fn dev(&self, name: &str) -> Option<u64> {
+        self.number(name).filter(|dev| *dev != 0)
+    }
+
+    /// The task that was running; 0 in the idle task.
+    pub fn pid(&self) -> u64 {
+        self.number("common_pid").unwrap_or(0)
+    }
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tasks and files by the ids that records refer to. Each is described once in a log file, before its first use there.
+
+use super::event::Event;
+use fasttrack_trace_log::{File, FileEvent, FileType, Record, Task, Time};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// So many tasks, and so many files, are remembered; then the oldest tenth is forgotten and gets new ids when used.
+const KEPT: usize = 50_000;
+
+/// Ends of a kernel task's name that writes a journal.
+const JOURNAL: &str = "jbd2/";
+
+/// `CLONE_THREAD`.
+const CLONE_THREAD: u64 = 0x0001_0000;
+
+/// What the system says of a task that lives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFacts {
+    /// Its process.
+    pub tgid: u64,
+    /// Its user.
+    pub uid: u64,
+    /// Its name now.
+    pub name: String,
+    /// It is the kernel's.
+    pub kernel: bool,
+}
+
+/// What the system says of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its path, if it has one.
+    pub path: Option<String>,
+    /// Its creation, ns since 1970.
+    pub created_ns: Option<i64>,
+    /// Its size, bytes.
+    pub bytes: Option<u64>,
+    /// Its type.
+    pub file_type: Option<FileType>,
+}
+
+/// A file system's place on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// The disk's number.
+    pub disk: u64,
+    /// First sector on the disk.
+    pub start: u64,
+    /// Sectors of a block.
+    pub block_sectors: u64,
+}
+
+impl Volume {
+    /// First sector of a block.
+    pub fn sector(self, block: u64) -> u64 {
+        self.start + block * self.block_sectors
+    }
+}
+
+/// What events do not say.
+pub trait Lookup {
+    /// A task, if it lives.
+    fn task(&mut self, pid: u64) -> Option<TaskFacts>;
+    /// A file, if it can be found.
+    fn file(&mut self, dev: u64, inode: u64) -> Option<FileFacts>;
+    /// A device.
+    fn volume(&mut self, dev: u64) -> Volume;
+}
+
+/// A kernel's id as records have it.
+pub fn shown_id(id: u64) -> u64 {
+    2 * id
+}
+
+/// A name, and the log file that has it.
+struct Named<T> {
+    record: T,
+    written_in: u64,
+}
+
+/// A task that has begun and was not used yet.
+struct Born {
+    name: String,
+    process: Option<u64>,
+    /// Its parent's user, unless that is root, who may have made it another's.
+    uid: Option<u64>,
+}
+
+/// Tasks and files.
+pub struct Names {
+    lookup: Box<dyn Lookup>,
+    own: u64,
+    tasks: BTreeMap<u64, Named<Task>>,
+    by_pid: HashMap<u64, u64>,
+    born: HashMap<u64, Born>,
+    files: BTreeMap<u64, Named<File>>,
+    by_inode: HashMap<(u64, u64), u64>,
+    /// Files of whose end the kernel has told.
+    gone: HashSet<u64>,
+    volumes: HashMap<u64, Volume>,
+    last: u64,
+}
+
+/// Forgets the oldest.
+fn trim<T>(kept: &mut BTreeMap<u64, Named<T>>) -> Vec<u64> {
+    if kept.len() < KEPT {
+        return Vec::new();
+    }
+    let gone: Vec<u64> = kept.keys().take(KEPT / 10).copied().collect();
+    for id in &gone {
+        kept.remove(id);
+    }
+    gone
+}
+
+impl Names {
+    /// Asks `lookup`; `own` is the collector's process.
+    pub fn new(lookup: Box<dyn Lookup>, own: u64) -> Names {
+        Names {
+            lookup,
+            own,
+            tasks: BTreeMap::new(),
+            by_pid: HashMap::new(),
+            born: HashMap::new(),
+            files: BTreeMap::new(),
+            by_inode: HashMap::new(),
+            gone: HashSet::new(),
+            volumes: HashMap::new(),
+            // The first is 1: the kernel's are even.
+            last: u64::MAX,
+        }
+    }
+
+    /// The id of a task.
+    pub fn task(&mut self, pid: u64, time: u64) -> u64 {
+        self.task_named(pid, None, time)
+    }
+
+    /// The id of a task that an event has told the name of.
+    pub fn task_named(&mut self, pid: u64, name: Option<String>, time: u64) -> u64 {
+        if let Some(id) = self.by_pid.get(&pid) {
+            return *id;
+        }
+        let born = self.born.remove(&pid);
+        let facts = match pid {
+            0 => Some(TaskFacts {
+                kernel: true,
+                name: "swapper".to_string(),
+                ..TaskFacts::default()
+            }),
+            pid => self.lookup.task(pid),
+        };
+        let process = born.as_ref().and_then(|born| born.process);
+        let uid = born.as_ref().and_then(|born| born.uid);
+        let told = name.or(born.map(|born| born.name));
+        let record = Task {
+            time: Time(time),
+            pid: Some(pid),
+            tgid: facts.as_ref().map(|facts| facts.tgid).or(process),
+            uid: facts.as_ref().map(|facts| facts.uid).or(uid),
+            name: told.or(facts.as_ref().map(|facts| facts.name.clone())),
+            kernel_thread: facts.map(|facts| facts.kernel),
+            ..Task::default()
+        };
+        self.add_task(pid, record)
+    }
+
+    fn add_task(&mut self, pid: u64, record: Task) -> u64 {
+        for id in trim(&mut self.tasks) {
+            self.by_pid.retain(|_, kept| *kept != id);
+        }
+        self.last = self.last.wrapping_add(2);
+        let id = self.last;
+        let record = Task {
+            task: Some(id),
+            ..record
+        };
+        let written_in = 0;
+        self.tasks.insert(id, Named { record, written_in });
+        self.by_pid.insert(pid, id);
+        id
+    }
+
+    /// A task has begun: its number is not that of a former one.
+    pub fn new_task(&mut self, event: &Event<'_>) {
+        let Some(pid) = event.number("pid") else {
+            return;
+        };
+        self.by_pid.remove(&pid);
+        if self.born.len() >= KEPT {
+            self.born.clear();
+        }
+        let thread = event.number("clone_flags").unwrap_or(0) & CLONE_THREAD != 0;
+        let parent = self.task(event.pid(), event.time);
+        let parent = self.record(parent);
+        let process = match thread {
+            true => parent.and_then(|parent| parent.tgid),
+            false => Some(pid),
+        };
+        let uid = parent.and_then(|parent| parent.uid).filter(|uid| *uid != 0);
+        let name = event.text("comm").unwrap_or_default();
+        self.born.insert(pid, Born { name, process, uid });
+    }
+
+    /// A task has another name from now on, and another id: what it did before was done under the old one.
+    pub fn renamed(&mut self, event: &Event<'_>) {
+        let (Some(pid), Some(name)) = (event.number("pid"), event.text("newcomm")) else {
+            return;
+        };
+        if let Some(born) = self.born.get_mut(&pid) {
+            born.name = name;
+            return;
+        }
+        let Some(id) = self.by_pid.remove(&pid) else {
+            return;
+        };
+        let before = self.tasks.get(&id).map(|named| named.record.clone());
+        let facts = self.lookup.task(pid);
+        let inherited = before.as_ref().and_then(|before| before.uid);
+        let record = Task {
+            time: Time(event.time),
+            name: Some(name),
+            uid: facts.map(|facts| facts.uid).or(inherited),
+            ..before.unwrap_or_default()
+        };
+        self.add_task(pid, record);
+    }
+
+    /// The id of a file.
+    pub fn file(&mut self, dev: u64, inode: u64, time: u64) -> Option<u64> {
+        if let Some(id) = self.by_inode.get(&(dev, inode)) {
+            return Some(*id);
+        }
+        for id in trim(&mut self.files) {
+            self.by_inode.retain(|_, kept| *kept != id);
+        }
+        let facts = self.lookup.file(dev, inode).unwrap_or_default();
+        self.last = self.last.wrapping_add(2);
+        let id = self.last;
+        let record = File {
+            time: Time(time),
+            file: Some(id),
+            event: Some(FileEvent::FIRST_USE),
+            dev: Some(dev),
+            inode: Some(inode),
+            path: facts.path,
+            created_ns: facts.created_ns,
+            bytes: facts.bytes,
+            file_type: facts.file_type,
+            ..File::default()
+        };
+        let written_in = 0;
+        self.files.insert(id, Named { record, written_in });
+        self.by_inode.insert((dev, inode), id);
+        Some(id)
+    }
+
+    /// The kernel describes a task.
+    pub fn told_task(&mut self, event: &Event<'_>) {
+        let Some(id) = event.number("task").map(shown_id) else {
+            return;
+        };
+        trim(&mut self.tasks);
+        let record = Task {
+            time: Time(event.time),
+            task: Some(id),
+            pid: event.number("tgid"),
+            tgid: event.number("tgid"),
+            uid: event.number("uid"),
+            name: event.text("name"),
+            kernel_thread: event.number("kernel_thread").map(|flag| flag != 0),
+            ..Task::default()
+        };
+        let written_in = 0;
+        self.tasks.insert(id, Named { record, written_in });
+    }
+
+    /// The kernel describes a file; gives the record of one that is unlinked.
+    pub fn told_file(&mut self, event: &Event<'_>) -> Option<File> {
+        let id = event.number("file").map(shown_id)?;
+        let (dev, inode) = (event.dev("dev")?, event.number("inode")?);
+        let why = FileEvent(event.number("event").unwrap_or(0));
+        if why == FileEvent::UNLINK {
+            let mut gone = self.files.get(&id)?.record.clone();
+            gone.time = Time(event.time);
+            gone.event = Some(why);
+            gone.bytes = event.number("bytes");
+            self.gone.insert(id);
+            return Some(gone);
+        }
+        trim(&mut self.files);
+        let facts = self.lookup.file(dev, inode).unwrap_or_default();
+        let told = event.text("path").filter(|path| !path.is_empty());
+        let created = event.signed("created_ns").filter(|created| *created != 0);
+        let record = File {
+            time: Time(event.time),
+            file: Some(id),
+            event: Some(why),
+            dev: Some(dev),
+            inode: Some(inode),
+            generation: event.number("generation"),
+            created_ns: facts.created_ns.or(created),
+            path: facts.path.or(told),
+            file_type: facts.file_type,
+            bytes: event.number("bytes"),
+            ..File::default()
+        };
+        self.by_inode.insert((dev, inode), id);
+        let written_in = 0;
+        self.files.insert(id, Named { record, written_in });
+        None
+    }
+
+    /// A file's inode is gone: its number may come again. Gives the file, unless the kernel has told of its end.
+    pub fn unlinked(&mut self, dev: u64, inode: u64) -> Option<File> {
+        let id = self.by_inode.remove(&(dev, inode))?;
+        if self.gone.remove(&id) {
+            return None;
+        }
+        self.files.get(&id).map(|named| named.record.clone())
+    }
+
+    /// Where a file system is.
+    pub fn volume(&mut self, dev: u64) -> Volume {
+        let lookup = &mut self.lookup;
+        *self
+            .volumes
+            .entry(dev)
+            .or_insert_with(|| lookup.volume(dev))
+    }
+
+    fn record(&self, task: u64) -> Option<&Task> {
+        self.tasks.get(&task).map(|named| &named.record)
+    }
+
+    /// The task is the collector's own.
+    pub fn is_own(&self, task: u64) -> bool {
+        self.record(task).and_then(|task| task.tgid) == Some(self.own)
+    }
+
+    /// The task is the kernel's.
+    pub fn is_kernel(&self, task: u64) -> bool {
+        self.record(task)
+            .is_some_and(|task| task.kernel_thread == Some(true))
+    }
+
+    /// The task writes a journal.
+    pub fn is_journal(&self, task: u64) -> bool {
+        let name = self.record(task).and_then(|task| task.name.as_deref());
+        name.is_some_and(|name| name.starts_with(JOURNAL))
+    }
+
+    /// The task's user.
+    pub fn uid(&self, task: u64) -> Option<u64> {
+        self.record(task)?.uid
+    }
+
+    /// The file is a database's.
+    pub fn is_sqlite(&self, file: u64) -> bool {
+        let kind = self
+            .files
+            .get(&file)
+            .and_then(|named| named.record.file_type);
+        matches!(
+            kind,
+            Some(
+                FileType::SQLITE_DB
+                    | FileType::SQLITE_JOURNAL
+                    | FileType::SQLITE_WAL
+                    | FileType::SQLITE_TEMP
+            )
+        )
+    }
+
+    /// What the log file `number` must have before `record`.
+    pub fn needed(&mut self, record: &Record, number: u64, out: &mut Vec<Record>) {
+        let (tasks, file) = referred(record);
+        for id in tasks.into_iter().flatten() {
+            if let Some(named) = self.tasks.get_mut(&id) {
+                if named.written_in != number {
+                    named.written_in = number;
+                    out.push(Record::from(named.record.clone()));
+                }
+            }
+        }
+        if let Some(named) = file.and_then(|id| self.files.get_mut(&id)) {
+            if named.written_in != number {
+                named.written_in = number;
+                out.push(Record::from(named.record.clone()));
+            }
+        }
+    }
+}
+
+/// The tasks and the file that a record refers to.
+fn referred(record: &Record) -> ([Option<u64>; 2], Option<u64>) {
+    match record {
+        Record::Bio(bio) => ([bio.carrier, None], None),
+        Record::Segment(segment) => ([segment.owner, None], segment.file),
+        Record::Transaction(one) => ([one.carrier, one.trigger], None),
+        Record::Share(share) => ([share.task, None], None),
+        Record::Call(call) => ([call.task, None], call.file),
+        Record::Wait(wait) => ([wait.task, None], wait.file),
+        _ => ([None, None], None),
+    }
+}

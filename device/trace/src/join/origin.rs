@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Events of the patched kernel's I/O origin: it has joined already.
+//!
+//! A bio is followed by its segments on the same processor, and is given together with them. The kernel's ids of tasks
+//! and files are even here, the collector's own are odd.
+
+use super::event::Event;
+use super::names::shown_id;
+use super::Joiner;
+use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segment, Time};
+
+/// `enum req_op` of linux/blk_types.h, and what it is here.
+const OPERATIONS: [(u64, Operation); 6] = [
+    (0, Operation::READ),
+    (1, Operation::WRITE),
+    (2, Operation::FLUSH),
+    (3, Operation::DISCARD),
+    (5, Operation::SECURE_ERASE),
+    (9, Operation::WRITE_ZEROES),
+];
+
+/// A bio whose segments are not all there.
+#[derive(Debug)]
+pub(super) struct Begun {
+    bio: Bio,
+    segments: Vec<Segment>,
+    left: u64,
+}
+
+fn flag(event: &Event<'_>, name: &str) -> Option<bool> {
+    event.number(name).map(|flag| flag != 0)
+}
+
+/// An id of the kernel's; 0 is unknown.
+fn id(event: &Event<'_>, name: &str) -> Option<u64> {
+    event.number(name).filter(|id| *id != 0).map(shown_id)
+}
+
+impl Joiner {
+    pub(super) fn io_origin(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
+        match name {
+            "task" => self.names.told_task(event),
+            "file" => out.extend(self.names.told_file(event).map(Record::from)),
+            "bio" => self.begun(event, out),
+            "segment" => self.continued(event, out),
+            _ => {}
+        }
+    }
+
+    fn begun(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        // Its segments were lost.
+        if let Some(before) = self.begun.remove(&event.cpu) {
+            self.give(before, out);
+        }
+        let asked = event.number("operation");
+        let known = OPERATIONS.iter().find(|(number, _)| Some(*number) == asked);
+        let operation = known.map_or(Operation::OTHER, |(_, operation)| *operation);
+        let bytes = event.number("bytes").unwrap_or(0);
+        let bio = Bio {
+            time: Time(event.time),
+            bio: event.number("bio"),
+            dev: event.dev("dev"),
+            operation: Some(operation),
+            sector: event.number("sector").filter(|_| bytes > 0),
+            bytes: Some(bytes),
+            sync: flag(event, "sync"),
+            fua: flag(event, "fua"),
+            preflush: flag(event, "preflush"),
+            meta: flag(event, "meta"),
+            read_ahead: flag(event, "read_ahead"),
+            carrier: id(event, "carrier"),
+            class: event.number("class").map(Class),
+            cause: event.number("cause").map(Cause),
+            ..Bio::default()
+        };
+        let holds = matches!(operation, Operation::READ | Operation::WRITE);
+        let begun = Begun {
+            bio,
+            segments: Vec::new(),
+            left: if holds { bytes } else { 0 },
+        };
+        match begun.left {
+            0 => self.give(begun, out),
+            _ => {
+                self.begun.insert(event.cpu, begun);
+            }
+        }
+    }
+
+    fn continued(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        let Some(mut begun) = self.begun.remove(&event.cpu) else {
+            return;
+        };
+        if begun.bio.bio == event.number("bio") {
+            let bytes = event.number("bytes").unwrap_or(0);
+            let file = id(event, "file");
+            begun.left = begun.left.saturating_sub(bytes);
+            begun.segments.push(Segment {
+                time: begun.bio.time,
+                bio: begun.bio.bio,
+                offset: event.number("offset"),
+                bytes: Some(bytes),
+                block_type: event.number("block_type").map(BlockType),
+                file,
+                index: event.number("index").filter(|_| file.is_some()),
+                owner: id(event, "owner"),
+                ..Segment::default()
+            });
+        }
+        match begun.left {
+            0 => self.give(begun, out),
+            _ => {
+                self.begun.insert(event.cpu, begun);
+            }
+        }
+    }
+
+    fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
+        let bytes = begun.bio.bytes.unwrap_or(0);
+        let carrier = begun.bio.carrier.unwrap_or(0);
+        let operation = begun.bio.operation.unwrap_or_default();
+        if !self.left_out(carrier, operation, &begun.segments, bytes) {
+            out.push(Record::from(begun.bio));
+            out.extend(begun.segments.into_iter().map(Record::from));
+        }
+    }
+}

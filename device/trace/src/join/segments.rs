@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Bios and their segments, and the maps from which they are made.
+
+use super::blocks::Mapped;
+use super::event::Event;
+use super::pages::Owner;
+use super::rwbs::Rwbs;
+use super::Joiner;
+use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segment, Time};
+
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = 8;
+
+/// `status` of an extent of ext4: written or unwritten. Others have no place on the disk.
+const ON_DISK: u64 = 3;
+
+/// ext4's inode of its journal, which it maps as a file's.
+const EXT4_JOURNAL: u64 = 8;
+
+/// f2fs's addresses of what has no place yet.
+const NEW_ADDR: u64 = 0xffff_ffff;
+
+/// A device from `MAJOR:MINOR`, as the names of backing devices are.
+pub fn dev_of(name: &str) -> Option<u64> {
+    let (major, minor) = name.split_once(':')?;
+    Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
+}
+
+/// What a bio is, for its segments.
+struct Sent {
+    time: u64,
+    bio: u64,
+    disk: u64,
+    rwbs: Rwbs,
+    carrier: u64,
+}
+
+impl Joiner {
+    pub(super) fn dirtied(&mut self, event: &Event<'_>) {
+        let disk = event.text("name").and_then(|name| dev_of(&name));
+        let page = (disk, event.number("ino"), event.number("index"));
+        if let (Some(disk), Some(inode), Some(index)) = page {
+            let task = self.names.task(event.pid(), event.time);
+            let owner = Owner {
+                task,
+                time: event.time,
+            };
+            self.pages.dirty(disk, inode, index, owner);
+        }
+    }
+
+    pub(super) fn ext4_lookup(&mut self, event: &Event<'_>) {
+        let found = event.number("found").unwrap_or(0) != 0;
+        if found && event.number("status").unwrap_or(0) & ON_DISK != 0 {
+            self.ext4_run(event, event.number("len"));
+        }
+    }
+
+    pub(super) fn ext4_map(&mut self, event: &Event<'_>) {
+        let blocks = event.signed("ret").filter(|blocks| *blocks > 0);
+        self.ext4_run(event, blocks.map(|blocks| blocks as u64));
+    }
+
+    fn ext4_run(&mut self, event: &Event<'_>, blocks: Option<u64>) {
+        let at = event.number("pblk").filter(|block| *block != 0);
+        let place = (event.dev("dev"), event.number("ino"), event.number("lblk"));
+        if let ((Some(dev), Some(inode), Some(first)), Some(at), Some(count)) = (place, at, blocks)
+        {
+            let run = match inode {
+                EXT4_JOURNAL => self.mapped(dev, 0, 0, BlockType::JOURNAL),
+                inode => self.mapped(dev, inode, first, BlockType::DATA),
+            };
+            self.map(dev, at, count, run);
+        }
+    }
+
+    pub(super) fn f2fs_map(&mut self, event: &Event<'_>) {
+        let at = event
+            .number("m_pblk")
+            .filter(|block| *block != 0 && *block != NEW_ADDR);
+        let place = (
+            event.dev("dev"),
+            event.number("ino"),
+            event.number("m_lblk"),
+        );
+        let count = event.number("m_len");
+        if let ((Some(dev), Some(inode), Some(first)), Some(at), Some(count)) = (place, at, count) {
+            if event.signed("ret") == Some(0) {
+                let run = self.mapped(dev, inode, first, BlockType::DATA);
+                self.map(dev, at, count, run);
+            }
+        }
+    }
+
+    /// A page of f2fs and its place, exactly.
+    pub(super) fn f2fs_page(&mut self, event: &Event<'_>) {
+        let at = event
+            .number("new_blkaddr")
+            .filter(|block| *block != 0 && *block != NEW_ADDR);
+        let (Some(dev), Some(at)) = (event.dev("dev"), at) else {
+            return;
+        };
+        // enum page_type.
+        let block_type = match event.number("type") {
+            Some(0) => BlockType::DATA,
+            Some(1) => BlockType::NODE,
+            Some(2 | 3) => BlockType::CHECKPOINT,
+            _ => BlockType::DATA,
+        };
+        // Nodes and checkpoints are in pages of inodes that are no files.
+        let data = block_type == BlockType::DATA;
+        let inode = event.number("ino").filter(|_| data).unwrap_or(0);
+        let index = event.number("index").unwrap_or(0);
+        let run = self.mapped(dev, inode, index, block_type);
+        self.map(dev, at, 1, run);
+    }
+
+    /// A run in pages of a file, from blocks of it.
+    fn mapped(&mut self, dev: u64, inode: u64, block: u64, block_type: BlockType) -> Mapped {
+        let sectors = self.names.volume(dev).block_sectors;
+        let index = block * sectors / PAGE_SECTORS;
+        Mapped {
+            dev,
+            inode,
+            index,
+            block_type,
+        }
+    }
+
+    fn map(&mut self, dev: u64, block: u64, count: u64, mapped: Mapped) {
+        let volume = self.names.volume(dev);
+        let sectors = count * volume.block_sectors;
+        self.blocks
+            .map(volume.disk, volume.sector(block), sectors, mapped);
+    }
+
+    pub(super) fn bio(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        let (Some(dev), Some(sector)) = (event.dev("dev"), event.number("sector")) else {
+            return;
+        };
+        let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
+        let sectors = event.number("nr_sector").unwrap_or(0);
+        let carrier = self
+            .names
+            .task_named(event.pid(), event.text("comm"), event.time);
+        self.bios += 1;
+        let sent = Sent {
+            time: event.time,
+            bio: self.bios,
+            disk: self.names.volume(dev).disk,
+            rwbs,
+            carrier,
+        };
+        let holds = matches!(rwbs.operation, Operation::READ | Operation::WRITE) && sectors > 0;
+        let segments = match holds {
+            true => self.segments(&sent, sector, sectors),
+            false => Vec::new(),
+        };
+        let origin = self.origins.remove(&(dev, sector));
+        if self.left_out(carrier, rwbs.operation, &segments, sectors * 512) {
+            return;
+        }
+        let flags = rwbs.flags;
+        out.push(Record::from(Bio {
+            time: Time(event.time),
+            bio: Some(sent.bio),
+            dev: Some(dev),
+            operation: Some(rwbs.operation),
+            sector: (sectors > 0).then_some(sector),
+            bytes: Some(sectors * 512),
+            sync: Some(flags.sync),
+            fua: Some(flags.fua),
+            preflush: Some(flags.preflush),
+            meta: Some(flags.meta),
+            read_ahead: Some(flags.read_ahead),
+            carrier: Some(carrier),
+            class: origin.map(|origin| Class(origin.class)),
+            cause: origin.map(|origin| Cause(origin.cause)),
+            app_uid: origin.map(|origin| origin.app_uid),
+            transaction: self.journal.committing(carrier),
+            ..Bio::default()
+        }));
+        out.extend(segments.into_iter().map(Record::from));
+    }
+
+    /// Counts a bio that is the collector's own: all that it holds is.
+    pub(super) fn left_out(
+        &mut self,
+        carrier: u64,
+        operation: Operation,
+        segments: &[Segment],
+        bytes: u64,
+    ) -> bool {
+        let names = &self.names;
+        let own = match segments {
+            [] => names.is_own(carrier),
+            some => some
+                .iter()
+                .all(|segment| segment.owner.is_some_and(|owner| names.is_own(owner))),
+        };
+        if own {
+            let add = |sum: &mut Option<u64>, more| *sum = Some(sum.unwrap_or(0) + more);
+            add(&mut self.own.bios, 1);
+            match operation {
+                Operation::READ => add(&mut self.own.read_bytes, bytes),
+                _ => add(&mut self.own.written_bytes, bytes),
+            }
+        }
+        own
+    }
+
+    fn segments(&mut self, sent: &Sent, sector: u64, sectors: u64) -> Vec<Segment> {
+        let mut found = Vec::new();
+        let mut at = sector;
+        for (length, mapped) in self.blocks.look_up(sent.disk, sector, sectors) {
+            match mapped {
+                Some(mapped) => self.known(sent, at - sector, length, mapped, &mut found),
+                None => self.unmapped(sent, at, at - sector, length, &mut found),
+            }
+            at += length;
+        }
+        found
+    }
+
+    /// Blocks of a file.
+    fn known(
+        &mut self,
+        sent: &Sent,
+        offset: u64,
+        sectors: u64,
+        run: Mapped,
+        out: &mut Vec<Segment>,
+    ) {
+        let file = match run.inode {
+            0 => None,
+            inode => self.names.file(run.dev, inode, sent.time),
+        };
+        let pages = sectors.div_ceil(PAGE_SECTORS);
+        let data = run.block_type == BlockType::DATA;
+        let owners = match sent.rwbs.operation {
+            Operation::WRITE if data => self.pages.take(sent.disk, run.inode, run.index, pages),
+            Operation::READ => vec![(pages, self.reader(sent))],
+            _ => vec![(pages, None)],
+        };
+        let (mut page, mut at, end) = (0, offset, offset + sectors);
+        for (count, owner) in owners {
+            let until = end.min(at + count * PAGE_SECTORS);
+            out.push(Segment {
+                block_type: Some(run.block_type),
+                file,
+                index: data.then_some(run.index + page),
+                ..self.segment(sent, at, until - at, owner)
+            });
+            (page, at) = (page + count, until);
+        }
+    }
+
+    /// Blocks of which no file is known: metadata in the disk's own pages, the journal, or nothing that is known.
+    fn unmapped(
+        &mut self,
+        sent: &Sent,
+        sector: u64,
+        offset: u64,
+        sectors: u64,
+        out: &mut Vec<Segment>,
+    ) {
+        let write = sent.rwbs.operation == Operation::WRITE;
+        let pages = sectors.div_ceil(PAGE_SECTORS);
+        // The inode of a disk's own pages has the disk's number.
+        let owners = match write {
+            true => self
+                .pages
+                .take(sent.disk, sent.disk, sector / PAGE_SECTORS, pages),
+            false => vec![(pages, self.reader(sent))],
+        };
+        let (mut at, end) = (offset, offset + sectors);
+        for (count, owner) in owners {
+            let until = end.min(at + count * PAGE_SECTORS);
+            let block_type = match owner {
+                Some(_) if write => BlockType::METADATA,
+                _ if sent.rwbs.flags.meta && !write => BlockType::METADATA,
+                _ if write && self.names.is_journal(sent.carrier) => BlockType::JOURNAL,
+                _ if sent.rwbs.flags.meta => BlockType::METADATA,
+                _ => BlockType::UNKNOWN,
+            };
+            out.push(Segment {
+                block_type: Some(block_type),
+                ..self.segment(sent, at, until - at, owner)
+            });
+            at = until;
+        }
+    }
+
+    fn segment(&self, sent: &Sent, offset: u64, sectors: u64, owner: Option<Owner>) -> Segment {
+        let write = sent.rwbs.operation == Operation::WRITE;
+        Segment {
+            time: Time(sent.time),
+            bio: Some(sent.bio),
+            offset: Some(offset * 512),
+            bytes: Some(sectors * 512),
+            owner: owner.map(|owner| owner.task),
+            dirtied: owner.filter(|_| write).map(|owner| Time(owner.time)),
+            ..Segment::default()
+        }
+    }
+
+    /// Who reads: the task that sends it, unless it is the kernel's.
+    fn reader(&self, sent: &Sent) -> Option<Owner> {
+        let (task, time) = (sent.carrier, sent.time);
+        (!self.names.is_kernel(task)).then_some(Owner { task, time })
+    }
+}

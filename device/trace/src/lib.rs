@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Records which app, file and call caused each block of I/O.
+//!
+//! A source gives events in the order of time, `join` makes records of them, `output` names, hashes and limits them,
+//! and `fasttrack-trace-log` writes them.
+
+pub mod budget;
+pub mod clocks;
+pub mod file_type;
+pub mod flight;
+pub mod identity;
+pub mod join;
+pub mod output;
+pub mod privacy;
+pub mod recorder;
+pub mod signals;
+pub mod source;
+pub mod summary;
+pub mod system;
+pub mod tracefs;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `record` and `top`.
+
+use crate::cli::{self, Cli};
+use crate::Ended;
+use fasttrack_trace::budget::Budget;
+use fasttrack_trace::flight::{Flight, Triggers};
+use fasttrack_trace::identity::{hex, random, Identity};
+use fasttrack_trace::join::Joiner;
+use fasttrack_trace::output::Output;
+use fasttrack_trace::privacy::Privacy;
+use fasttrack_trace::recorder::{self, Limits, Sum};
+use fasttrack_trace::signals;
+use fasttrack_trace::source::{Ftrace, Source};
+use fasttrack_trace::summary::Summary;
+use fasttrack_trace::system::System;
+use fasttrack_trace::tracefs::InstanceError;
+use fasttrack_trace_log::{LogWriter, Options, Session, Sync};
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+fn joiner() -> Joiner {
+    Joiner::new(Box::<System>::default(), u64::from(std::process::id()))
+}
+
+/// Records into files.
+pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
+    signals::take()?;
+    let told = |error| format!("{}: {error}; see --state", options.state.display());
+    let identity = Identity::load(&options.state, options.rotate_key).map_err(told)?;
+    let id = random()?;
+    let written = Options {
+        file_bytes: options.file_size << 10,
+        cap_bytes: options.disk_cap << 20,
+        sync: match options.sync {
+            cli::Sync::Never => Sync::Never,
+            cli::Sync::File => Sync::File,
+            cli::Sync::Block => Sync::Block,
+        },
+        ..Options::default()
+    };
+    let writer = LogWriter::new(&options.output, id, written)?;
+    let mut source = Ftrace::new(&cli.tracefs, cli.buffer)?;
+    let privacy = match options.clear_names {
+        true => Privacy::clear(),
+        false => Privacy::hashed(&identity),
+    };
+    let session = session(&source, &identity, &id);
+    let mut output = Output::new(writer, privacy, Budget::new(options.budget), session);
+    if let Some(seconds) = options.flight {
+        let triggers = Triggers {
+            fsync_ns: options.fsync_over.map(|ms| ns(ms / 1e3)),
+            wait_ns: options.wait_over.map(|ms| ns(ms / 1e3)),
+        };
+        output = output.with_flight(Flight::new(ns(seconds)), triggers);
+    }
+    let limits = Limits {
+        duration_ns: options.duration.map(ns),
+        block_ns: ns(options.block_time),
+    };
+    // Whoever started it may wait for this line.
+    println!("recording to {}", options.output.display());
+    std::io::stdout().flush()?;
+    let sum = recorder::record(&mut source, &mut joiner(), output, limits)?;
+    // All is written: whoever started it may have closed the pipe.
+    let _ = writeln!(
+        std::io::stdout(),
+        "{} events, {} records, {} events lost",
+        sum.events,
+        sum.records,
+        sum.lost
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
+    let line = |path: &str| {
+        let text = fs::read_to_string(path).ok();
+        text.map(|text| text.trim().to_string())
+    };
+    Session {
+        session: Some(hex(id)),
+        install: Some(hex(&identity.install)),
+        boot: line("/proc/sys/kernel/random/boot_id"),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        collector: Some(env!("CARGO_PKG_VERSION").to_string()),
+        sources: Some(source.names()),
+        events: Some(source.events()),
+        page_bytes: Some(rustix::param::page_size() as u64),
+        ..Session::default()
+    }
+}
+
+/// Shows sums.
+pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
+    signals::take()?;
+    let mut source = Ftrace::new(&cli.tracefs, cli.buffer)?;
+    let (mut joiner, mut sum) = (joiner(), Sum::default());
+    let mut shown = 0;
+    while !signals::ended() && (options.count == 0 || shown < options.count) {
+        let picture = picture(&mut source, &mut joiner, &mut sum, options.interval)?;
+        println!("{}", picture.text(options.rows));
+        shown += 1;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What happens in an interval.
+fn picture(
+    source: &mut Ftrace,
+    joiner: &mut Joiner,
+    sum: &mut Sum,
+    seconds: u64,
+) -> Result<Summary, Box<dyn Error>> {
+    let mut summary = Summary::default();
+    let until = fasttrack_trace::clocks::boot() + seconds * 1_000_000_000;
+    loop {
+        let now = fasttrack_trace::clocks::boot();
+        if now >= until || signals::ended() {
+            return Ok(summary);
+        }
+        source.wait(until - now);
+        recorder::read(source, joiner, false, sum, |joiner, records| {
+            let mut names = Vec::new();
+            for record in records.iter() {
+                // A picture begins without names: each has all of its own.
+                joiner.names.needed(record, until, &mut names);
+                for name in names.drain(..) {
+                    summary.name(&name);
+                }
+                summary.add(record);
+            }
+            Ok::<(), InstanceError>(())
+        })?;
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From the join to the log files: budget, names, privacy.
+
+use crate::budget::Budget;
+use crate::clocks;
+use crate::flight::{Flight, Triggers};
+use crate::join::Joiner;
+use crate::privacy::Privacy;
+use fasttrack_trace_log::{
+    Bio, Clock, ClockReason, LogWriter, Record, Segment, Session, Time, WriteError,
+};
+
+/// Writes what the join gives.
+pub struct Output {
+    writer: LogWriter,
+    privacy: Privacy,
+    budget: Budget,
+    flight: Option<(Flight, Triggers)>,
+    session: Session,
+    number: u64,
+    clock: Clock,
+    written: u64,
+}
+
+impl Output {
+    /// Writes under `session`, which each file begins with.
+    pub fn new(writer: LogWriter, privacy: Privacy, budget: Budget, session: Session) -> Output {
+        let session = Session {
+            clear_names: Some(privacy.is_clear()),
+            key: privacy.key_id(),
+            ..session
+        };
+        Output {
+            writer,
+            privacy,
+            budget,
+            flight: None,
+            session,
+            number: 0,
+            clock: clocks::all(ClockReason::FILE_START),
+            written: 0,
+        }
+    }
+
+    /// Keeps the last seconds and writes them when something happens.
+    pub fn with_flight(self, flight: Flight, triggers: Triggers) -> Output {
+        Output {
+            flight: Some((flight, triggers)),
+            ..self
+        }
+    }
+
+    /// Records that were written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Takes records of the join; segments follow their bio.
+    ///
+    /// # Errors
+    /// A log file cannot be made.
+    pub fn take(
+        &mut self,
+        joiner: &mut Joiner,
+        records: &mut Vec<Record>,
+    ) -> Result<(), WriteError> {
+        let mut records = records.drain(..).peekable();
+        while let Some(record) = records.next() {
+            match record {
+                Record::Bio(bio) => {
+                    let mut segments = Vec::new();
+                    while let Some(Record::Segment(segment)) =
+                        records.next_if(|next| matches!(next, Record::Segment(_)))
+                    {
+                        segments.push(segment);
+                    }
+                    self.take_bio(joiner, bio, segments)?;
+                }
+                Record::Request(request) => {
+                    if self.budget.takes_request(request.dev, request.sector) {
+                        self.give(joiner, vec![Record::from(request)])?;
+                    }
+                }
+                other => self.give(joiner, vec![other])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_bio(
+        &mut self,
+        joiner: &mut Joiner,
+        bio: Bio,
+        segments: Vec<Segment>,
+    ) -> Result<(), WriteError> {
+        let owner = segments.first().and_then(|segment| segment.owner);
+        let uid = owner
+            .or(bio.carrier)
+            .and_then(|task| joiner.names.uid(task));
+        if !self.budget.takes(&bio, &segments, uid) {
+            return Ok(());
+        }
+        let mut together = vec![Record::from(bio)];
+        together.extend(segments.into_iter().map(Record::from));
+        self.give(joiner, together)
+    }
+
+    /// To the flight recorder, or to the files.
+    fn give(&mut self, joiner: &mut Joiner, records: Vec<Record>) -> Result<(), WriteError> {
+        let Some((flight, triggers)) = &mut self.flight else {
+            return self.write(joiner, records);
+        };
+        let mut reason = None;
+        for record in records {
+            reason = reason.or(triggers.reason(&record));
+            flight.keep(record);
+        }
+        match reason {
+            Some(reason) => self.trigger(joiner, reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what the flight recorder has.
+    ///
+    /// # Errors
+    /// A log file cannot be made.
+    pub fn trigger(&mut self, joiner: &mut Joiner, reason: &str) -> Result<(), WriteError> {
+        let Some((flight, _)) = &mut self.flight else {
+            return Ok(());
+        };
+        for record in flight.take(clocks::boot(), reason) {
+            self.write(joiner, vec![record])?;
+        }
+        self.writer.end_block()
+    }
+
+    /// Writes records together, with the names that they need.
+    fn write(&mut self, joiner: &mut Joiner, records: Vec<Record>) -> Result<(), WriteError> {
+        let number = self.writer.file_number()?;
+        let mut together = Vec::with_capacity(records.len() + 4);
+        if number != self.number {
+            self.number = number;
+            self.clock = clocks::all(ClockReason::FILE_START);
+            together.push(Record::from(Session {
+                time: Time(clocks::boot()),
+                ..self.session.clone()
+            }));
+            together.push(Record::from(self.clock.clone()));
+        }
+        for record in &records {
+            joiner.names.needed(record, number, &mut together);
+        }
+        together.extend(records);
+        for record in &mut together {
+            self.privacy.apply(record);
+        }
+        self.written += together.len() as u64;
+        self.writer.push(&together)
+    }
+
+    /// What is due from time to time: clocks that have jumped, sums, what the collector did itself.
+    ///
+    /// # Errors
+    /// A log file cannot be made.
+    pub fn tick(&mut self, joiner: &mut Joiner, end: bool) -> Result<(), WriteError> {
+        let now = clocks::all(ClockReason::JUMP);
+        let mut due = Vec::new();
+        self.budget.ended(now.time.0, end, &mut due);
+        due.extend(joiner.take_own(now.time.0));
+        if let Some(reason) = clocks::changed(&self.clock, &now) {
+            self.clock = Clock {
+                reason: Some(reason),
+                ..now
+            };
+            due.push(Record::from(self.clock.clone()));
+        }
+        for record in due {
+            self.give(joiner, vec![record])?;
+        }
+        if let Some(failure) = self.writer.take_failure() {
+            eprintln!("fasttrack-trace: {failure}; what was not written is counted as lost");
+        }
+        Ok(())
+    }
+
+    /// Makes a block of what has gathered.
+    ///
+    /// # Errors
+    /// A log file cannot be made.
+    pub fn end_block(&mut self) -> Result<(), WriteError> {
+        self.writer.end_block()
+    }
+
+    /// Ends the files.
+    ///
+    /// # Errors
+    /// A log file cannot be written.
+    pub fn close(self) -> Result<(), WriteError> {
+        self.writer.close()
+    }
+}

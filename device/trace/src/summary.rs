@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who did what, summed up: for `top` and `explain`.
+
+use fasttrack_trace_log::{File, Operation, Record, Segment, Task};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+/// Bytes of one who reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+    /// Bios' segments.
+    pub segments: u64,
+}
+
+/// A transaction's payers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Paid {
+    transactions: u64,
+    handles: u64,
+    blocks: u64,
+}
+
+/// An app's syncs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Syncs {
+    calls: u64,
+    longest_ns: u64,
+    total_ns: u64,
+}
+
+/// What is summed up.
+#[derive(Debug, Default)]
+pub struct Summary {
+    tasks: HashMap<u64, Task>,
+    files: HashMap<u64, File>,
+    operations: HashMap<u64, Operation>,
+    apps: BTreeMap<String, Bytes>,
+    by_file: BTreeMap<String, Bytes>,
+    types: BTreeMap<String, Bytes>,
+    payers: BTreeMap<String, Paid>,
+    syncs: BTreeMap<String, Syncs>,
+    waits: BTreeMap<&'static str, Syncs>,
+    device_ns: u64,
+    requests: u64,
+    lost: u64,
+    uncounted: u64,
+    span: Option<(u64, u64)>,
+}
+
+const UNKNOWN: &str = "unknown";
+
+impl Summary {
+    /// Takes names of a record that is not summed up itself: it is older.
+    pub fn name(&mut self, record: &Record) {
+        match record {
+            Record::Task(task) => {
+                if let Some(id) = task.task {
+                    self.tasks.insert(id, task.clone());
+                }
+            }
+            Record::File(file) => {
+                if let Some(id) = file.file {
+                    self.files.insert(id, file.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a record.
+    pub fn add(&mut self, record: &Record) {
+        self.name(record);
+        let time = record.time().0;
+        let (first, last) = self.span.unwrap_or((time, time));
+        self.span = Some((first.min(time), last.max(time)));
+        match record {
+            Record::Bio(bio) => {
+                if let (Some(id), Some(operation)) = (bio.bio, bio.operation) {
+                    self.operations.insert(id, operation);
+                }
+            }
+            Record::Segment(segment) => self.segment(segment),
+            Record::Request(request) => {
+                self.requests += 1;
+                self.device_ns += request.device_ns.unwrap_or(0);
+            }
+            Record::Share(share) => {
+                let paid = self.payers.entry(self.task(share.task)).or_default();
+                paid.transactions += 1;
+                paid.handles += share.handles.unwrap_or(0);
+                paid.blocks += share.blocks.unwrap_or(0);
+            }
+            Record::Call(call) => {
+                let syncs = self.syncs.entry(self.task(call.task)).or_default();
+                syncs.add(call.duration_ns.unwrap_or(0));
+            }
+            Record::Wait(wait) => {
+                let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
+                let took = wait.duration_ns.unwrap_or(0);
+                self.waits.entry(kind).or_default().add(took);
+            }
+            Record::Loss(loss) => match loss.count {
+                Some(count) => self.lost += count,
+                None => self.uncounted += 1,
+            },
+            _ => {}
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment) {
+        let operation = segment.bio.and_then(|bio| self.operations.get(&bio));
+        let bytes = segment.bytes.unwrap_or(0);
+        let read = operation == Some(&Operation::READ);
+        let kind = segment.block_type.and_then(|kind| kind.name());
+        let names = (
+            self.task(segment.owner),
+            self.file(segment.file),
+            kind.unwrap_or(UNKNOWN).to_string(),
+        );
+        for (map, name) in [
+            (&mut self.apps, names.0),
+            (&mut self.by_file, names.1),
+            (&mut self.types, names.2),
+        ] {
+            let sum = map.entry(name).or_default();
+            sum.segments += 1;
+            match read {
+                true => sum.read += bytes,
+                false => sum.written += bytes,
+            }
+        }
+    }
+
+    /// How a task is shown.
+    pub fn task(&self, id: Option<u64>) -> String {
+        let Some(task) = id.and_then(|id| self.tasks.get(&id)) else {
+            return UNKNOWN.to_string();
+        };
+        let name = task.name.as_deref().unwrap_or("?");
+        match (task.uid, task.kernel_thread) {
+            (_, Some(true)) => format!("[{name}]"),
+            (Some(uid), _) => format!("{name} (uid {uid})"),
+            (None, _) => name.to_string(),
+        }
+    }
+
+    /// How a file is shown.
+    pub fn file(&self, id: Option<u64>) -> String {
+        let Some(file) = id.and_then(|id| self.files.get(&id)) else {
+            return UNKNOWN.to_string();
+        };
+        match (&file.path, file.inode) {
+            (Some(path), _) => path.clone(),
+            (None, Some(inode)) => format!("inode {inode}"),
+            (None, None) => UNKNOWN.to_string(),
+        }
+    }
+
+    /// The tables, each with its `rows` largest.
+    pub fn text(&self, rows: usize) -> String {
+        let mut out = String::new();
+        let (first, last) = self.span.unwrap_or((0, 0));
+        let span = (last - first).max(1);
+        // Requests overlap where the device has a queue: it may be more than 100 %.
+        let _ = writeln!(
+            out,
+            "{:.3} s, {} requests, device time {:.3} s ({} % of the interval)",
+            span as f64 / 1e9,
+            self.requests,
+            self.device_ns as f64 / 1e9,
+            self.device_ns * 100 / span
+        );
+        if self.lost + self.uncounted > 0 {
+            let _ = writeln!(
+                out,
+                "LOST: {} events or records, and {} losses that nobody counted: the sums below are too small",
+                self.lost, self.uncounted
+            );
+        }
+        for (title, map) in [
+            ("by app", &self.apps),
+            ("by file", &self.by_file),
+            ("by type of block", &self.types),
+        ] {
+            table(&mut out, title, map, rows);
+        }
+        let _ = writeln!(
+            out,
+            "\n{:>10} {:>10} {:>10}  payers of transactions",
+            "handles", "blocks", "in"
+        );
+        for (name, paid) in largest(&self.payers, rows, |paid| paid.blocks + paid.handles) {
+            let _ = writeln!(
+                out,
+                "{:>10} {:>10} {:>10}  {name}",
+                paid.handles, paid.blocks, paid.transactions
+            );
+        }
+        let waits = self
+            .waits
+            .iter()
+            .map(|(kind, sum)| (format!("wait: {kind}"), *sum));
+        let syncs = self
+            .syncs
+            .iter()
+            .map(|(name, sum)| (format!("sync: {name}"), *sum));
+        let both: BTreeMap<String, Syncs> = waits.chain(syncs).collect();
+        let _ = writeln!(
+            out,
+            "\n{:>10} {:>10} {:>10}  waits",
+            "count", "total ms", "max ms"
+        );
+        for (name, sum) in largest(&both, rows, |sum| sum.total_ns) {
+            let (total, longest) = (sum.total_ns as f64 / 1e6, sum.longest_ns as f64 / 1e6);
+            let _ = writeln!(
+                out,
+                "{:>10} {total:>10.3} {longest:>10.3}  {name}",
+                sum.calls
+            );
+        }
+        out
+    }
+}
+
+impl Syncs {
+    fn add(&mut self, took: u64) {
+        self.calls += 1;
+        self.total_ns += took;
+        self.longest_ns = self.longest_ns.max(took);
+    }
+}
+
+fn largest<T>(
+    map: &BTreeMap<String, T>,
+    rows: usize,
+    by: impl Fn(&T) -> u64,
+) -> Vec<(&String, &T)> {
+    let mut sorted: Vec<_> = map.iter().collect();
+    sorted.sort_by_key(|(_, value)| std::cmp::Reverse(by(value)));
+    sorted.truncate(rows);
+    sorted
+}
+
+fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usize) {
+    let _ = writeln!(
+        out,
+        "\n{:>10} {:>10} {:>10}  {title}",
+        "read KiB", "write KiB", "segments"
+    );
+    for (name, bytes) in largest(map, rows, |bytes| bytes.read + bytes.written) {
+        let (read, written) = (bytes.read >> 10, bytes.written >> 10);
+        let _ = writeln!(
+            out,
+            "{read:>10} {written:>10} {:>10}  {name}",
+            bytes.segments
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fasttrack_trace_log::{Bio, BlockType, Loss};
+
+    #[test]
+    fn sums_have_a_row_for_what_is_unknown() {
+        let mut summary = Summary::default();
+        let task = Task {
+            task: Some(1),
+            name: Some("mail".to_string()),
+            uid: Some(10001),
+            ..Task::default()
+        };
+        let bio = Bio {
+            bio: Some(5),
+            operation: Some(Operation::WRITE),
+            ..Bio::default()
+        };
+        let segment = |owner, bytes| Segment {
+            bio: Some(5),
+            owner,
+            bytes: Some(bytes),
+            block_type: Some(BlockType::DATA),
+            ..Segment::default()
+        };
+        let loss = Loss {
+            count: Some(3),
+            ..Loss::default()
+        };
+        for record in [
+            Record::from(task),
+            Record::from(bio),
+            Record::from(segment(Some(1), 8192)),
+            Record::from(segment(None, 4096)),
+            Record::from(loss),
+        ] {
+            summary.add(&record);
+        }
+        assert_eq!(summary.apps["mail (uid 10001)"].written, 8192);
+        assert_eq!(summary.apps["unknown"].written, 4096);
+        let text = summary.text(10);
+        assert!(text.contains("LOST: 3 events"), "{text}");
+    }
+}

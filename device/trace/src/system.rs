@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the running system says of tasks, files and devices.
+
+use crate::file_type;
+use crate::join::{FileFacts, Lookup, TaskFacts, Volume};
+use rustix::fs::{major, minor, AtFlags, StatxFlags};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Sectors of a block where nobody says otherwise: 4 KiB.
+const BLOCK_SECTORS: u64 = 8;
+
+/// `FILEID_INO32_GEN` of linux/exportfs.h: inode and generation, 32 bits each.
+const INODE_HANDLE: i32 = 1;
+
+/// The first inode that may be a file's. f2fs takes a question after one of its own, 1 and 2, for damage and asks for
+/// fsck.
+const FIRST_INODE: u32 = 3;
+
+/// The parent of the kernel's tasks.
+const KTHREADD: u64 = 2;
+
+/// A `struct file_handle` of that type. Generation 0 is any.
+#[repr(C)]
+struct Handle {
+    bytes: u32,
+    kind: i32,
+    inode: u32,
+    generation: u32,
+}
+
+/// Asks /proc, /sys and the mounted file systems.
+#[derive(Debug, Default)]
+pub struct System {
+    mounts: HashMap<u64, Option<(File, PathBuf)>>,
+}
+
+impl Lookup for System {
+    fn task(&mut self, pid: u64) -> Option<TaskFacts> {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let said = |key: &str| {
+            let mut lines = text.lines();
+            lines.find_map(|line| line.strip_prefix(key)?.split_whitespace().next())
+        };
+        let number = |key: &str| said(key).and_then(|text| text.parse::<u64>().ok());
+        let name = text.lines().next()?.strip_prefix("Name:")?.trim();
+        Some(TaskFacts {
+            tgid: number("Tgid:")?,
+            uid: number("Uid:")?,
+            name: name.to_string(),
+            kernel: pid == KTHREADD || number("PPid:") == Some(KTHREADD),
+        })
+    }
+
+    fn file(&mut self, dev: u64, inode: u64) -> Option<FileFacts> {
+        let found = self.open(dev, inode)?;
+        let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let stat = rustix::fs::statx(&found, "", AtFlags::EMPTY_PATH, flags).ok()?;
+        let born = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+        let created = stat.stx_btime;
+        let created = created.tv_sec * 1_000_000_000 + i64::from(created.tv_nsec);
+        let path = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd())).ok();
+        let path = path.filter(|path| same(path, inode));
+        let directory = found.metadata().is_ok_and(|metadata| metadata.is_dir());
+        let file_type = path.as_deref().map(|path| file_type::of(path, directory));
+        Some(FileFacts {
+            path: path.map(|path| path.to_string_lossy().into_owned()),
+            created_ns: born.then_some(created),
+            bytes: Some(stat.stx_size),
+            file_type,
+        })
+    }
+
+    fn volume(&mut self, dev: u64) -> Volume {
+        let name = kernel_name(dev);
+        let folder = PathBuf::from(format!("/sys/dev/block/{name}"));
+        let partition = folder.join("partition").exists();
+        let number = |path: PathBuf| fs::read_to_string(path).ok();
+        let disk = number(folder.join("../dev")).and_then(|text| crate::join::dev_of(text.trim()));
+        let start = number(folder.join("start")).and_then(|text| text.trim().parse().ok());
+        let block = self
+            .mount(dev)
+            .and_then(|(mount, _)| rustix::fs::fstatvfs(mount).ok())
+            .map_or(BLOCK_SECTORS, |stat| (stat.f_bsize / 512).max(1));
+        Volume {
+            disk: disk.filter(|_| partition).unwrap_or(dev),
+            start: start.filter(|_| partition).unwrap_or(0),
+            block_sectors: block,
+        }
+    }
+}
+
+/// The path leads to this inode: one of a file that is unlinked, or of an unconnected entry, does not.
+fn same(path: &Path, inode: u64) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.ino() == inode)
+}
+
+/// `MAJOR:MINOR` of a number as events have it.
+pub fn kernel_name(dev: u64) -> String {
+    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
+}
+
+/// A number as events have it, from one as `stat` has it.
+pub fn kernel_dev(dev: u64) -> u64 {
+    u64::from(major(dev)) << 20 | u64::from(minor(dev))
+}
+
+impl System {
+    /// A mounted directory of a device.
+    fn mount(&mut self, dev: u64) -> Option<&(File, PathBuf)> {
+        if self.mounts.get(&dev).is_none_or(Option::is_none) {
+            self.mounts.insert(dev, mounted(dev));
+        }
+        self.mounts.get(&dev)?.as_ref()
+    }
+
+    /// A file by its inode, without access to its content. Needs CAP_DAC_READ_SEARCH.
+    fn open(&mut self, dev: u64, inode: u64) -> Option<File> {
+        let mut handle = Handle {
+            bytes: 8,
+            kind: INODE_HANDLE,
+            inode: u32::try_from(inode)
+                .ok()
+                .filter(|inode| *inode >= FIRST_INODE)?,
+            generation: 0,
+        };
+        let (mount, _) = self.mount(dev)?;
+        // SAFETY: the handle has the layout of `struct file_handle` with 8 bytes; the result is a new descriptor.
+        unsafe {
+            let found = libc::syscall(
+                libc::SYS_open_by_handle_at,
+                mount.as_raw_fd(),
+                std::ptr::from_mut(&mut handle),
+                libc::O_PATH | libc::O_CLOEXEC,
+            );
+            (found >= 0).then(|| File::from_raw_fd(found as i32))
+        }
+    }
+}
+
+fn mounted(dev: u64) -> Option<(File, PathBuf)> {
+    let name = kernel_name(dev);
+    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if words.get(2) == Some(&name.as_str()) {
+            let path = PathBuf::from(words.get(4)?.replace("\\040", " "));
+            let Ok(file) = File::open(&path) else {
+                continue;
+            };
+            let found = file.metadata().ok().map(|found| kernel_dev(found.dev()));
+            if found == Some(dev) {
+                return Some((file, path));
+            }
+        }
+    }
+    None
+}

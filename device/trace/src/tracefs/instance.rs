@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A ring buffer of our own, below `instances/`: other users of tracefs are not disturbed.
+
+use super::format::EventFormat;
+use super::page::{Layout, Missed, Page};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where tracefs is mounted.
+pub const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Pages of a processor that are read at once: 256 KiB, so that a full ring is never in memory as a whole.
+const PAGES: usize = 64;
+
+/// How the buffer is made.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where tracefs is mounted.
+    pub root: PathBuf,
+    /// Begin of the instance's name; the process's number follows.
+    pub name: String,
+    /// Size for each processor, KiB.
+    pub buffer_kib: u64,
+    /// The reader is woken when the buffer is so full, per cent.
+    pub wake_percent: u64,
+    /// Events, `SYSTEM/NAME`.
+    pub events: Vec<String>,
+}
+
+/// Why there is no buffer.
+#[derive(Debug)]
+pub struct InstanceError {
+    /// Which file.
+    pub path: PathBuf,
+    /// What it says.
+    pub error: io::Error,
+}
+
+impl fmt::Display for InstanceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = match self.error.kind() {
+            io::ErrorKind::PermissionDenied => ": run it as root, or see fasttrack-trace doctor",
+            io::ErrorKind::NotFound => ": is tracefs mounted? See fasttrack-trace doctor",
+            _ => "",
+        };
+        write!(f, "{}: {}{hint}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for InstanceError {}
+
+/// One processor's part.
+struct Ring {
+    cpu: u64,
+    file: File,
+    stats: PathBuf,
+    /// Events lost, as its pages have said.
+    told: u64,
+    /// A page said that it does not know how many.
+    unsure: bool,
+    /// Time of the last event that was read, ns.
+    last: u64,
+}
+
+/// Events that were read in one pass.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Time, processor, bytes: in the order of each processor.
+    pub events: Vec<(u64, u64, Vec<u8>)>,
+    /// Losses: processor, from, to (ns), how many.
+    pub losses: Vec<(u64, u64, u64, Option<u64>)>,
+    /// Pages that could not be read to their end.
+    pub torn: u64,
+}
+
+/// A ring buffer, which is removed when this is dropped.
+pub struct Instance {
+    path: PathBuf,
+    rings: Vec<Ring>,
+    layout: Layout,
+    page: Vec<u8>,
+    formats: BTreeMap<u16, EventFormat>,
+    missing: Vec<String>,
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, InstanceError> {
+    result.map_err(|error| InstanceError {
+        path: path.to_path_buf(),
+        error,
+    })
+}
+
+fn set(path: &Path, value: &str) -> Result<(), InstanceError> {
+    at(path, fs::write(path, value))
+}
+
+impl Instance {
+    /// Makes the buffer and begins to record.
+    ///
+    /// # Errors
+    /// A file of tracefs says no. Events that this kernel does not have are no error: see [`Instance::missing`].
+    pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
+        let instances = setup.root.join("instances");
+        remove_orphans(&instances, &setup.name);
+        let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
+        at(&path, fs::create_dir(&path))?;
+        let mut instance = Instance {
+            path,
+            rings: Vec::new(),
+            layout: Layout {
+                commit: 8,
+                data: 16,
+            },
+            page: Vec::new(),
+            formats: BTreeMap::new(),
+            missing: Vec::new(),
+        };
+        instance.set_up(setup)?;
+        Ok(instance)
+    }
+
+    fn set_up(&mut self, setup: &Setup) -> Result<(), InstanceError> {
+        let header = self.path.join("events/header_page");
+        let text = at(&header, whole(&header))?;
+        let unknown =
+            || io::Error::other(format!("pages are laid out in an unknown way: {text:?}"));
+        self.layout = at(&header, Layout::parse(&text).ok_or_else(unknown))?;
+        set(&self.path.join("trace_clock"), "boot")?;
+        set(
+            &self.path.join("buffer_size_kb"),
+            &setup.buffer_kib.to_string(),
+        )?;
+        // Kernels before 5.0 wake for each event.
+        let _ = fs::write(
+            self.path.join("buffer_percent"),
+            setup.wake_percent.to_string(),
+        );
+        let subbuf = fs::read_to_string(self.path.join("buffer_subbuf_size_kb"));
+        let kib = subbuf
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok());
+        self.page = vec![0; kib.unwrap_or(4) << 10];
+        self.open_rings()?;
+        for event in &setup.events {
+            self.enable(event)?;
+        }
+        set(&self.path.join("tracing_on"), "1")
+    }
+
+    fn open_rings(&mut self) -> Result<(), InstanceError> {
+        let folder = self.path.join("per_cpu");
+        for entry in at(&folder, fs::read_dir(&folder))? {
+            let path = at(&folder, entry)?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let cpu = name.and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+            let Some(cpu) = cpu else { continue };
+            let pipe = path.join("trace_pipe_raw");
+            let mut opened = OpenOptions::new();
+            opened.read(true).custom_flags(libc::O_NONBLOCK);
+            self.rings.push(Ring {
+                cpu,
+                file: at(&pipe, opened.open(&pipe))?,
+                stats: path.join("stats"),
+                told: 0,
+                unsure: false,
+                last: 0,
+            });
+        }
+        self.rings.sort_by_key(|ring| ring.cpu);
+        Ok(())
+    }
+
+    fn enable(&mut self, event: &str) -> Result<(), InstanceError> {
+        let folder = self.path.join("events").join(event);
+        let format = folder.join("format");
+        if !format.exists() {
+            self.missing.push(event.to_string());
+            return Ok(());
+        }
+        let text = at(&format, fs::read_to_string(&format))?;
+        let parsed = EventFormat::parse(&text).map_err(io::Error::other);
+        let parsed = at(&format, parsed)?;
+        self.formats.insert(parsed.id, parsed);
+        set(&folder.join("enable"), "1")
+    }
+
+    /// Descriptions of the enabled events by their ids.
+    pub fn formats(&self) -> &BTreeMap<u16, EventFormat> {
+        &self.formats
+    }
+
+    /// Events that this kernel does not have.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Waits until a buffer is full enough, for `timeout_ns` at most, or until a signal.
+    pub fn wait(&self, timeout_ns: u64) {
+        let mut polled: Vec<PollFd<'_>> = self
+            .rings
+            .iter()
+            .map(|ring| PollFd::new(&ring.file, PollFlags::IN))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as i64,
+            tv_nsec: (timeout_ns % 1_000_000_000) as _,
+        };
+        // A signal, or a buffer that went: the next read says so.
+        let _ = poll(&mut polled, Some(&timeout));
+    }
+
+    /// Reads a part of what there is up to the time `until`, ns. Gives the time up to which all is there, if there is
+    /// more.
+    ///
+    /// # Errors
+    /// The instance was taken away.
+    pub fn read(&mut self, until: u64, batch: &mut Batch) -> Result<Option<u64>, InstanceError> {
+        let mut more = None;
+        for ring in &mut self.rings {
+            let read = ring.read(&mut self.page, self.layout, batch);
+            let empty = at(&self.path, read)?;
+            if !empty && ring.last < until {
+                more = Some(more.map_or(ring.last, |time: u64| time.min(ring.last)));
+            }
+        }
+        match self.path.exists() {
+            true => Ok(more),
+            false => at(
+                &self.path,
+                Err(io::Error::other("the instance was taken away")),
+            ),
+        }
+    }
+
+    /// Ends recording; what is in the buffer can still be read.
+    ///
+    /// # Errors
+    /// The instance was taken away.
+    pub fn stop(&self) -> Result<(), InstanceError> {
+        set(&self.path.join("tracing_on"), "0")
+    }
+}
+
+impl Ring {
+    /// Reads some pages; says whether there are no more.
+    fn read(&mut self, page: &mut [u8], layout: Layout, batch: &mut Batch) -> io::Result<bool> {
+        for _ in 0..PAGES {
+            match self.file.read(page) {
+                Ok(0) => return Ok(self.settle(batch)),
+                Ok(count) => self.take(&page[..count], layout, batch),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(self.settle(batch));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
+        let Ok(mut page) = Page::new(bytes, layout) else {
+            batch.torn += 1;
+            return;
+        };
+        let missed = page.missed;
+        let before = self.last;
+        let mut first = None;
+        loop {
+            match page.event() {
+                Ok(Some(event)) => {
+                    first.get_or_insert(event.time);
+                    self.last = event.time;
+                    batch
+                        .events
+                        .push((event.time, self.cpu, event.data.to_vec()));
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    batch.torn += 1;
+                    break;
+                }
+            }
+        }
+        let until = first.unwrap_or(self.last);
+        match missed {
+            Missed::None => {}
+            Missed::Some => self.unsure = true,
+            Missed::Count(count) => {
+                self.told += count;
+                batch.losses.push((self.cpu, before, until, Some(count)));
+            }
+        }
+    }
+
+    /// Counts what pages could not, when all are read: the buffer's own count is exact.
+    fn settle(&mut self, batch: &mut Batch) -> bool {
+        if !self.unsure {
+            return true;
+        }
+        self.unsure = false;
+        let overrun = fs::read_to_string(&self.stats)
+            .ok()
+            .and_then(|text| said(&text, "overrun"));
+        let count = overrun.map(|total| total.saturating_sub(self.told));
+        self.told += count.unwrap_or(0);
+        if count != Some(0) {
+            batch.losses.push((self.cpu, self.last, self.last, count));
+        }
+        true
+    }
+}
+
+/// Removes buffers of collectors that were killed.
+fn remove_orphans(instances: &Path, name: &str) {
+    let Ok(entries) = fs::read_dir(instances) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let pid = path
+            .file_name()
+            .and_then(|found| found.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // What cannot be removed costs memory and no more.
+            let _ = fs::remove_dir(&path);
+        }
+    }
+}
+
+/// A small file by one read: tracefs gives some files no second one.
+fn whole(path: &Path) -> io::Result<String> {
+    let mut bytes = vec![0; 16 << 10];
+    let count = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(count);
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// A number of `per_cpu/cpuN/stats`.
+fn said(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| {
+        line.strip_prefix(name)?
+            .strip_prefix(": ")?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.rings.clear();
+        // One that was taken away is gone already.
+        let _ = fs::write(self.path.join("tracing_on"), "0");
+        let _ = fs::remove_dir(&self.path);
+    }
+}

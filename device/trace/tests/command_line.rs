@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The program as a person runs it.
+
+use fasttrack_trace_log::{
+    log_files, Bio, LogWriter, Operation, Options, Record, Segment, Task, Time,
+};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fasttrack-trace"))
+        .args(args)
+        .output()
+        .expect("the program runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A trace of an app that writes 12 KiB, 4 KiB of which are nobody's.
+fn trace(directory: &Path) {
+    let mut writer = LogWriter::new(directory, [1; 16], Options::default()).expect("a directory");
+    let task = Task {
+        time: Time(1_000_000_000),
+        task: Some(1),
+        uid: Some(10001),
+        name: Some("mail".to_string()),
+        ..Task::default()
+    };
+    let bio = Bio {
+        time: Time(2_000_000_000),
+        bio: Some(1),
+        operation: Some(Operation::WRITE),
+        bytes: Some(12_288),
+        ..Bio::default()
+    };
+    let segment = |owner, offset, bytes| Segment {
+        time: Time(2_000_000_000),
+        bio: Some(1),
+        owner,
+        offset: Some(offset),
+        bytes: Some(bytes),
+        ..Segment::default()
+    };
+    let records = [
+        Record::from(task),
+        Record::from(bio),
+        Record::from(segment(Some(1), 0, 8192)),
+        Record::from(segment(None, 8192, 4096)),
+    ];
+    writer.push(&records).expect("written");
+    writer.close().expect("closed");
+}
+
+#[test]
+fn cat_prints_records() {
+    let dir = TempDir::new().expect("a directory");
+    trace(dir.path());
+    let path = dir.path().to_str().expect("a path");
+    let text = run(&["cat", path]);
+    assert!(text.status.success(), "{}", err(&text));
+    assert!(out(&text).contains("2.000000000 bio bio=1 operation=\"write\" bytes=12288"));
+    let json = out(&run(&["cat", "--json", "-t", "segment", path]));
+    assert_eq!(json.lines().count(), 2);
+    let first: serde_json::Value =
+        serde_json::from_str(json.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (first["record"].as_str(), first["owner"].as_u64()),
+        (Some("segment"), Some(1))
+    );
+    let later = out(&run(&["cat", "--since", "1.5", path]));
+    assert!(!later.contains("mail") && later.lines().count() == 3);
+}
+
+/// All that is whole is printed; then the status says that something was not.
+#[test]
+fn cat_tells_of_damage() {
+    let dir = TempDir::new().expect("a directory");
+    trace(dir.path());
+    let path = log_files(dir.path()).expect("files")[0].1.clone();
+    let mut bytes = fs::read(&path).expect("bytes");
+    let last = bytes.len() - 40;
+    bytes.truncate(last);
+    bytes.extend_from_slice(b"torn");
+    fs::write(&path, bytes).expect("written");
+    let output = run(&["cat", path.to_str().expect("a path")]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(out(&output).lines().count(), 4);
+    assert!(err(&output).contains("nobody knows how many records"));
+    let foreign = run(&["cat", "/etc/passwd"]);
+    assert_eq!(foreign.status.code(), Some(3));
+    assert!(err(&foreign).contains("not a log file"));
+    let nothing = run(&["cat", "/nonexistent"]);
+    assert_eq!(nothing.status.code(), Some(1));
+}
+
+#[test]
+fn explain_names_who_and_what_is_unknown() {
+    let dir = TempDir::new().expect("a directory");
+    trace(dir.path());
+    let text = out(&run(&["explain", dir.path().to_str().expect("a path")]));
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.ends_with(name));
+        let words: Vec<String> = line
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(str::to_string)
+            .collect();
+        words.get(1).cloned()
+    };
+    assert_eq!(row("mail (uid 10001)").as_deref(), Some("8"), "{text}");
+    assert_eq!(row("unknown").as_deref(), Some("4"), "{text}");
+}
+
+/// Without tracefs: what is wrong, and what to do.
+#[test]
+fn what_is_missing_is_said_with_the_way_out() {
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().to_str().expect("a path");
+    let doctor = run(&["--tracefs", path, "doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(
+        out(&doctor).contains("mount -t tracefs"),
+        "{}",
+        out(&doctor)
+    );
+    assert!(out(&doctor).contains("BPF source: this version has none"));
+    let state = dir.path().join("state");
+    let logs = dir.path().join("logs");
+    let record = run(&[
+        "--tracefs",
+        path,
+        "record",
+        "-o",
+        logs.to_str().expect("a path"),
+        "--state",
+        state.to_str().expect("a path"),
+    ]);
+    assert_eq!(record.status.code(), Some(1));
+    assert!(
+        err(&record).contains("is tracefs mounted?"),
+        "{}",
+        err(&record)
+    );
+    // Nothing was recorded, so there is no file.
+    assert!(log_files(&logs).expect("a directory").is_empty());
+}
+
+#[test]
+fn options_have_units_and_defaults() {
+    let help = out(&run(&["record", "--help"]));
+    for text in [
+        "--disk-cap <MIB>",
+        "[default: 64]",
+        "--fsync-over <MS>",
+        "--clear-names",
+    ] {
+        assert!(help.contains(text), "{text}: {help}");
+    }
+    for args in [
+        ["record", "--duration", "-1"],
+        ["record", "--disk-cap", "0"],
+        ["record", "--fsync-over", "5"],
+    ] {
+        assert_eq!(run(&args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn man_pages_and_completions_are_made() {
+    let dir = TempDir::new().expect("a directory");
+    let made = run(&["generate", dir.path().to_str().expect("a path")]);
+    assert!(made.status.success(), "{}", err(&made));
+    for name in [
+        "fasttrack-trace.1",
+        "fasttrack-trace-record.1",
+        "fasttrack-trace.bash",
+        "fasttrack-trace.fish",
+        "_fasttrack-trace",
+    ] {
+        assert!(dir.path().join(name).is_file(), "{name}");
+    }
+}

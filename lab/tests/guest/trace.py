@@ -1,0 +1,243 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""fasttrack-trace records what some apps do, beside the device's own counters."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FRONT,
+    MIB,
+    MNT_DETACH,
+    OUT,
+    PATTERN,
+    TRACE,
+    Shown,
+    as_uid,
+    drop_caches,
+    end,
+    make,
+    mount,
+    read,
+    run,
+    start,
+    unmount,
+)
+
+LOGS = OUT / "trace"
+
+
+class Collector:
+    """fasttrack-trace at work."""
+
+    def __init__(self, program: str, *options: str, logs: Path = LOGS, record: tuple[str, ...] = ()) -> None:
+        argv = [program, *options, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *record]
+        self.program, self.logs = program, logs
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.printed = self.process.stdout
+        if not self.printed.readline().startswith("recording"):
+            raise ChildProcessError("fasttrack-trace does not record")
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        said = self.printed.read()
+        if self.process.wait():
+            raise ChildProcessError(f"fasttrack-trace ended with {self.process.returncode}: {said}")
+
+    def records(self) -> list[dict[str, Any]]:
+        return self.read(self.program, self.logs)
+
+    @staticmethod
+    def read(program: str, logs: Path) -> list[dict[str, Any]]:
+        argv = [program, "cat", "--json", str(logs)]
+        lines = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return [json.loads(line) for line in lines.splitlines()]
+
+
+def counters() -> dict[str, int]:
+    """Bytes that the device has read and written, as it counts them."""
+    words = [int(word) for word in read("/sys/block/sda/stat").split()]
+    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512}
+
+
+def writes_new() -> None:
+    with (DATA / "shared").open("wb", buffering=0) as handle:
+        handle.write(PATTERN * 2)
+    # The collector looks at a task while it lives.
+    time.sleep(1)
+
+
+def writes_over() -> None:
+    """The second half of the file, when its first owner's pages are clean or not."""
+    handle = os.open(DATA / "shared", os.O_WRONLY)
+    os.pwrite(handle, PATTERN, 2 * MIB)
+    os.fsync(handle)
+    time.sleep(1)
+
+
+def reads_cold() -> None:
+    with (DATA / "cold").open("rb", buffering=0) as handle:
+        while handle.read(MIB):
+            pass
+    time.sleep(1)
+
+
+def works(program: str) -> Shown:
+    """Two apps write one file, and one reads another."""
+    make("cold", 4)
+    drop_caches()
+    os.sync()
+    before = counters()
+    collector = Collector(program)
+    as_uid(FRONT, writes_new)
+    as_uid(BEHIND, writes_over)
+    as_uid(BEHIND, reads_cold)
+    os.sync()
+    (DATA / "shared").unlink()
+    os.sync()
+    time.sleep(1)
+    after = counters()
+    collector.end()
+    return {"before": before, "after": after, "records": collector.records()}
+
+
+def sends(count: int, per_second: int) -> None:
+    """Direct writes at a rate."""
+    handle = os.open(DATA / "direct", os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o644)
+    block = mmap.mmap(-1, BLOCK)
+    begin = time.monotonic()
+    for index in range(count):
+        os.pwritev(handle, [block], index % 256 * BLOCK)
+        late = begin + index / per_second - time.monotonic()
+        if late > 0:
+            time.sleep(late)
+    os.close(handle)
+
+
+def lines_of(path: Path, name: str) -> int:
+    return next(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith(name + ":"))
+
+
+def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib: int) -> Shown:
+    """The collector is stopped while an app writes."""
+    as_uid(FRONT, lambda: sends(256, 100_000))
+    collector = Collector(program, "--buffer", str(buffer_kib))
+    collector.process.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    as_uid(FRONT, lambda: sends(count, per_second))
+    took = time.monotonic() - begin
+    time.sleep(max(0.0, stop_s - took))
+    (stats,) = (TRACE / "instances").glob("fasttrack-trace-*/per_cpu/cpu0/stats")
+    overrun = lines_of(stats, "overrun")
+    collector.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    resident = lines_of(Path(f"/proc/{collector.process.pid}/status"), "VmHWM")
+    collector.end()
+    records = collector.records()
+    losses = [record for record in records if record["record"] == "loss"]
+    bios = sum(record["record"] == "bio" for record in records)
+    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident}
+
+
+def own(program: str) -> Shown:
+    """The logs are on the phone: the collector causes I/O itself."""
+    make("other", 1)
+    os.sync()
+    logs = DATA / "logs"
+    collector = Collector(program, logs=logs)
+    as_uid(FRONT, lambda: sends(2000, 2000))
+    os.sync()
+    time.sleep(1)
+    collector.end()
+    return {"records": collector.records()}
+
+
+def killed(program: str, after_s: float) -> Shown:
+    """By SIGKILL, at some time; and what the next one finds."""
+    collector = Collector(program, record=("--block-time", "0.05"))
+    child = start(FRONT, lambda: sends(100_000, 10_000))
+    time.sleep(after_s)
+    end(collector.process.pid, child)
+    first = collector.records()
+    # It left its ring buffer, too.
+    second = Collector(program)
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    second.end()
+    return {"killed": first, "both": second.records()}
+
+
+def synced() -> None:
+    handle = os.open(DATA / "synced", os.O_CREAT | os.O_WRONLY, 0o644)
+    os.pwrite(handle, PATTERN, 0)
+    os.fsync(handle)
+    time.sleep(0.5)
+
+
+def flight(program: str) -> Shown:
+    """What is in the files after an fsync that is too long, and after a signal."""
+    make("seen", 1)
+    drop_caches()
+    shown: Shown = {}
+    collector = Collector(program, record=("--flight", "2", "--fsync-over", "1"))
+    as_uid(FRONT, lambda: sends(2, 1000))
+    time.sleep(3)
+    shown["before"] = collector.records()
+    as_uid(FRONT, lambda: sends(100, 1000))
+    as_uid(BEHIND, synced)
+    time.sleep(1)
+    shown["fsync"] = collector.records()
+    as_uid(FRONT, lambda: sends(50, 1000))
+    time.sleep(0.5)
+    collector.process.send_signal(signal.SIGUSR1)
+    time.sleep(0.5)
+    shown["signal"] = collector.records()
+    collector.end()
+    return shown
+
+
+def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """How a collector ends by itself, and the last that it says."""
+    said = process.communicate(timeout=60)[1]
+    return process.returncode, said.strip().splitlines()[-1]
+
+
+def faults(program: str) -> Shown:
+    """A directory that is in use, a full one, and a tracefs that goes."""
+    shown: Shown = {}
+    first = Collector(program)
+    argv = [program, "record", "--state", "/run/state", "--clear-names", "--output"]
+
+    def starts(*options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    shown["busy"] = ends_with(starts(str(LOGS)))
+    small = Path("/run/small")
+    small.mkdir()
+    mount("tmpfs", small, options="size=64k")
+    second = starts(str(small / "logs"), "--file-size", "64", "--block-time", "0.2")
+    time.sleep(0.5)
+    as_uid(FRONT, lambda: sends(15_000, 20_000))
+    second.terminate()
+    shown["full"] = ends_with(second)
+    shown["kept"] = len(Collector.read(program, small / "logs"))
+    unmount(TRACE, MNT_DETACH)
+    time.sleep(0.5)
+    shown["gone"] = [first.process.wait(), *[record["record"] for record in first.records()].count("bio") * [1]][:2]
+    mount("tracefs", TRACE)
+    return shown
+
+
+if __name__ == "__main__":
+    run(works, stopped, own, killed, flight, faults)

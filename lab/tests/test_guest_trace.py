@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trace of I/O origin has the device's bytes, whose they are, and says what it has lost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask
+
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.host import process
+from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs.cell import Cell
+from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
+from fasttrack_lab.run.runner import RunSpec, Tools, run
+
+pytestmark = pytest.mark.guest
+
+MIB = 1 << 20
+CASES = [(fs, policy) for fs in ("ext4", "f2fs") for policy in ("stock", "fasttrack")]
+SETTINGS: dict[str, Settings] = {"stock": (), "fasttrack": FASTTRACK}
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A trace, and the device's counters around it."""
+
+    shown: dict[str, Any]
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        return [record for record in self.shown["records"] if record["record"] == name]
+
+    def gained(self, operation: str) -> int:
+        return int(self.shown["after"][operation] - self.shown["before"][operation])
+
+    def names(self, record: str) -> dict[int, dict[str, Any]]:
+        return {one[record]: one for one in self.of(record)}
+
+    def owned(self, path: str) -> Counter[tuple[str, int | None]]:
+        """Bytes of a file by operation and user id of the owner."""
+        tasks, files = self.names("task"), self.names("file")
+        operations = {bio["bio"]: bio["operation"] for bio in self.of("bio")}
+        total: Counter[tuple[str, int | None]] = Counter()
+        for segment in self.of("segment"):
+            if files.get(segment.get("file", 0), {}).get("path") == path and segment["block_type"] == "data":
+                uid = tasks.get(segment.get("owner", 0), {}).get("uid")
+                total[operations[segment["bio"]], uid] += segment["bytes"]
+        return total
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def traced(request: pytest.FixtureRequest, tools: Tools) -> Traced:
+    fs, policy = request.param
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    return Traced(ask(tools, "trace.works", data=Data(fs), settings=SETTINGS[policy], program=program))
+
+
+def test_bytes_are_the_devices(traced: Traced) -> None:
+    assert not traced.of("loss")
+    total: Counter[str] = Counter()
+    for request in traced.of("request"):
+        total[request["operation"]] += request["bytes"]
+    assert {name: total[name] for name in ("read", "write", "discard")} == {
+        name: traced.gained(name) for name in ("read", "write", "discard")
+    }
+    assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB
+
+
+def test_segments_cover_their_bios(traced: Traced) -> None:
+    covered: Counter[int] = Counter()
+    for segment in traced.of("segment"):
+        assert segment["offset"] == covered[segment["bio"]]
+        covered[segment["bio"]] += segment["bytes"]
+    for bio in traced.of("bio"):
+        if bio["operation"] in ("read", "write"):
+            assert covered[bio["bio"]] == bio["bytes"], bio
+
+
+def test_owners(traced: Traced) -> None:
+    """Each app's bytes of the shared file are its own, whoever sends them."""
+    assert traced.owned("/run/data/shared") == {("write", FRONT): 2 * MIB, ("write", BEHIND): MIB}
+    assert traced.owned("/run/data/cold") == {("read", BEHIND): 4 * MIB}
+
+
+def test_every_data_block_has_a_file(traced: Traced) -> None:
+    for segment in traced.of("segment"):
+        assert segment["block_type"] != "data" or "file" in segment, segment
+
+
+def test_calls_and_ends(traced: Traced) -> None:
+    (sync,) = [call for call in traced.of("call") if traced.names("task")[call["task"]].get("uid") == BEHIND]
+    assert (sync["kind"], sync["result"]) == ("fsync", 0)
+    assert sync["duration_ns"] > 0
+    gone = [file for file in traced.of("file") if file["event"] == "unlink"]
+    assert [file["path"] for file in gone].count("/run/data/shared") == 1
+
+
+def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
+    """As `exec --trace`."""
+    s6, stock = phone.load("s6"), policy.load("stock")
+    job = exec_job("dd if=/dev/zero of=x bs=64k count=16 conv=fsync", [], 1.0, 60.0)
+    to = tmp_path / "logs"
+    result = run(RunSpec(Cell("exec", "s6", "stock", (), 1), s6, stock, job, trace_to=to), tools)
+    assert result.ok, result.verdict.error
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    lines = process.output([program, "cat", "--json", str(to)]).splitlines()
+    traced = Traced({"records": [json.loads(line) for line in lines]})
+    assert traced.owned("/data/app/foreground/x") == {("write", FOREGROUND_UID): MIB}
+    (session,) = traced.of("session")
+    assert session["clear_names"] and "kernel" in session["sources"].split()
+
+
+def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.own", data=EXT4, program=program))
+    owned = traced.owned("/run/data/direct")
+    assert owned.total() == 2000 * 4096
+    assert not any("/logs/" in file.get("path", "") for file in traced.of("file"))
+    own = Counter[str]()
+    for record in traced.of("own"):
+        own.update({name: record.get(name, 0) for name in ("bios", "written_bytes", "events")})
+    # Its file is made, written and made durable.
+    assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.47])
+def test_a_collector_that_is_killed(tools: Tools, after_s: float) -> None:
+    """What it finished is read, none twice, and the next one records."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.killed", data=EXT4, phone_name="ufs40", program=program, after_s=after_s)
+    bios = [record["bio"] for record in shown["killed"] if record["record"] == "bio"]
+    assert len(bios) == len(set(bios))
+    # A block each 0.2 s, when the collector looks.
+    assert (len(bios) >= (after_s - 0.3) * 10_000) and (bios or after_s < 0.3)
+    assert bios == sorted(bios)
+    assert len(shown["both"]) >= len(shown["killed"]) + 200
+
+
+def test_flight_recorder(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.flight", data=EXT4, program=program)
+
+    def count(when: str, name: str) -> int:
+        return sum(record["record"] == name for record in shown[when])
+
+    # Nothing is written before something happens; then the last seconds, without what is older.
+    assert shown["before"] == []
+    first = Traced({"records": shown["fsync"]})
+    assert [mark["reason"] for mark in first.of("mark")] == ["fsync"]
+    assert 100 <= count("fsync", "bio") < 200
+    assert {task.get("uid") for task in first.of("task")} >= {FRONT, BEHIND}
+    marks = [record["reason"] for record in shown["signal"] if record["record"] == "mark"]
+    assert marks == ["fsync", "signal"]
+    assert count("signal", "bio") >= count("fsync", "bio") + 50
+
+
+def test_faults(tools: Tools) -> None:
+    """Each says what happened; what was finished is read."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.faults", data=EXT4, phone_name="ufs40", program=program)
+    assert shown["busy"][0] == 1 and "another fasttrack-trace writes there" in shown["busy"][1]
+    assert shown["full"][0] == 1 and "No space left" in shown["full"][1] and "make room" in shown["full"][1]
+    assert shown["kept"] > 3000
+    assert shown["gone"] == [1, 1]
+
+
+@pytest.mark.parametrize(("stop_s", "rate", "lost"), [(1.0, 20_000, False), (10.0, 6_000, True)], ids=["1 s", "10 s"])
+def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, rate: int, lost: bool) -> None:
+    """For a second at 20,000 I/Os a second: nothing is lost. For more than the ring holds: what is lost is counted."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    count = int(stop_s * rate)
+    asked = {"program": program, "stop_s": stop_s, "count": count, "per_second": rate, "buffer_kib": 8192}
+    shown = ask(tools, "trace.stopped", data=EXT4, phone_name="ufs40", **asked)
+    assert shown["resident_kib"] <= 16 << 10
+    # In this time, or it was no such rate.
+    assert shown["took_s"] < stop_s * 1.01
+    counted = sum(loss["count"] for loss in shown["losses"])
+    assert counted == shown["overrun"]
+    assert (counted > 0) == lost
+    assert (shown["bios"] >= count) != lost
