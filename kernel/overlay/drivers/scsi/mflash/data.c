@@ -9,6 +9,7 @@
 #include <linux/scatterlist.h>
 #include <linux/string.h>
 #include <scsi/scsi_cmnd.h>
+#include <trace/events/mflash.h>
 
 #include "host.h"
 #include "model.h"
@@ -24,11 +25,13 @@ static bool is_one_word(const u64 *p)
 	return true;
 }
 
-static int page_in(struct mflash_host *host, struct mflash_desc *desc, const void *p)
+static int page_in(struct mflash_host *host, struct mflash_cmd *cmd, u32 page, const void *p)
 {
+	struct mflash_desc *desc = &cmd->desc[page];
 	unsigned long flags;
 
 	desc->word = *(const u64 *)p;
+	trace_mflash_block(true, cmd->lpn + page, desc->word);
 	desc->slot = 0;
 	if (is_one_word(p))
 		return 0;
@@ -53,6 +56,7 @@ static void page_out(struct mflash_host *host, u32 lpn, void *p)
 	spin_unlock_irqrestore(&host->model_lock, flags);
 	if (!desc.slot)
 		memset64(p, desc.word, MFLASH_PAGE_SIZE / sizeof(u64));
+	trace_mflash_block(false, lpn, *(const u64 *)p);
 }
 
 static void give_back(struct mflash_host *host, struct mflash_desc *desc, u32 pages)
@@ -76,13 +80,13 @@ static int piece_in(struct mflash_host *host, struct mflash_cmd *cmd, const u8 *
 	for (; len && !err && *page < cmd->pages; p += n, len -= n) {
 		n = min(len, MFLASH_PAGE_SIZE - *have);
 		if (n == MFLASH_PAGE_SIZE) {
-			err = page_in(host, &cmd->desc[(*page)++], p);
+			err = page_in(host, cmd, (*page)++, p);
 			continue;
 		}
 		memcpy(bounce + *have, p, n);
 		*have += n;
 		if (*have == MFLASH_PAGE_SIZE) {
-			err = page_in(host, &cmd->desc[(*page)++], bounce);
+			err = page_in(host, cmd, (*page)++, bounce);
 			*have = 0;
 		}
 	}

@@ -109,6 +109,24 @@ TRACE_EVENT(mflash_power_cut,
 	TP_printk("cached=%u in_flight=%u", __entry->cached, __entry->in_flight)
 );
 
+/* The device takes or gives a page, which begins with this word. */
+TRACE_EVENT(mflash_block,
+	TP_PROTO(bool write, u32 lpn, u64 word),
+	TP_ARGS(write, lpn, word),
+	TP_STRUCT__entry(
+		__field(bool, write)
+		__field(u32, lpn)
+		__field(u64, word)
+	),
+	TP_fast_assign(
+		__entry->write = write;
+		__entry->lpn = lpn;
+		__entry->word = word;
+	),
+	TP_printk("write=%d lpn=%u word=%016llx", __entry->write, __entry->lpn,
+		  __entry->word)
+);
+
 #endif /* _TRACE_MFLASH_H */
 
 /* This part must be outside protection */

@@ -1,0 +1,266 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Apps that write blocks which name who has written them and to which file, in every way; and the trace of it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FRONT,
+    LIBC,
+    SEEN,
+    SERVICE,
+    TRACE,
+    Shown,
+    as_uid,
+    enable,
+    pairs,
+    read,
+    run,
+    write,
+)
+
+MARK = 0xF7
+"""The first byte of each word."""
+
+BLOCKS = 64
+"""Of a file."""
+
+PUNCH_HOLE = 3
+"""FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE."""
+
+CALLS = 0
+"""Place of the counter of calls in SEEN; a file's inode is at 8 and its number."""
+
+
+def app(uid: int, work: Callable[[], None]) -> None:
+    """WORK by a process of that app, which has ended when this returns."""
+    if status := as_uid(uid, work):
+        raise ChildProcessError(f"an app ended with {status}")
+
+
+def word(path: int) -> int:
+    """Who is current, which file, and which call of all."""
+    SEEN[CALLS] += 1
+    return MARK << 56 | os.getuid() << 40 | path << 24 | SEEN[CALLS] & 0xFFFFFF
+
+
+def block(path: int) -> bytes:
+    return word(path).to_bytes(8, "little") * (BLOCK // 8)
+
+
+def name(path: int) -> Path:
+    return DATA / f"path{path}"
+
+
+def opened(path: int, flags: int = 0) -> int:
+    handle = os.open(name(path), os.O_RDWR | os.O_CREAT | flags, 0o666)
+    SEEN[8 + path] = os.fstat(handle).st_ino
+    return handle
+
+
+def write_blocks(handle: int, path: int, first: int = 0, count: int = BLOCKS) -> None:
+    for index in range(first, first + count):
+        os.pwrite(handle, block(path), index * BLOCK)
+
+
+def buffered(path: int) -> None:
+    write_blocks(opened(path), path)
+
+
+def appended(path: int) -> None:
+    handle = opened(path, os.O_APPEND)
+    for _ in range(BLOCKS):
+        os.write(handle, block(path))
+
+
+def mapped(path: int) -> None:
+    handle = opened(path)
+    os.ftruncate(handle, BLOCKS * BLOCK)
+    there = mmap.mmap(handle, BLOCKS * BLOCK)
+    for index in range(BLOCKS):
+        there[index * BLOCK : (index + 1) * BLOCK] = block(path)
+    there.flush()
+    # Written back, and now mapped for reading alone: each page faults again.
+    for index in range(0, BLOCKS, 2):
+        there[index * BLOCK : (index + 1) * BLOCK] = block(path)
+
+
+def direct(path: int) -> None:
+    handle = opened(path, os.O_DIRECT)
+    page = mmap.mmap(-1, 4 * BLOCK)
+    for index in range(0, BLOCKS, 4):
+        page[:] = b"".join(block(path) for _ in range(4))
+        os.pwritev(handle, [page], index * BLOCK)
+
+
+def synchronous(path: int) -> None:
+    write_blocks(opened(path, os.O_SYNC), path, count=8)
+
+
+def synced(path: int) -> None:
+    handle = opened(path)
+    for sync in (os.fsync, os.fdatasync):
+        for first in range(0, 16, 4):
+            write_blocks(handle, path, first, 4)
+            sync(handle)
+
+
+def all_synced(path: int) -> None:
+    buffered(path)
+    os.sync()
+
+
+def renamed(path: int) -> None:
+    buffered(path)
+    name(path).rename(DATA / f"renamed{path}")
+
+
+def unlinked(path: int) -> None:
+    handle = opened(path)
+    write_blocks(handle, path)
+    name(path).unlink()
+    os.fsync(handle)
+
+
+def truncated(path: int) -> None:
+    handle = opened(path)
+    write_blocks(handle, path)
+    os.ftruncate(handle, 16 * BLOCK)
+    write_blocks(handle, path, 8, 24)
+
+
+def punched(path: int) -> None:
+    """A hole is written again."""
+    handle = opened(path)
+    write_blocks(handle, path)
+    os.fsync(handle)
+    if LIBC.fallocate(handle, PUNCH_HOLE, ctypes.c_long(8 * BLOCK), ctypes.c_long(16 * BLOCK)):
+        raise OSError(ctypes.get_errno(), "fallocate")
+    write_blocks(handle, path, 12, 8)
+
+
+def sent(path: int) -> None:
+    """By sendfile(2), from memory."""
+    with Path("/tmp/source").open("wb+", buffering=0) as source:
+        write_blocks(source.fileno(), path)
+        if os.sendfile(opened(path), source.fileno(), 0, BLOCKS * BLOCK) != BLOCKS * BLOCK:
+            raise OSError("sendfile was short")
+    Path("/tmp/source").unlink()
+
+
+def copied(path: int) -> None:
+    """By copy_file_range(2): the copy's blocks are the source's, which has the same owner."""
+    source = opened(path)
+    write_blocks(source, path)
+    os.copy_file_range(source, source, 16 * BLOCK, 0, 32 * BLOCK)
+
+
+EVERY: list[Callable[[int], None]] = [
+    buffered,
+    appended,
+    mapped,
+    direct,
+    synchronous,
+    synced,
+    all_synced,
+    renamed,
+    unlinked,
+    truncated,
+    punched,
+    sent,
+    copied,
+]
+
+
+def shared(path: int) -> None:
+    """One app overwrites a part of what another has dirtied, while it is dirty; then syncs all of it."""
+    app(FRONT, lambda: buffered(path))
+    app(BEHIND, lambda: write_blocks(opened(path), path, 16, 32))
+    app(FRONT, lambda: os.fsync(opened(path)))
+
+
+def shared_map(path: int) -> None:
+    """The other app does it by mmap."""
+
+    def over() -> None:
+        there = mmap.mmap(opened(path), BLOCKS * BLOCK)
+        for index in range(32, BLOCKS):
+            there[index * BLOCK : (index + 1) * BLOCK] = block(path)
+
+    app(FRONT, lambda: buffered(path))
+    app(BEHIND, over)
+    app(SERVICE, lambda: os.fsync(opened(path)))
+
+
+def by_ring(path: int) -> None:
+    """Through io_uring, by fio, which makes the file; its blocks are all of one word."""
+    pattern = f"0x{word(path).to_bytes(8, 'little').hex()}"
+    argv = [
+        "fio",
+        "--name=ring",
+        f"--filename={name(path)}",
+        "--ioengine=io_uring",
+        "--thread",
+        "--direct=1",
+        "--rw=write",
+        "--bs=16k",
+        "--size=512k",
+        "--iodepth=8",
+        f"--buffer_pattern={pattern}",
+    ]
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd="/tmp", env={"PATH": "/usr/bin"})
+    SEEN[8 + path] = name(path).stat().st_ino
+
+
+def begin() -> None:
+    """The session is there when its first event is."""
+    write(TRACE / "trace_clock", "mono")
+    write(TRACE / "buffer_size_kb", "16384")
+    enable("io_origin")
+    while "io_session" not in read(TRACE / "trace"):
+        time.sleep(0.001)
+    enable("mflash/mflash_block")
+
+
+def lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if ": io_" in line or ": mflash_block: write=1" in line]
+
+
+def watched() -> Shown:
+    """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
+    begin()
+    ways: dict[int, str] = {}
+    for number, way in enumerate(EVERY):
+        ways[number] = way.__name__
+        app((FRONT, BEHIND)[number % 2], partial(way, number))
+    for number, way in enumerate((shared, shared_map), len(EVERY)):
+        ways[number] = way.__name__
+        way(number)
+    number = len(ways)
+    ways[number] = "by_ring"
+    app(FRONT, lambda: by_ring(number))
+    os.sync()
+    enable("mflash/mflash_block", False)
+    enable("io_origin", False)
+    return {
+        "ways": ways,
+        "inodes": {path: SEEN[8 + path] for path in ways},
+        "buffer": pairs(read(TRACE / "per_cpu/cpu0/stats"), ": "),
+        "lines": lines(TRACE / "trace"),
+    }
+
+
+if __name__ == "__main__":
+    run(watched)
