@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* KUnit tests of what the foreground sleeps on, included by depend.c. */
 #include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/rwsem.h>
+#include <linux/sched/signal.h>
 
 static struct fasttrack_sleeper ft_test_sleeper(const struct address_space *file)
 {
@@ -102,11 +108,86 @@ static void ft_test_others_nest(struct kunit *test)
 	__fasttrack_scope_leave(outer);
 }
 
+/* A lock, and who holds it for some time. */
+struct ft_test_lock {
+	struct rw_semaphore sem;
+	struct completion held, release;
+};
+
+static int ft_test_holder(void *data)
+{
+	struct ft_test_lock *lock = data;
+
+	down_write(&lock->sem);
+	complete(&lock->held);
+	wait_for_completion(&lock->release);
+	/* Longer than it takes the other one to fall asleep. */
+	msleep(50);
+	up_write(&lock->sem);
+	return 0;
+}
+
+/* Take the lock as the foreground would, if @killed with a signal pending. */
+static int ft_test_lock_as_foreground(struct ft_test_lock *lock, bool killed)
+{
+	struct fasttrack_scope outer;
+	int ret;
+
+	outer = __fasttrack_scope_enter(FASTTRACK_FOREGROUND,
+					FASTTRACK_CAUSE_NONE);
+	if (killed) {
+		sigaddset(&current->pending.signal, SIGKILL);
+		set_thread_flag(TIF_SIGPENDING);
+	}
+	ret = down_read_killable(&lock->sem);
+	if (killed) {
+		sigdelset(&current->pending.signal, SIGKILL);
+		clear_thread_flag(TIF_SIGPENDING);
+	}
+	__fasttrack_scope_leave(outer);
+	return ret;
+}
+
+/* Who wants a lock depends on its holder from when it sleeps, not before. */
+static void ft_test_lock_sleep(struct kunit *test)
+{
+	struct ft_test_lock *lock = kunit_kzalloc(test, sizeof(*lock), GFP_KERNEL);
+	bool enabled = fasttrack_enabled();
+	struct task_struct *holder;
+	unsigned long before;
+
+	KUNIT_ASSERT_NOT_NULL(test, lock);
+	init_rwsem(&lock->sem);
+	init_completion(&lock->held);
+	init_completion(&lock->release);
+	holder = kthread_create(ft_test_holder, lock, "ft_test_holder");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(holder));
+	get_task_struct(holder);
+	wake_up_process(holder);
+	wait_for_completion(&lock->held);
+	ft_set_enabled(true);
+
+	/* It finds the lock taken, and does not get to sleep. */
+	before = ft_stat_read(FASTTRACK_DEPENDED);
+	KUNIT_EXPECT_EQ(test, ft_test_lock_as_foreground(lock, true), -EINTR);
+	KUNIT_EXPECT_EQ(test, ft_stat_read(FASTTRACK_DEPENDED), before);
+
+	complete(&lock->release);
+	KUNIT_EXPECT_EQ(test, ft_test_lock_as_foreground(lock, false), 0);
+	KUNIT_EXPECT_EQ(test, ft_stat_read(FASTTRACK_DEPENDED), before + 1);
+	KUNIT_EXPECT_FALSE(test, ft_depends());
+	up_read(&lock->sem);
+
+	ft_set_enabled(enabled);
+	kthread_stop_put(holder);
+}
+
 static struct kunit_case ft_depend_test_cases[] = {
 	KUNIT_CASE(ft_test_sleep),
 	KUNIT_CASE(ft_test_sleep_many),
 	KUNIT_CASE(ft_test_op_sleep),
 	KUNIT_CASE(ft_test_others_nest),
+	KUNIT_CASE(ft_test_lock_sleep),
 	{}
 };
 
