@@ -88,13 +88,23 @@ struct io_direct {
 	u64 start, length, offset;
 };
 
-/* Guards the tables of names and of direct I/O; taken under any lock. */
+/**
+ * struct io_tables - what is known by now; there only while a session lasts
+ * @tasks: that have a number
+ * @files: that have one
+ * @directs: by task
+ */
+struct io_tables {
+	DECLARE_HASHTABLE(tasks, IO_HASH_BITS);
+	DECLARE_HASHTABLE(files, IO_HASH_BITS);
+	struct io_direct directs[1 << IO_DIRECT_BITS];
+};
+
+/* Guards the tables and the numbers; taken under any lock. */
 static DEFINE_SPINLOCK(io_names_lock);
-static DEFINE_HASHTABLE(io_tasks, IO_HASH_BITS);
-static DEFINE_HASHTABLE(io_files, IO_HASH_BITS);
+static struct io_tables *io_known;
 static unsigned int io_nr_names;
 static u32 io_last_id;
-static struct io_direct io_directs[1 << IO_DIRECT_BITS];
 
 static u64 *io_owners;
 static unsigned long io_nr_owners;
@@ -107,11 +117,11 @@ static void io_names_forget(void)
 	struct io_file *file;
 	int i;
 
-	hash_for_each_safe(io_tasks, i, next, task, node) {
+	hash_for_each_safe(io_known->tasks, i, next, task, node) {
 		hash_del(&task->node);
 		kfree(task);
 	}
-	hash_for_each_safe(io_files, i, next, file, node) {
+	hash_for_each_safe(io_known->files, i, next, file, node) {
 		hash_del(&file->node);
 		kfree(file);
 	}
@@ -143,7 +153,7 @@ static u32 io_current(void)
 	unsigned long flags;
 
 	spin_lock_irqsave(&io_names_lock, flags);
-	hash_for_each_possible(io_tasks, known, node, leader->tgid)
+	hash_for_each_possible(io_known->tasks, known, node, leader->tgid)
 		if (io_task_is(known, leader, uid)) {
 			copy.id = known->id;
 			goto unlock;
@@ -156,7 +166,7 @@ static u32 io_current(void)
 	known->born = leader->start_time;
 	known->uid = uid;
 	strscpy_pad(known->name, leader->comm);
-	hash_add(io_tasks, &known->node, known->tgid);
+	hash_add(io_known->tasks, &known->node, known->tgid);
 	copy = *known;
 unlock:
 	spin_unlock_irqrestore(&io_names_lock, flags);
@@ -174,7 +184,7 @@ static u32 io_file_id(const struct inode *inode, bool *fresh)
 	unsigned long flags;
 
 	spin_lock_irqsave(&io_names_lock, flags);
-	hash_for_each_possible(io_files, file, node, inode->i_ino)
+	hash_for_each_possible(io_known->files, file, node, inode->i_ino)
 		if (file->ino == inode->i_ino && file->dev == dev &&
 		    file->generation == inode->i_generation)
 			goto found;
@@ -185,7 +195,7 @@ static u32 io_file_id(const struct inode *inode, bool *fresh)
 	file->ino = inode->i_ino;
 	file->dev = dev;
 	file->generation = inode->i_generation;
-	hash_add(io_files, &file->node, file->ino);
+	hash_add(io_known->files, &file->node, file->ino);
 found:
 	/* Looking for the name takes locks of a task. */
 	*fresh = !file->named && in_task();
@@ -338,7 +348,7 @@ static u32 io_owner_take(struct folio *folio,
 
 static struct io_direct *io_direct_of(struct task_struct *task)
 {
-	return &io_directs[hash_ptr(task, IO_DIRECT_BITS)];
+	return &io_known->directs[hash_ptr(task, IO_DIRECT_BITS)];
 }
 
 static void io_direct_begin(void *data, struct inode *inode, struct iomap *iomap)
@@ -398,9 +408,25 @@ static u8 io_type(const struct inode *inode, enum fasttrack_cause cause)
 	return cause == FASTTRACK_CAUSE_JOURNAL ? IO_BLOCK_JOURNAL : IO_BLOCK_METADATA;
 }
 
+/* The file of a bio's page, most often that of the page before: looked up once a run. */
+struct io_last {
+	const struct address_space *mapping;
+	u32 file;
+};
+
+static u32 io_file_of(struct address_space *mapping, struct io_last *last)
+{
+	if (last->mapping != mapping) {
+		last->mapping = mapping;
+		last->file = io_file(mapping->host);
+	}
+	return last->file;
+}
+
 /* What is known of one page of a bio. */
 static struct io_segment io_page(const struct bio *bio, struct page *page,
-				 u32 carrier, enum fasttrack_cause cause)
+				 u32 carrier, enum fasttrack_cause cause,
+				 struct io_last *last)
 {
 	struct io_segment segment = {};
 	struct address_space *mapping;
@@ -423,7 +449,7 @@ static struct io_segment io_page(const struct bio *bio, struct page *page,
 	segment.type = io_type(mapping->host, cause);
 	segment.index = folio->index + folio_page_idx(folio, page);
 	if (segment.type == IO_BLOCK_DATA)
-		segment.file = io_file(mapping->host);
+		segment.file = io_file_of(mapping, last);
 	if (!op_is_write(bio_op(bio)))
 		segment.owner = carrier;
 	else if (segment.type == IO_BLOCK_DATA)
@@ -444,12 +470,13 @@ static void io_segments(u64 seq, struct bio *bio, u32 carrier,
 			enum fasttrack_cause cause)
 {
 	struct io_segment run = {}, next;
+	struct io_last last = {};
 	struct bvec_iter iter;
 	struct bio_vec bv;
 	u32 offset = 0;
 
 	bio_for_each_segment(bv, bio, iter) {
-		next = io_page(bio, bv.bv_page, carrier, cause);
+		next = io_page(bio, bv.bv_page, carrier, cause, &last);
 		if (!io_continues(&run, &next)) {
 			if (run.bytes)
 				trace_io_segment(seq, &run);
@@ -548,7 +575,11 @@ static void io_begin(void)
 		       io_nr_owners);
 		io_nr_owners = 0;
 	}
-	for_each_kernel_tracepoint(io_find, NULL);
+	io_known = kvzalloc(sizeof(*io_known), GFP_KERNEL);
+	if (io_known)
+		for_each_kernel_tracepoint(io_find, NULL);
+	else
+		pr_err("io_origin: no memory for names: nothing is traced\n");
 	for (i = 0; i < ARRAY_SIZE(io_probes); i++) {
 		struct io_probe *one = &io_probes[i];
 
@@ -573,10 +604,14 @@ static void io_end(void)
 	tracepoint_synchronize_unregister();
 	vfree(io_owners);
 	io_owners = NULL;
+	if (!io_known)
+		return;
+	/* No probe runs any more. */
 	spin_lock_irqsave(&io_names_lock, flags);
 	io_names_forget();
-	memset(io_directs, 0, sizeof(io_directs));
 	spin_unlock_irqrestore(&io_names_lock, flags);
+	kvfree(io_known);
+	io_known = NULL;
 }
 
 /* One at a time: a work does not run beside itself. */
