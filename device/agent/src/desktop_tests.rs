@@ -2,60 +2,16 @@
 //! The desktop's inhibitors on a bus of the test's own, with the two services as they answer.
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
+#[path = "../../daemon/tests/common/bus.rs"]
+mod bus;
+
 use super::*;
 use crate::event::Event;
 use crate::testing::FakePlace;
+use bus::Bus;
 use fasttrack_detector::report::Report;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-/// A bus that is ended in the end.
-struct Bus {
-    daemon: Child,
-    _folder: TempDir,
-}
-
-impl Bus {
-    fn start() -> Option<(Bus, String)> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("bus");
-        let address = format!("unix:path={}", socket.display());
-        let config = folder.path().join("bus.conf");
-        let text = format!(
-            "<busconfig><type>session</type><listen>{address}</listen><auth>EXTERNAL</auth>\
-             <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>\
-             <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>"
-        );
-        std::fs::write(&config, text).expect("a file");
-        let mut command = Command::new("dbus-daemon");
-        command.arg("--nofork").stdout(Stdio::null());
-        command.arg(format!("--config-file={}", config.display()));
-        let Ok(child) = command.spawn() else {
-            eprintln!("SKIPPED: dbus-daemon cannot be started");
-            return None;
-        };
-        let begin = Instant::now();
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "no bus");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let bus = Bus {
-            daemon: child,
-            _folder: folder,
-        };
-        Some((bus, address))
-    }
-}
-
-impl Drop for Bus {
-    fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
-    }
-}
 
 struct Manager;
 
@@ -124,7 +80,7 @@ fn signals_are_of_one_or_of_none() {
 
 #[test]
 fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
-    let Some((_bus, address)) = Bus::start() else {
+    let Some(bus) = Bus::start() else {
         return;
     };
     let fake = FakePlace::new();
@@ -135,7 +91,8 @@ fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
     let out = Out::new("session-bus", fake.resolver(), to);
     let names = Arc::new(Mutex::new(vec!["org.example.Show", "Nobody's"]));
     crate::bus::runtime().expect("a runtime").block_on(async {
-        let build = || zbus::connection::Builder::address(address.as_str()).expect("an address");
+        let build =
+            || zbus::connection::Builder::address(bus.address.as_str()).expect("an address");
         let here = build().build().await.expect("a connection");
         let mut inhibitions = Inhibitions::default();
         for desktop in ALL {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A system of its own for each test: a tree of files, a bus, logind, and the daemon itself.
-#![allow(dead_code)] // each test file takes some of it
+#![allow(dead_code, unused_imports)] // each test file takes some of it
 
+pub mod bus;
 pub mod login1;
+
+pub use bus::{wait_for, Bus, Running};
 
 use fasttrack_bus::{ManagerProxy, Status, WireApp, WireReport};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use zbus::Connection;
@@ -130,76 +133,6 @@ pub fn agent(user: u32) -> String {
     format!(
         "/user.slice/user-{user}.slice/user@{user}.service/session.slice/fasttrack-agent.service"
     )
-}
-
-/// A process that is killed in the end.
-pub struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A bus that lets everybody do everything.
-pub struct Bus {
-    _daemon: Running,
-    _folder: TempDir,
-    pub address: String,
-}
-
-impl Bus {
-    /// None, with the reason printed, where there is no dbus-daemon.
-    pub fn start() -> Option<Bus> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("bus");
-        let address = format!("unix:path={}", socket.display());
-        let config = folder.path().join("bus.conf");
-        let text = format!(
-            "<busconfig><type>session</type><listen>{address}</listen><auth>EXTERNAL</auth>\
-             <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>"
-        );
-        fs::write(&config, text).expect("a file");
-        let mut command = Command::new("dbus-daemon");
-        command
-            .arg("--nofork")
-            .arg(format!("--config-file={}", config.display()));
-        let child = match command.stdout(Stdio::null()).spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                eprintln!("SKIPPED: dbus-daemon cannot be started: {error}");
-                return None;
-            }
-        };
-        let bus = Bus {
-            _daemon: Running(child),
-            _folder: folder,
-            address,
-        };
-        wait_for("the bus", || {
-            std::os::unix::net::UnixStream::connect(&socket).is_ok()
-        });
-        Some(bus)
-    }
-
-    pub async fn connect(&self) -> Connection {
-        let builder =
-            zbus::connection::Builder::address(self.address.as_str()).expect("an address");
-        builder.build().await.expect("a connection")
-    }
-}
-
-/// Waits until something holds. The limit is for a test that fails.
-pub fn wait_for(what: &str, holds: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(60),
-            "{what}: waited for in vain"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The daemon, as it is installed.
