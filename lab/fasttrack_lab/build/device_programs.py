@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fasttrack_lab.build.guest_program import cargo, compile_by
 from fasttrack_lab.host import process
-from fasttrack_lab.host.paths import DEVICE, cache_dir, cache_root, digest, lock, tree_parts
+from fasttrack_lab.host.paths import DEVICE, cache_dir, cache_root, digest, lock, newest_first, tree_parts
 
 PROGRAMS = ("fasttrackd", "fasttrack-agent", "fasttrackctl", "fasttrack-standin")
 STORED = 4
@@ -48,6 +48,5 @@ def _compile(stored: Path) -> None:
         # A guest's directory is in memory, and has a copy of each.
         process.output(["strip", "-o", str(partial / name), str(cache_dir("cargo") / "debug" / name)])
     partial.rename(stored)
-    kept = sorted(stored.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in kept[STORED:]:
+    for old in newest_first(stored.parent.iterdir())[STORED:]:
         shutil.rmtree(old, ignore_errors=True)

@@ -14,7 +14,17 @@ from pathlib import Path
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import CHECKOUT, GUEST, cache_dir, cache_root, digest, file_sha256, lock, tree_parts
+from fasttrack_lab.host.paths import (
+    DEVICE,
+    GUEST,
+    cache_dir,
+    cache_root,
+    digest,
+    file_sha256,
+    lock,
+    newest_first,
+    tree_parts,
+)
 
 TARGET, RUSTFLAGS = "x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"
 """Linked statically: the guest's root has no libraries, and the host's differ from machine to machine."""
@@ -56,7 +66,7 @@ PROGRAM = Program("fasttrack-guest", "guest program", GUEST, "guests")
 COLLECTOR = Program(
     "fasttrack-trace",
     "collector of traces",
-    CHECKOUT / "device",
+    DEVICE,
     "collectors",
     ("Cargo.toml", "Cargo.lock", "trace", "trace-log"),
 )
@@ -126,6 +136,5 @@ def _compile(program: Program, stored: Path) -> None:
     partial = stored.with_suffix(".part")
     shutil.copy2(cache_dir("cargo") / TARGET / "release" / program.name, partial)
     partial.replace(stored)
-    kept = sorted(stored.parent.parent.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in kept[STORED:]:
+    for old in newest_first(stored.parent.parent.iterdir())[STORED:]:
         shutil.rmtree(old, ignore_errors=True)

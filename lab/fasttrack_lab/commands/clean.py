@@ -13,7 +13,19 @@ from fasttrack_lab.build.kernel import kbuild, series
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.paths import cache_root, lock
 
-BUILT = ("kernel", "kernels", "known", "guests", "collectors", "device", "cargo", "images", "scripts", "failed", "ccache")
+BUILT = (
+    "kernel",
+    "kernels",
+    "known",
+    "guests",
+    "collectors",
+    "device",
+    "cargo",
+    "images",
+    "scripts",
+    "failed",
+    "ccache",
+)
 DOWNLOADED = ("downloads",)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fasttrack_lab.host.paths import cache_dir, digest, write_if_changed
+from fasttrack_lab.host.paths import cache_dir, digest, newest_first, write_if_changed
 
 KEPT = 64
 """Answers kept; the least recently made go first."""
@@ -30,6 +30,6 @@ def remembered(what: str, files: Iterable[Path], also: Iterable[str], work_out: 
     except FileNotFoundError:
         answer = work_out()
     write_if_changed(kept, answer.encode())
-    for old in sorted(kept.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[KEPT:]:
+    for old in newest_first(kept.parent.iterdir())[KEPT:]:
         old.unlink(missing_ok=True)
     return answer

@@ -95,6 +95,11 @@ def tree_parts(root: Path) -> Iterator[bytes | str]:
         yield path.read_bytes()
 
 
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    """The same paths by the time of their last change. What a store keeps is at the front."""
+    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as handle:

@@ -12,7 +12,7 @@ from typing import Any
 from fasttrack_lab.build.kernel.kbuild import Kernel
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import cache_dir, digest, lock
+from fasttrack_lab.host.paths import cache_dir, digest, lock, newest_first
 from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
 from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.run.boot import job as boot_job
@@ -114,7 +114,7 @@ def limit_store(newest: Path) -> None:
     """Remove the least recently used images beside NEWEST that are more than STORE_MIB together."""
     total = 0
     with lock("images"):
-        for path in sorted(newest.parent.glob("*.img"), key=lambda p: p.stat().st_mtime, reverse=True):
+        for path in newest_first(newest.parent.glob("*.img")):
             mib = held_mib(path)
             total += mib
             if total > STORE_MIB and path != newest:

@@ -17,7 +17,7 @@ from fasttrack_lab.build import device_programs, guest_program
 from fasttrack_lab.build.kernel import kbuild
 from fasttrack_lab.host import side_by_side
 from fasttrack_lab.host.errors import Interrupted, LabError
-from fasttrack_lab.host.paths import cache_dir
+from fasttrack_lab.host.paths import cache_dir, newest_first
 from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
 from fasttrack_lab.inputs import detector, lru, places
 from fasttrack_lab.inputs.cell import Cell
@@ -238,7 +238,7 @@ def keep_failed(cell: Cell, outcome: Outcome, verdict: Verdict) -> Path:
     (room / name).write_text(
         f"error: {verdict.error}\n\n--- console\n{outcome.console}\n--- result.json\n{guest_text}\n"
     )
-    for old in sorted(room.glob("*.log"), key=lambda p: p.stat().st_mtime, reverse=True)[FAILED_KEPT:]:
+    for old in newest_first(room.glob("*.log"))[FAILED_KEPT:]:
         old.unlink(missing_ok=True)
     return room / name
 

@@ -18,7 +18,7 @@ from fasttrack_lab.build.kernel.tree import Changes, WorkTree
 from fasttrack_lab.host import cores, process, setup, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import KERNEL, cache_dir, cache_root, digest, lock, write_if_changed
+from fasttrack_lab.host.paths import KERNEL, cache_dir, cache_root, digest, lock, newest_first, write_if_changed
 
 STORED_KERNELS = 12
 """Finished kernels kept, of about 10 MB each; the least recently used goes first."""
@@ -226,8 +226,7 @@ def _store(target: Target, output: Path, key: str, info: dict[str, str]) -> Kern
     (partial / "info.json").write_text(json.dumps(info, indent=1) + "\n")
     shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
-    kept = sorted((p for p in store.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in kept[STORED_KERNELS:]:
+    for old in newest_first(p for p in store.iterdir() if p.is_dir())[STORED_KERNELS:]:
         shutil.rmtree(old, ignore_errors=True)
     return Kernel(final / name, key, target.name)
 
