@@ -15,7 +15,7 @@ import pytest
 
 from fasttrack_lab.host import preflight, process, rundir, side_by_side
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import LAB, write_if_changed
+from fasttrack_lab.host.paths import LAB, newest_first, write_if_changed
 
 
 def test_this_host_passes(tmp_path: Path) -> None:
@@ -153,3 +153,12 @@ def test_two_may_write_the_same_file_at_once(monkeypatch: pytest.MonkeyPatch, tm
     assert list(tmp_path.iterdir()) == [path]
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"#!/bin/sh\n", 0o755)
     assert not write_if_changed(path, b"#!/bin/sh\n")
+
+
+def test_a_file_that_goes_while_a_store_is_listed_is_left_out(tmp_path: Path) -> None:
+    """Another process renames its unfinished file between the listing and the look at it."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for path, changed in (old, 1), (new, 2):
+        path.touch()
+        os.utime(path, (changed, changed))
+    assert newest_first([old, tmp_path / "answer.f5448ce9.new", new]) == [new, old]

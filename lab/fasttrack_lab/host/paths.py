@@ -8,7 +8,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -96,8 +96,15 @@ def tree_parts(root: Path) -> Iterator[bytes | str]:
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    """The same paths by the time of their last change. What a store keeps is at the front."""
-    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+    """Those of PATHS that are there, by the time of their last change. What a store keeps is at the front.
+
+    Others use the store meanwhile: what was listed may be gone, or have got its final name.
+    """
+    changed = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            changed[path] = path.stat().st_mtime
+    return sorted(changed, key=lambda path: changed[path], reverse=True)
 
 
 def file_sha256(path: Path) -> str:
