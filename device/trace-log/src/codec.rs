@@ -380,6 +380,11 @@ macro_rules! records {
         }
 
         impl Record {
+            /// The names of all records in the order of their ids, each with its fields in the schema's order.
+            pub const TABLES: &[(&str, &[&str])] = &[
+                $(($text, &["time", $(stringify!($field),)*]),)*
+            ];
+
             /// Its name; `None` for one of a newer schema.
             pub fn name(&self) -> Option<&'static str> {
                 match self {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A directory of log files, as one trace.
 
+use crate::format::FileHeader;
 use crate::reader::{Block, Damage, LogError, LogFile};
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,8 +14,8 @@ pub const SUFFIX: &str = ".ftlog";
 /// A block, or what is unreadable.
 #[derive(Debug)]
 pub enum Found {
-    /// Records.
-    Block(Block),
+    /// Records, and the header of their file.
+    Block(FileHeader, Block),
     /// A part of a file.
     Damage(PathBuf, Damage),
     /// A whole file.
@@ -67,7 +68,7 @@ pub fn read_directory<E: From<io::Error>>(
             match block {
                 Ok(block) => {
                     if seen.insert((file.header.session, block.header.sequence)) {
-                        show(Found::Block(block))?;
+                        show(Found::Block(file.header, block))?;
                     }
                 }
                 Err(damage) => show(Found::Damage(path.clone(), damage))?,

@@ -90,7 +90,7 @@ fn read_all(paths: &[PathBuf]) -> (Vec<Record>, usize) {
     let (mut found, mut bad) = (Vec::new(), 0);
     read_directory(paths, 0, u64::MAX, |one| {
         match one {
-            Found::Block(block) => found.extend(block.records),
+            Found::Block(_, block) => found.extend(block.records),
             Found::Damage(..) | Found::File(..) => bad += 1,
         }
         Ok::<(), io::Error>(())

@@ -14,7 +14,57 @@ use std::process::ExitCode;
 /// Exit status after damage.
 const DAMAGED: u8 = 3;
 
-type Failure = Box<dyn Error>;
+/// An error of reading or of printing.
+pub type Failure = Box<dyn Error>;
+
+/// What could not be read, and where.
+pub struct Problem {
+    pub path: PathBuf,
+    pub at: u64,
+    pub bytes: u64,
+    pub records: Option<u64>,
+    pub what: String,
+}
+
+impl From<Found> for Problem {
+    /// Of a part of a file, or of a whole one.
+    fn from(found: Found) -> Problem {
+        match found {
+            Found::Damage(path, damage) => Problem {
+                path,
+                at: damage.at,
+                bytes: damage.bytes,
+                records: damage.records,
+                what: damage.what.to_string(),
+            },
+            Found::File(path, error) => Problem {
+                bytes: path.metadata().map_or(0, |file| file.len()),
+                path,
+                at: 0,
+                records: None,
+                what: error.to_string(),
+            },
+            Found::Block(..) => unreachable!("a block is whole"),
+        }
+    }
+}
+
+impl Problem {
+    /// On standard error.
+    pub fn tell(&self) {
+        let records = match self.records {
+            Some(count) => format!("{count} records"),
+            None => "nobody knows how many records".to_string(),
+        };
+        eprintln!(
+            "{}: {} at byte {}: {} bytes, {records}",
+            self.path.display(),
+            self.what,
+            self.at,
+            self.bytes
+        );
+    }
+}
 
 /// Gives each record between two times to `show`; says whether something was unreadable.
 fn each(
@@ -24,35 +74,17 @@ fn each(
     mut show: impl FnMut(&Record) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
     let mut damaged = false;
-    for path in paths {
-        // A file that is not there is an error before anything is printed.
-        path.metadata()
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-    }
+    are_there(paths)?;
     read_directory(paths, since, until, |found| {
         match found {
-            Found::Block(block) => {
+            Found::Block(_, block) => {
                 for record in &block.records {
                     show(record)?;
                 }
             }
-            Found::Damage(path, damage) => {
+            problem => {
                 damaged = true;
-                let records = match damage.records {
-                    Some(count) => format!("{count} records"),
-                    None => "nobody knows how many records".to_string(),
-                };
-                eprintln!(
-                    "{}: {} at byte {}: {} bytes, {records}",
-                    path.display(),
-                    damage.what,
-                    damage.at,
-                    damage.bytes
-                );
-            }
-            Found::File(path, error) => {
-                damaged = true;
-                eprintln!("{}: {error}", path.display());
+                Problem::from(problem).tell();
             }
         }
         Ok::<(), Failure>(())
@@ -60,7 +92,17 @@ fn each(
     Ok(damaged)
 }
 
-fn status(damaged: bool) -> ExitCode {
+/// A file that is not there is an error before anything is printed.
+pub fn are_there(paths: &[PathBuf]) -> Result<(), Failure> {
+    for path in paths {
+        path.metadata()
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The exit status of a program that has read.
+pub fn status(damaged: bool) -> ExitCode {
     match damaged {
         true => ExitCode::from(DAMAGED),
         false => ExitCode::SUCCESS,

@@ -37,6 +37,8 @@ pub enum Command {
     Doctor,
     /// Print records. Damage is told on standard error, with exit status 3 after all that is whole was printed.
     Cat(Cat),
+    /// Write records as tables: one CSV file for each kind of record, and damage.csv. Damage is told as by cat.
+    Export(Export),
     /// Write man pages and completions of shells into a directory.
     #[command(hide = true)]
     Generate {
@@ -123,6 +125,17 @@ pub struct Cat {
     /// Up to this boot time, seconds. Without it, to the end.
     #[arg(long, value_name = "S")]
     pub until: Option<f64>,
+}
+
+/// What to export.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Log files, and directories of log files.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Directory of the tables. It is made if it is not there; tables in it are replaced.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
 }
 
 /// What to explain.

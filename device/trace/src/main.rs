@@ -4,6 +4,7 @@
 mod cat;
 mod cli;
 mod doctor;
+mod export;
 mod generate;
 mod live;
 
@@ -33,6 +34,7 @@ fn run(cli: &Cli) -> Ended {
         Command::Explain(options) => cat::explain(options),
         Command::Doctor => Ok(doctor::run(&cli.tracefs)),
         Command::Cat(options) => cat::cat(options),
+        Command::Export(options) => export::export(options),
         Command::Generate { folder } => generate::all(folder),
     }
 }

@@ -31,7 +31,7 @@ fn trace(directory: &Path) {
         time: Time(1_000_000_000),
         task: Some(1),
         uid: Some(10001),
-        name: Some("mail".to_string()),
+        name: Some("\"my\" mail".to_string()),
         ..Task::default()
     };
     let bio = Bio {
@@ -187,4 +187,34 @@ fn man_pages_and_completions_are_made() {
     ] {
         assert!(dir.path().join(name).is_file(), "{name}");
     }
+}
+
+#[test]
+fn export_writes_tables() {
+    let dir = TempDir::new().expect("a directory");
+    let (logs, tables) = (dir.path().join("logs"), dir.path().join("tables"));
+    trace(&logs);
+    fs::write(logs.join("00000009.ftlog"), "FOREIGN").expect("written");
+    let paths = [&logs, &tables].map(|path| path.to_str().expect("a path"));
+    let output = run(&["export", paths[0], "-o", paths[1]]);
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+    let table = |name: &str| fs::read_to_string(tables.join(name)).expect("a table");
+    let session = "01".repeat(16);
+    let task = table("task.csv");
+    assert_eq!(
+        task.lines().collect::<Vec<_>>(),
+        [
+            "session,log,time,task,pid,tgid,uid,name,cgroup,kernel_thread",
+            &format!("{session},1,1000000000,1,,,10001,\"\"\"my\"\" mail\",,"),
+        ]
+    );
+    let segments = table("segment.csv");
+    let owners: Vec<_> = segments
+        .lines()
+        .map(|line| line.split(',').nth(9))
+        .collect();
+    assert_eq!(owners, [Some("owner"), Some("1"), Some("")]);
+    assert!(table("damage.csv").ends_with(",0,7,,not a log file of fasttrack-trace\n"));
+    assert!(table("session.csv").starts_with("session,log,time,install,"));
+    assert_eq!(table("call.csv").lines().count(), 1);
 }
