@@ -20,8 +20,9 @@ def pins(name: str) -> dict[str, str]:
 
 
 def asked(name: str) -> set[str]:
-    """What a file asks for by name."""
-    return {line for line in (LAB / name).read_text().splitlines() if not line.startswith("-")}
+    """What a file asks for by name, without extras and bounds."""
+    lines = [line for line in (LAB / name).read_text().splitlines() if not line.startswith("-")]
+    return {re.split(r"[\[<=>]", line)[0] for line in lines}
 
 
 @pytest.mark.parametrize("path", [USERS, DEVELOPERS], ids=lambda path: path.name)

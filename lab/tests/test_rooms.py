@@ -26,7 +26,8 @@ ABOVE = {
     "storebench": "host inputs build run compare figures",
     "workloads": "host inputs build run compare",
     "session": "host inputs build run workloads",
-    "commands": "host inputs build run smp compare figures storebench workloads session",
+    "trace": "host inputs build run compare",
+    "commands": "host inputs build run smp compare figures storebench workloads session trace",
 }
 """Room -> the rooms that it may import."""
 

@@ -103,9 +103,8 @@ def _times(events: list[_Event]) -> dict[int, float]:
     return took
 
 
-def read(path: Path, window: Window) -> Trace:
-    """Reads a recording."""
-    stats = Stats()
+def requests_of(path: Path, stats: Stats) -> list[Request]:
+    """The requests of a recording, in seconds from the first event, with what each took in the device."""
     events = _events(path, stats)
     actions = Counter(event.action for event in events)
     chosen = "D" if actions["D"] else "Q"
@@ -128,4 +127,10 @@ def read(path: Path, window: Window) -> Trace:
             seconds = 0.0 if op == "flush" else took.get(index, 0.0)
             requests.append(replace(event.request, op=op, at_s=event.request.at_s - begin, took_s=seconds))
     stats.notes.append(f"replayed by {'issue (D)' if chosen == 'D' else 'queue (Q)'} events")
-    return to_trace(path, "blktrace", requests, stats, window)
+    return requests
+
+
+def read(path: Path, window: Window) -> Trace:
+    """Reads a recording."""
+    stats = Stats()
+    return to_trace(path, "blktrace", requests_of(path, stats), stats, window)

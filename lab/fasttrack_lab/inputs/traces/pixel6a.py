@@ -61,9 +61,8 @@ def _request(path: Path, line: int, row: dict[str, str]) -> Request | None:
     return Request(at_s, process, op, row["device"], sector, sectors)
 
 
-def read(path: Path, window: Window) -> Trace:
-    """Reads a recording."""
-    stats = Stats()
+def requests_of(path: Path, stats: Stats) -> list[Request]:
+    """The requests of a recording, each once, in seconds from the first."""
     requests: list[Request] = []
     kept: dict[tuple[str, str, int, int], float] = {}
     first: float | None = None
@@ -81,8 +80,13 @@ def read(path: Path, window: Window) -> Trace:
         kept[key] = request.at_s
         requests.append(request)
     begin = first or 0.0
-    moved = [
+    return [
         Request(max(0.0, item.at_s - begin), item.process, item.op, item.device, item.sector, item.sectors)
         for item in requests
     ]
-    return to_trace(path, "pixel6a", moved, stats, window)
+
+
+def read(path: Path, window: Window) -> Trace:
+    """Reads a recording."""
+    stats = Stats()
+    return to_trace(path, "pixel6a", requests_of(path, stats), stats, window)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces of I/O origin: tables, metrics, reports, archive. `tables.py` says what the tables hold."""

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The archive: every table of a trace as a Delta table, partitioned by day (UTC).
+
+The content hash of a log file is the id of its transaction: who appends it again changes nothing, and of two who append
+it at once one is refused. A file that has grown since replaces its rows. Neither old files nor Delta's old log are
+kept, so `erase` leaves no byte of a device.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.host.paths import file_sha256
+from fasttrack_lab.trace import engines, logs
+from fasttrack_lab.trace.tables import COLUMNS, Tables, schema
+
+DAY = "day"
+_KEEP_NOTHING = {
+    "delta.logRetentionDuration": "interval 0 seconds",
+    "delta.deletedFileRetentionDuration": "interval 0 seconds",
+}
+_VERSION = 1
+"""Of a log file's transaction: its content never changes."""
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What came of log files."""
+
+    new: int
+    known: int
+    rows: int
+
+
+def is_archive(path: Path) -> bool:
+    """Whether PATH is the directory of an archive."""
+    return (path / "io" / "_delta_log").is_dir()
+
+
+def _table(folder: Path, name: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(folder / name)
+    except TableNotFoundError:
+        return None
+
+
+def _lacks(folder: Path, key: str) -> list[str]:
+    """The tables that do not have a file yet; more than none and less than all after a writer was killed."""
+    found = {name: _table(folder, name) for name in COLUMNS}
+    return [name for name, table in found.items() if table is None or table.transaction_version(key) is None]
+
+
+def append(folder: Path, paths: Sequence[Path]) -> Appended:
+    """Adds log files, and those of directories, to the archive in FOLDER, which is made if it is not there."""
+    new = known = rows = 0
+    by_directory: dict[Path, list[Path]] = defaultdict(list)
+    for path in paths:
+        for file in sorted(path.glob(f"*{logs.SUFFIX}")) if path.is_dir() else [path]:
+            by_directory[file.parent].append(file)
+    for directory, files in by_directory.items():
+        keys = {file: file_sha256(file) for file in files}
+        lacking = {file: lacks for file, key in keys.items() if (lacks := _lacks(folder, key))}
+        known += len(files) - len(lacking)
+        new += len(lacking)
+        if lacking:
+            # All of the directory: a request's first bio may be in the log file before.
+            rows += _append(
+                folder, logs.read([directory], engines.duckdb()), {file: keys[file] for file in lacking}, lacking
+            )
+    return Appended(new, known, rows)
+
+
+def _append(folder: Path, tables: Tables, keys: dict[Path, str], lacking: dict[Path, list[str]]) -> int:
+    """Adds the rows of some log files of a directory, a transaction a table."""
+    numbers = {file: int(file.stem) for file in keys}
+    sessions = {
+        row["log"]: row["session"]
+        for row in tables.sessions.select("log", "session").distinct().to_pyarrow().to_pylist()
+    }
+    rows = 0
+    for name, table in tables:
+        files = [file for file in keys if name in lacking[file]]
+        if not files:
+            continue
+        wanted = [numbers[file] for file in files]
+        mine = table.log.isin(wanted)
+        if name == "losses":
+            # Of what is unreadable nobody knows more than the file.
+            mine = ibis.or_(mine, *(table.what.startswith(str(file)) for file in files))
+        data = dated(table.filter(mine).to_pyarrow())
+        places = [(sessions[number], number) for number in wanted if number in sessions]
+        transactions = [Transaction(keys[file], _VERSION) for file in files]
+        commit(folder / name, data, places, transactions)
+        rows += data.num_rows
+    return rows
+
+
+def dated(data: pa.Table) -> pa.Table:
+    """With the day, UTC; a row whose real time nobody knows has the day `unknown`."""
+    stamps = data["real_ns"].cast(pa.timestamp("ns"))
+    days = pc.fill_null(pc.strftime(stamps, format="%Y-%m-%d"), "unknown").cast(pa.string())
+    return data.append_column(DAY, days)
+
+
+def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> None:
+    """One commit. Rows of the same log files, which have grown since, are replaced."""
+    properties = CommitProperties(app_transactions=transactions)
+    replaced = " OR ".join(f"(session = '{session}' AND log = {number})" for session, number in places)
+    there = _table(folder.parent, folder.name)
+    options: dict[str, Any] = {"configuration": _KEEP_NOTHING} if there is None else {}
+    if there is not None and places and _has(there, places):
+        options = {"mode": "overwrite", "predicate": replaced}
+    try:
+        write_deltalake(
+            folder,
+            data,
+            **{"mode": "append", **options},
+            partition_by=[DAY],
+            schema_mode="merge",
+            commit_properties=properties,
+        )
+    except CommitFailedError as error:
+        raise LabError(
+            f"{folder}: somebody else appends the same files: {error}; run the same command again"
+        ) from error
+
+
+def _has(table: DeltaTable, places: list[tuple[str, int]]) -> bool:
+    """Whether any row is of these log files."""
+    uris = table.file_uris()
+    if not uris:
+        return False
+    rows = engines.duckdb().read_parquet(uris, union_by_name=True)
+    mine = [(rows.session == session) & (rows.log == number) for session, number in places]
+    return bool(rows.filter(ibis.or_(*mine)).limit(1).count().to_pyarrow().as_py())
+
+
+def read(folder: Path, engine: ibis.BaseBackend) -> Tables:
+    """The tables of an archive. A column that is newer than all of a table's rows is unknown in all of them."""
+    by_name = {}
+    for name, columns in COLUMNS.items():
+        table = _table(folder, name)
+        uris = table.file_uris() if table is not None else []
+        if not uris:
+            by_name[name] = engine.create_table(name, schema=schema(name), temp=True)
+            continue
+        rows = engine.read_parquet(uris, union_by_name=True, table_name=f"_archived_{name}")
+        lacking = {column: ibis.null(kind) for column, kind in columns.items() if column not in rows.columns}
+        by_name[name] = engine.create_view(name, rows.mutate(**lacking).select(*columns).cast(columns))
+    return Tables(by_name, engine)
+
+
+def erase(folder: Path, install: str) -> int:
+    """Removes all rows of an installation and every byte of them; how many rows there were."""
+    if not install.isalnum():
+        raise UsageProblem(f"'{install}' is no id of an installation: letters and digits")
+    rows = 0
+    for name in COLUMNS:
+        table = _table(folder, name)
+        if table is None:
+            continue
+        rows += table.delete(f"install = '{install}'")["num_deleted_rows"]
+        table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+        table.create_checkpoint()
+        # The log before the checkpoint names the installation: in the predicate of the deletion.
+        table.cleanup_metadata()
+    return rows

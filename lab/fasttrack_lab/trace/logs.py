@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From log files to tables: `fasttrack-trace export` reads them, here names, classes and clocks are joined to rows."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.host import process, ui
+from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, schema
+
+CONTRACT = CHECKOUT / "contract" / "trace.toml"
+DAMAGED = 3
+"""Exit status of `fasttrack-trace export` after it has told of damage and has written the rest."""
+SUFFIX = ".ftlog"
+
+_TYPES = {"u64": INT, "i64": INT, "time": INT, "bool": FLAG, "string": TEXT}
+_DAMAGE = {"path": TEXT, "at": INT, "bytes": INT, "records": INT, "what": TEXT}
+_NS = 1_000_000_000
+_HOUR_S = 3600
+_LAST = (1 << 63) - 1
+_LIFE_FROM = 1_000_000
+"""ns in a ms."""
+
+
+def record_columns() -> dict[str, dict[str, str]]:
+    """Record -> column -> type, as `fasttrack-trace export` writes them."""
+    contract = tomllib.loads(CONTRACT.read_text())
+    place = {"session": TEXT, "log": INT}
+    found = {
+        name: place | {field["name"]: _TYPES.get(field["type"], TEXT) for field in record["fields"]}
+        for name, record in contract["record"].items()
+    }
+    return found | {"damage": _DAMAGE}
+
+
+def is_logs(path: Path) -> bool:
+    """Whether PATH is a log file or a directory that has one."""
+    return path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}")))
+
+
+def export(paths: Sequence[Path], to: Path) -> None:
+    """Log files as CSV files."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    argv = [program, "export", "--output", str(to), *map(str, paths)]
+    ended = process.finish(process.start(argv, stderr=None), None)
+    if ended.status not in (0, DAMAGED):
+        raise LabError(f"fasttrack-trace export ended with status {ended.status}")
+    if ended.status == DAMAGED:
+        ui.say("the damaged parts are losses in what follows")
+
+
+def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
+    """The tables of log files and directories of log files, in ENGINE, which is DuckDB."""
+    with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
+        export(paths, Path(where))
+        records = Records(engine, Path(where))
+        by_name = {}
+        for name, make in _MAKE.items():
+            table = make(records).cast(COLUMNS[name]).select(*COLUMNS[name])
+            by_name[name] = engine.create_table(name, table.order_by("time"), temp=True)
+        return Tables(by_name, engine)
+
+
+class Records:
+    """Records of log files, each kind a table, and what they refer to."""
+
+    def __init__(self, engine: ibis.BaseBackend, folder: Path) -> None:
+        """Tables of CSV files."""
+        self._engine = engine
+        self._folder = folder
+        self._types: dict[str, Any] = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
+        self._columns = record_columns()
+        self._kept: dict[str, ir.Table] = {}
+        self._key = self._keep("sessions", self._session())
+        self._clock = self._keep("clocks", self._ranges(self.of("clock"), ["session", "log"]))
+        self.tasks = self._keep("tasks", self._ranges(self.of("task"), ["session", "log", "task"]))
+        self.files = self._keep("names", self._ranges(_named(self.of("file")), ["session", "log", "file"]))
+        self.bios = self._keep("bios", self.timed(self.of("bio")))
+
+    def _keep(self, name: str, table: ir.Table) -> ir.Table:
+        return self._engine.create_table(f"_{name}", table, temp=True)
+
+    def of(self, record: str) -> ir.Table:
+        """All records of a kind."""
+        if record not in self._kept:
+            types = {name: self._types[kind] for name, kind in self._columns[record].items()}
+            path = self._folder / f"{record}.csv"
+            read = self._engine.read_csv(
+                path,
+                columns=types,
+                header=True,
+                quote='"',
+                escape='"',
+                delim=",",
+                allow_quoted_nulls=False,
+                auto_detect=False,
+            )
+            self._kept[record] = self._keep(f"record_{record}", read)
+        return self._kept[record]
+
+    def _session(self) -> ir.Table:
+        """Session -> installation."""
+        sessions = self.of("session")
+        return sessions.group_by("session").agg(install=sessions.install.max())
+
+    @staticmethod
+    def _ranges(table: ir.Table, key: list[str]) -> ir.Table:
+        """Each description with the times, ns, from and until which it is true: the first from the beginning on."""
+        window = ibis.window(group_by=key, order_by=table.time)
+        first = ibis.row_number().over(window) == 0
+        return table.mutate(
+            true_from=ibis.ifelse(first, 0, table.time),
+            true_until=table.time.lead().over(window).fill_null(_LAST),
+        )
+
+    def timed(self, table: ir.Table) -> ir.Table:
+        """With the installation, seconds, hours and real time."""
+        clock = self._clock
+        table = table.view()
+        true = [*_same("session", "log"), *_true_then(table, clock)]
+        offset = (clock.real_ns - clock.time).name("real_offset")
+        clocked = table.left_join(clock, true).select(table, offset, clock.utc_offset_s)
+        keyed = clocked.left_join(self._key, "session").drop("session_right")
+        real = keyed.time + keyed.real_offset
+        local_s = _whole(real, _NS) + keyed.utc_offset_s.fill_null(0)
+        return keyed.mutate(second=_whole(keyed.time, _NS), real_ns=real, hour=_whole(local_s, _HOUR_S))
+
+    def with_task(self, table: ir.Table, by: str, names: dict[str, str]) -> ir.Table:
+        """With columns of the task that column BY refers to: NAMES has the task's names of them."""
+        return self._described(table, self.tasks, "task", by, names)
+
+    def with_file(self, table: ir.Table) -> ir.Table:
+        """With the file that column `file` refers to."""
+        names = {"path": "path", "file_type": "file_type", "database": "database"}
+        return self._described(table, self.files, "file", "file", names)
+
+    @staticmethod
+    def _described(table: ir.Table, names: ir.Table, key: str, by: str, wanted: dict[str, str]) -> ir.Table:
+        table = table.view()
+        true = [*_same("session", "log"), (by, key), *_true_then(table, names)]
+        found = {new: names[old] for new, old in wanted.items()}
+        kept = [column for column in table.columns if column not in found]
+        return table.left_join(names, true).select(*(table[column] for column in kept), **found)
+
+
+def _same(*columns: str) -> list[tuple[str, str]]:
+    """Columns in which two rows of a join are equal."""
+    return [(column, column) for column in columns]
+
+
+def _true_then(row: ir.Table, described: ir.Table) -> list[ir.BooleanValue]:
+    """Whether a description is that of a row's time."""
+    return [row.time >= described.true_from, row.time < described.true_until]
+
+
+def _whole(number: ir.Value, unit: int) -> ir.Value:
+    """NUMBER by UNIT without the rest, exactly: engines divide in floating point."""
+    return ((number - number % unit) / unit).cast(INT)
+
+
+_SQLITE_ENDS = r"-(journal|wal|shm|mj[0-9A-Fa-f]*)$"
+
+
+def _named(files: ir.Table) -> ir.Table:
+    """With the database that a file is part of."""
+    stem = files.path.re_replace(_SQLITE_ENDS, "")
+    return files.mutate(database=ibis.ifelse(files.file_type.startswith("sqlite_"), stem, ibis.null(TEXT)))
+
+
+_TASK = {"uid": "uid", "name": "name", "kernel_thread": "kernel_thread"}
+
+
+def _sessions(records: Records) -> ir.Table:
+    return records.timed(records.of("session").drop("install"))
+
+
+def _io(records: Records) -> ir.Table:
+    bios = records.bios
+    window = ibis.window(group_by=["session", "dev", "operation"], order_by=[bios.time, bios.bio])
+    end = (bios.sector + _whole(bios.bytes, 512)).lag().over(window)
+    io = bios.rename(journal_transaction="transaction").mutate(sequential=bios.sector == end)
+    return records.with_task(io, "carrier", {"carrier": "name", "carrier_kernel": "kernel_thread"})
+
+
+_OF_BIO = ("operation", "sync", "class", "cause", "app_uid", "dev")
+
+
+def _segments(records: Records) -> ir.Table:
+    segments, bios = records.of("segment"), records.bios
+    timed = [bios[name] for name in ("install", "second", "hour", "real_ns", *_OF_BIO)]
+    joined = segments.left_join(bios, _same("session", "bio")).select(segments, *timed)
+    return records.with_file(records.with_task(joined, "owner", _TASK))
+
+
+def _requests(records: Records) -> ir.Table:
+    requests, bios = records.timed(records.of("request")), records.bios
+    of_bio = [bios[name] for name in ("sync", "class", "cause", "app_uid")]
+    joined = requests.left_join(bios, [("session", "session"), ("first_bio", "bio")]).select(requests, *of_bio)
+    return joined.mutate(queued_us=_whole(joined.queued_ns, 1000), device_us=_whole(joined.device_ns, 1000))
+
+
+def _calls(records: Records) -> ir.Table:
+    calls = records.timed(records.of("call"))
+    calls = calls.mutate(duration_us=_whole(calls.duration_ns, 1000))
+    return records.with_file(records.with_task(calls, "task", _TASK))
+
+
+def _waits(records: Records) -> ir.Table:
+    waits = records.timed(records.of("wait"))
+    waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000)).rename(app_uid="uid")
+    named = records.with_task(waits, "task", _TASK)
+    return named.mutate(uid=named.uid.fill_null(named.app_uid))
+
+
+def _transactions(records: Records) -> ir.Table:
+    made = records.timed(records.of("transaction")).rename(journal_transaction="transaction")
+    triggered = records.with_task(made, "trigger", {"trigger_uid": "uid", "trigger_name": "name"})
+    return records.with_task(triggered, "carrier", {"carrier": "name"})
+
+
+def _shares(records: Records) -> ir.Table:
+    made = records.timed(records.of("share")).rename(journal_transaction="transaction")
+    return records.with_task(made, "task", _TASK)
+
+
+def _files(records: Records) -> ir.Table:
+    files = records.timed(_named(records.of("file")))
+    gone = ibis.ifelse(files.event == "unlink", files.real_ns - files.created_ns, ibis.null(INT))
+    return files.mutate(life_ms=_whole(gone, _LIFE_FROM))
+
+
+def _losses(records: Records) -> ir.Table:
+    """Loss records, what the budget left out, and what could not be read."""
+    empty = {"cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT}
+    columns = list(COLUMNS["losses"])
+
+    def shaped(table: ir.Table, **more: Any) -> ir.Table:
+        known = table.mutate(**more)
+        lacking = {name: ibis.null(kind) for name, kind in empty.items() if name not in known.columns}
+        return known.mutate(**lacking).select(*columns).cast(COLUMNS["losses"])
+
+    lost = records.timed(records.of("loss").rename(lost="count"))
+    over = records.timed(records.of("aggregate"))
+    moved = over.read_bytes.fill_null(0) + over.written_bytes.fill_null(0)
+    damage = records.of("damage")
+    place = {name: ibis.null(TEXT) for name in ("install", "session")}
+    place |= {name: ibis.null(INT) for name in ("log", "time", "second", "hour", "real_ns")}
+    where = damage.path + ibis.literal(": ") + damage.what + ibis.literal(" at byte ") + damage.at.cast(TEXT)
+    return (
+        shaped(lost)
+        .union(shaped(over, reason=ibis.literal("budget"), lost=over.records, bytes=moved))
+        .union(shaped(damage, **place, reason=ibis.literal("unreadable"), lost=damage.records, what=where))
+    )
+
+
+_MAKE = {
+    "sessions": _sessions,
+    "io": _io,
+    "segments": _segments,
+    "requests": _requests,
+    "calls": _calls,
+    "waits": _waits,
+    "transactions": _transactions,
+    "shares": _shares,
+    "files": _files,
+    "losses": _losses,
+}
+"""Table -> how it is made."""
+
+
+def empty(engine: ibis.BaseBackend) -> Tables:
+    """The tables with nothing in them."""
+    by_name = {name: engine.create_table(name, schema=schema(name), temp=True) for name in COLUMNS}
+    return Tables(by_name, engine)

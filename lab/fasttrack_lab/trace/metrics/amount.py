@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much was read and written, of what, in which pieces, and when."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, total, with_shares
+from fasttrack_lab.trace.tables import Tables
+
+_MOVES = ("read", "write")
+_COUNTED = "count: bios; bytes: bytes; *_share: of all"
+
+
+def moving(table: ir.Table) -> ir.Table:
+    """What moves data."""
+    return table.filter(table.operation.isin(_MOVES))
+
+
+@metric(
+    "Reads and writes",
+    unit=_COUNTED,
+    formula="bios by what they ask of the device",
+    source="Androtrace, A4",
+    table="io",
+    known="operation",
+)
+def reads_writes(t: Tables) -> ir.Table:
+    """Count and volume by operation."""
+    return with_shares(counted(t.io, {"operation": named(t.io.operation)}), ["count", "bytes"]).order_by("operation")
+
+
+@metric(
+    "Block types",
+    unit="count: segments; bytes: bytes; *_share: of the operation",
+    formula="runs of blocks by what they hold",
+    source="Androtrace, A9 and figure 9",
+    table="segments",
+    known="block_type",
+)
+def block_types(t: Tables) -> ir.Table:
+    """Count and volume by operation and block type."""
+    moved = moving(t.segments)
+    grouped = counted(moved, {"operation": moved.operation, "block_type": named(moved.block_type)})
+    return with_shares(grouped, ["count", "bytes"], ["operation"]).order_by(["operation", "block_type"])
+
+
+@metric(
+    "File types",
+    unit="count: segments; bytes: bytes; *_share: of the operation",
+    formula="runs of data blocks by the type of their file; SQLite by content and siblings",
+    source="Androtrace, A8",
+    table="segments",
+    known="path",
+)
+def file_types(t: Tables) -> ir.Table:
+    """Count and volume of data blocks by operation and type of file."""
+    moved = moving(t.segments)
+    data = moved.filter(moved.block_type == "data")
+    grouped = counted(data, {"operation": data.operation, "file_type": named(data.file_type)})
+    return with_shares(grouped, ["count", "bytes"], ["operation"]).order_by(["operation", "file_type"])
+
+
+_SIZES_KIB = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@metric(
+    "Sizes",
+    unit="kib: KiB, up to; -1: larger; " + _COUNTED,
+    formula="bios by size, each in the smallest class that holds it",
+    source="biosnoop's and btt's users",
+    table="io",
+)
+def sizes(t: Tables) -> ir.Table:
+    """Count and volume by operation and size."""
+    moved = moving(t.io)
+    cases = [(moved.bytes <= kib * 1024, ibis.literal(kib, "int64")) for kib in _SIZES_KIB]
+    kib = ibis.cases(*cases, else_=ibis.literal(-1, "int64"))
+    return counted(moved, {"operation": moved.operation, "kib": kib}).order_by(["operation", "kib"])
+
+
+@metric(
+    "Sequentiality",
+    unit="count, sequential: bios; sequential_share: of the operation",
+    formula="a bio is sequential if it begins where the one before it of the same device and operation ended",
+    source="blktrace's users (btt)",
+    table="io",
+    known="sequential",
+)
+def sequentiality(t: Tables) -> ir.Table:
+    """How many bios follow the one before."""
+    moved = moving(t.io)
+    grouped = moved.group_by("operation").agg(count=moved.count(), sequential=count_if(moved.sequential))
+    return grouped.mutate(sequential_share=ratio(grouped.sequential, grouped["count"])).order_by("operation")
+
+
+@metric(
+    "By hour",
+    unit="hour: of the day, in the device's time zone; " + _COUNTED,
+    formula="bios by the hour of their local time",
+    source="node_exporter's and beszel's users: who did it, hours ago",
+    table="io",
+    known="hour",
+)
+def by_hour(t: Tables) -> ir.Table:
+    """Count and volume by operation and hour of the day."""
+    moved = moving(t.io)
+    return counted(moved, {"hour": named_hour(moved.hour % 24), "operation": moved.operation}).order_by(
+        ["hour", "operation"]
+    )
+
+
+@metric(
+    "By day",
+    unit="day: days since 1970, in the device's time zone; " + _COUNTED,
+    formula="bios by the day of their local time",
+    source="Androtrace, section 4: days of use",
+    table="io",
+    known="hour",
+)
+def by_day(t: Tables) -> ir.Table:
+    """Count and volume by operation and day."""
+    moved = moving(t.io)
+    day = ((moved.hour - moved.hour % 24) / 24).cast("int64")
+    return counted(moved, {"day": named_hour(day), "operation": moved.operation}).order_by(["day", "operation"])
+
+
+def named_hour(value: ir.IntegerValue) -> ir.IntegerValue:
+    """With a row of its own, -1, for what nobody knows."""
+    return value.fill_null(-1)
+
+
+_STEPS = 300
+"""Points of a line over time: more cannot be told apart."""
+
+
+@metric(
+    "Over time",
+    unit="second: s of the boot clock; seconds: s, length of the step; read, written: bytes",
+    formula="bytes of bios by steps of whole seconds and class: throughput of foreground and background",
+    source="FastTrack, figures 6 and 11",
+    table="io",
+    known="class",
+)
+def over_time(t: Tables) -> ir.Table:
+    """Volume by time and class, in steps of a second or, where the trace is long, more."""
+    moved = moving(t.io)
+    keyed = moved.mutate(app_class=named(moved["class"]))
+    sums = {
+        "read": sum_if(keyed.bytes, keyed.operation == "read"),
+        "written": sum_if(keyed.bytes, keyed.operation == "write"),
+    }
+    each = keyed.group_by(["second", "app_class"]).agg(**sums)
+    first, last = each.second.min().over(ibis.window()), each.second.max().over(ibis.window())
+    stepped = each.mutate(seconds=((last - first) / _STEPS).floor().cast("int64") + 1, begin=each.second - first)
+    begun = stepped.mutate(second=stepped.second - stepped.begin % stepped.seconds)
+    grouped = begun.group_by(["second", "seconds", "app_class"]).agg(
+        read=total(begun.read), written=total(begun.written)
+    )
+    return grouped.order_by(["second", "app_class"])
+
+
+_LIVES = ((1_000, "under 1 s"), (10_000, "under 10 s"), (60_000, "under 1 min"), (3_600_000, "under 1 h"))
+
+
+@metric(
+    "Life spans",
+    unit="count: files; bytes: bytes when they were unlinked",
+    formula="time from creation to the end of files that ended while it was recorded, by type",
+    source="Androtrace, A1",
+    table="files",
+    known="event",
+)
+def life_spans(t: Tables) -> ir.Table:
+    """Files that ended, by type and how long they lived."""
+    gone = t.files.filter(t.files.event == "unlink")
+    spans = [(gone.life_ms < limit, ibis.literal(f"{place} {text}")) for place, (limit, text) in enumerate(_LIVES)]
+    life = ibis.ifelse(gone.life_ms.isnull(), "unknown", ibis.cases(*spans, else_="4 longer"))
+    return counted(gone, {"life": life, "file_type": named(gone.file_type)}).order_by(["life", "file_type"])

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where time goes: queue, device, and the waits above them."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+from fasttrack_lab.trace.metric import metric, named, percentiles, ratio, total
+from fasttrack_lab.trace.tables import Tables
+
+_US = "count: requests; p50, p90, p99, longest: us"
+
+
+@metric(
+    "Device time by class",
+    unit=_US,
+    formula="time of requests in the device, nearest rank",
+    source="biolatency's and FastTrack's users, figure 3",
+    table="requests",
+    known="class",
+)
+def device_time(t: Tables) -> ir.Table:
+    """Percentiles by class and operation."""
+    rows = t.requests
+    by = {"app_class": named(rows["class"]), "operation": named(rows.operation)}
+    return percentiles(rows, by, rows.device_us).order_by(["app_class", "operation"])
+
+
+@metric(
+    "Queue time by class",
+    unit=_US,
+    formula="time of requests from insertion to the device, nearest rank",
+    source="blktrace's users (Q2D), FastTrack, figure 3",
+    table="requests",
+    known="queued_us",
+)
+def queue_time(t: Tables) -> ir.Table:
+    """Percentiles by class and operation."""
+    rows = t.requests
+    by = {"app_class": named(rows["class"]), "operation": named(rows.operation)}
+    return percentiles(rows, by, rows.queued_us).order_by(["app_class", "operation"])
+
+
+@metric(
+    "Latency by app",
+    unit="uid: user id, -1 nobody or unknown; " + _US,
+    formula="queue and device time of requests together, nearest rank",
+    source="biolatency's users",
+    table="requests",
+    known="app_uid",
+)
+def app_latency(t: Tables) -> ir.Table:
+    """Percentiles by app and operation."""
+    rows = t.requests
+    by = {"uid": rows.app_uid.fill_null(-1), "operation": named(rows.operation)}
+    found = percentiles(rows, by, rows.device_us + rows.queued_us.fill_null(0))
+    return found.order_by([ibis.desc("count"), "uid", "operation"]).limit(50)
+
+
+@metric(
+    "Where waits went",
+    unit="count: waits; sum, p50, p90, p99, longest: us",
+    formula="waits by class and by what was waited for",
+    source="FastTrack, figure 3",
+    table="waits",
+    known="class",
+)
+def waits(t: Tables) -> ir.Table:
+    """Waits by class and kind."""
+    rows = t.waits.mutate(app_class=named(t.waits["class"]), kind=named(t.waits.kind))
+    sums = rows.group_by(["app_class", "kind"]).agg(sum=total(rows.duration_us))
+    found = percentiles(rows, {"app_class": rows.app_class, "kind": rows.kind}, rows.duration_us)
+    joined = found.left_join(sums, ["app_class", "kind"]).select(found, sums["sum"])
+    return joined.order_by(["app_class", "kind"])
+
+
+@metric(
+    "Foreground coefficient",
+    unit="busy, foreground: us of device time; coefficient: share",
+    formula="device time of the foreground's requests over that of all; the paper does not say how it counts",
+    source="FastTrack, figure 2 (F6): 42, 77 and 53 %",
+    table="requests",
+    known="class",
+)
+def foreground_coefficient(t: Tables) -> ir.Table:
+    """How much of the device's time is the foreground's."""
+    rows = t.requests
+    front = ibis.ifelse((rows["class"] == "foreground").fill_null(False), rows.device_us, 0)
+    found = rows.agg(busy=total(rows.device_us), foreground=total(front))
+    return found.mutate(coefficient=ratio(found.foreground, found.busy))
+
+
+_PAGE_CACHE = ("folio", "dirty_throttle", "transaction", "checkpoint", "pause")
+
+
+@metric(
+    "Layers",
+    unit="page_cache, block_layer, device: us",
+    formula="waits for folios, throttling and transactions; queue time; device time, by class. Layers overlap",
+    source="FastTrack, figure 3 (F7, F8)",
+    table="waits",
+    known="class",
+)
+def layers(t: Tables) -> ir.Table:
+    """Time by class and layer."""
+    above = t.waits.filter(t.waits.kind.isin(_PAGE_CACHE))
+    waited = above.group_by(app_class=named(above["class"])).agg(page_cache=total(above.duration_us))
+    below = t.requests.group_by(app_class=named(t.requests["class"])).agg(
+        block_layer=total(t.requests.queued_us), device=total(t.requests.device_us)
+    )
+    zero = ibis.literal(0, "int64")
+    rows = waited.mutate(block_layer=zero, device=zero).union(
+        below.mutate(page_cache=zero).select("app_class", "page_cache", "block_layer", "device")
+    )
+    sums = {name: total(rows[name]) for name in ("page_cache", "block_layer", "device")}
+    return rows.group_by("app_class").agg(**sums).order_by("app_class")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much the trace knows, and what it has lost."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+from fasttrack_lab.trace.metric import count_if, metric, named, ratio, sum_if, total
+from fasttrack_lab.trace.metrics.amount import moving
+from fasttrack_lab.trace.tables import Tables
+
+
+@metric(
+    "What is known",
+    unit="bytes, known: bytes; known_share: of bytes",
+    formula="moved bytes whose owner, file, block type, class, cause and call are known; a file of data blocks alone",
+    source="Androtrace's purpose; the completeness of this trace",
+    table="segments",
+)
+def known(t: Tables) -> ir.Table:
+    """Bytes that are attributed, by what is known of them."""
+    moved = moving(t.segments)
+    data = moved.block_type == "data"
+    every = moved.bytes.notnull()
+    asked = {
+        "owner": (every, moved.uid.notnull()),
+        "file": (data, data & moved.path.notnull()),
+        "block type": (every, moved.block_type.notnull() & (moved.block_type != "unknown")),
+        "class": (every, moved["class"].notnull()),
+        "cause": (every, moved.cause.notnull()),
+        "call": (every, moved.call.notnull()),
+    }
+    rows = [
+        moved.agg(bytes=sum_if(moved.bytes, whole), known=sum_if(moved.bytes, there)).mutate(what=ibis.literal(what))
+        for what, (whole, there) in asked.items()
+    ]
+    all_rows = ibis.union(*rows).select("what", "bytes", "known")
+    return all_rows.mutate(known_share=ratio(all_rows.known, all_rows.bytes)).order_by("what")
+
+
+@metric(
+    "Losses",
+    unit="intervals: losses; lost: events or records that were counted; uncounted: intervals that nobody counted",
+    formula="loss records, what the budget left out, what could not be read",
+    source="bcc#2921, perfetto#575: silent losses",
+    table="losses",
+)
+def losses(t: Tables) -> ir.Table:
+    """What is missing, by reason."""
+    rows = t.losses.mutate(reason=named(t.losses.reason))
+    grouped = rows.group_by("reason").agg(
+        intervals=rows.count(), lost=total(rows.lost), uncounted=count_if(rows.lost.isnull())
+    )
+    return grouped.order_by("reason")

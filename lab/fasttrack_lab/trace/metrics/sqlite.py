@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""SQLite's part: databases, their journals, and the file system's journal below."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+from fasttrack_lab.trace.metric import count_if, is_flag, metric, named, ratio, sum_if, total
+from fasttrack_lab.trace.metrics.amount import moving
+from fasttrack_lab.trace.metrics.owners import MOST
+from fasttrack_lab.trace.tables import Tables
+
+_JOURNALS = ("sqlite_journal", "sqlite_wal")
+
+
+@metric(
+    "Journals",
+    unit="part, whole: segments; part_bytes, whole_bytes: bytes; *_share: of whole",
+    formula="SQLite's journals (rollback and WAL) of data blocks; the file system's journal of all blocks",
+    source="Androtrace, A7: 41 % and 25 % of data, 24 % and 40 % of all",
+    table="segments",
+    known="block_type",
+)
+def journals(t: Tables) -> ir.Table:
+    """Two journals, one above the other."""
+    moved = moving(t.segments)
+
+    def of(what: str, part: ir.BooleanValue, whole: ir.BooleanValue) -> ir.Table:
+        found = moved.agg(
+            part=count_if(part),
+            whole=count_if(whole),
+            part_bytes=sum_if(moved.bytes, part),
+            whole_bytes=sum_if(moved.bytes, whole),
+        )
+        shares = {
+            "count_share": ratio(found.part, found.whole),
+            "bytes_share": ratio(found.part_bytes, found.whole_bytes),
+        }
+        return found.mutate(journal=ibis.literal(what), **shares)
+
+    data = moved.block_type == "data"
+    sqlite = of("SQLite's, of data", data & moved.file_type.isin(_JOURNALS), data)
+    below = of("the file system's, of all", moved.block_type == "journal", moved.bytes.notnull())
+    both = sqlite.union(below)
+    return both.select("journal", *(name for name in both.columns if name != "journal")).order_by("journal")
+
+
+@metric(
+    "Databases",
+    unit="*_written, read: bytes; sync_writes: segments",
+    formula="runs of data blocks of a database and its journals; mode by which journal was written",
+    source="Androtrace, A6 to A8: SQLite behind synchronous writes",
+    table="segments",
+    known="path",
+)
+def databases(t: Tables) -> ir.Table:
+    """SQLite databases with most synchronous writes, by file and journal mode."""
+    moved = moving(t.segments)
+    rows = moved.filter(moved.database.notnull())
+    write = rows.operation == "write"
+
+    def written(file_type: str) -> ir.IntegerScalar:
+        return sum_if(rows.bytes, write & (rows.file_type == file_type))
+
+    grouped = rows.group_by("database").agg(
+        db_written=written("sqlite_db"),
+        journal_written=written("sqlite_journal"),
+        wal_written=written("sqlite_wal"),
+        temp_written=written("sqlite_temp"),
+        read=sum_if(rows.bytes, rows.operation == "read"),
+        sync_writes=count_if(write & is_flag(rows.sync)),
+    )
+    wal, rollback = grouped.wal_written > 0, grouped.journal_written > 0
+    mode = ibis.cases((wal & rollback, "both"), (wal, "wal"), (rollback, "rollback"), else_="none seen")
+    moded = grouped.mutate(mode=mode).select("database", "mode", *grouped.columns[1:])
+    return moded.order_by([ibis.desc("sync_writes"), ibis.desc("db_written"), "database"]).limit(MOST)
+
+
+@metric(
+    "Journaling of journal",
+    unit="row_bytes, device_bytes: bytes; syncs: calls; factor: device_bytes over row_bytes",
+    formula="bytes written to databases and their journals at the device, over bytes of write calls on databases",
+    source="Androtrace, A7: the journaling of journal anomaly",
+    table="calls",
+    known="bytes",
+)
+def journaling_of_journal(t: Tables) -> ir.Table:
+    """How many bytes the device writes for a byte that an app writes to a database."""
+    of_db = t.calls.filter(t.calls.database.notnull())
+    wrote = of_db.kind.isin(("write", "mmap_write", "direct_write")) & (of_db.file_type == "sqlite_db")
+    asked = of_db.agg(
+        row_bytes=sum_if(of_db.bytes.fill_null(0), wrote), syncs=count_if(of_db.kind.isin(("fsync", "fdatasync")))
+    )
+    data = t.segments.filter((t.segments.operation == "write") & t.segments.database.notnull())
+    done = data.agg(device_bytes=total(data.bytes))
+    both = asked.cross_join(done)
+    return both.mutate(factor=ratio(both.device_bytes, both.row_bytes))
+
+
+@metric(
+    "SQLite's files",
+    unit="count: segments; bytes: bytes",
+    formula="written data blocks of databases by kind of file and call",
+    source="Androtrace, A6 and A8",
+    table="segments",
+    known="path",
+)
+def sqlite_files(t: Tables) -> ir.Table:
+    """Which of a database's files are written, and why."""
+    rows = t.segments.filter((t.segments.operation == "write") & t.segments.database.notnull())
+    keyed = rows.mutate(cause=named(rows.cause))
+    grouped = keyed.group_by(["file_type", "cause"]).agg(count=keyed.count(), bytes=total(keyed.bytes))
+    return grouped.order_by(["file_type", "cause"])

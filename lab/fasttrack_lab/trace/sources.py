@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a user names, opened: log files, an archive, or a recording of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import ibis
+
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.trace import delta, engines, logs, recordings
+from fasttrack_lab.trace.tables import Tables
+
+
+def open_all(paths: Sequence[Path], engine: ibis.BaseBackend | None = None) -> Tables:
+    """The tables of all PATHS: log files and their directories together, or one archive, or one other recording."""
+    engine = engine or engines.duckdb()
+    for path in paths:
+        if not path.exists():
+            raise InputError("there is no such file or directory", path)
+    archives = [path for path in paths if delta.is_archive(path)]
+    others = [path for path in paths if path.is_file() and path.suffix != logs.SUFFIX]
+    if len(paths) > 1 and (archives or others):
+        raise InputError("an archive or a recording of another tool is read alone", (archives or others)[0])
+    if archives:
+        return delta.read(archives[0], engine)
+    if others:
+        tables, notes = recordings.read(others[0], engine)
+        for note in notes:
+            ui.say(note)
+        return tables
+    for path in paths:
+        if not logs.is_logs(path):
+            raise InputError("no log file of fasttrack-trace (*.ftlog) is there, and no archive", path)
+    return logs.read(paths, engine)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of a trace, as every engine has them.
+
+They are made from the records of contract/trace.toml, with names looked up once, so that a metric needs one table. All
+numbers are signed integers of 64 bits, all texts plain; NULL means that nobody knows it. A row's session is the run of
+the collector that it is of; ids of bios are a session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import ibis
+import ibis.expr.types as ir
+
+INT, TEXT, FLAG = "int64", "string", "boolean"
+
+PLACE = {"install": TEXT, "session": TEXT, "log": INT}
+"""Whose record it is: the installation (a device), the session and the number of the log file."""
+
+WHEN = {"time": INT, "second": INT, "hour": INT, "real_ns": INT}
+"""ns of the boot clock; whole seconds of it; hours since 1970 in the device's time zone; ns since 1970."""
+
+_SENT = {"operation": TEXT, "sync": FLAG, "class": TEXT, "cause": TEXT, "app_uid": INT}
+_FILE = {"path": TEXT, "file_type": TEXT, "database": TEXT}
+_TASK = {"uid": INT, "name": TEXT, "kernel_thread": FLAG}
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "sessions": {
+        **PLACE,
+        **WHEN,
+        "boot": TEXT,
+        "kernel": TEXT,
+        "collector": TEXT,
+        "sources": TEXT,
+        "events": TEXT,
+        "clear_names": FLAG,
+        "page_bytes": INT,
+        "utc_offset_s": INT,
+    },
+    "io": {
+        **PLACE,
+        **WHEN,
+        "bio": INT,
+        "dev": INT,
+        "sector": INT,
+        "bytes": INT,
+        **_SENT,
+        "fua": FLAG,
+        "preflush": FLAG,
+        "meta": FLAG,
+        "read_ahead": FLAG,
+        "sequential": FLAG,
+        "carrier": TEXT,
+        "carrier_kernel": FLAG,
+        "journal_transaction": INT,
+    },
+    "segments": {
+        **PLACE,
+        **WHEN,
+        "bio": INT,
+        "dev": INT,
+        "offset": INT,
+        "bytes": INT,
+        **_SENT,
+        "block_type": TEXT,
+        "file": INT,
+        **_FILE,
+        **_TASK,
+        "dirtied": INT,
+        "call": TEXT,
+    },
+    "requests": {
+        **PLACE,
+        **WHEN,
+        "dev": INT,
+        "sector": INT,
+        "bytes": INT,
+        **_SENT,
+        "queued_us": INT,
+        "device_us": INT,
+        "error": INT,
+    },
+    "calls": {
+        **PLACE,
+        **WHEN,
+        **_TASK,
+        "kind": TEXT,
+        "file": INT,
+        **_FILE,
+        "bytes": INT,
+        "duration_us": INT,
+        "result": INT,
+    },
+    "waits": {**PLACE, **WHEN, **_TASK, "kind": TEXT, "class": TEXT, "duration_us": INT, "dev": INT, "sector": INT},
+    "transactions": {
+        **PLACE,
+        **WHEN,
+        "dev": INT,
+        "journal_transaction": INT,
+        "kind": TEXT,
+        "began": INT,
+        "handles": INT,
+        "blocks": INT,
+        "logged": INT,
+        "trigger_call": TEXT,
+        "trigger_uid": INT,
+        "trigger_name": TEXT,
+        "carrier": TEXT,
+    },
+    "shares": {
+        **PLACE,
+        **WHEN,
+        "dev": INT,
+        "journal_transaction": INT,
+        **_TASK,
+        "handles": INT,
+        "blocks": INT,
+        "through_flusher": FLAG,
+    },
+    "files": {
+        **PLACE,
+        **WHEN,
+        "file": INT,
+        "event": TEXT,
+        "dev": INT,
+        "inode": INT,
+        "created_ns": INT,
+        **_FILE,
+        "bytes": INT,
+        "life_ms": INT,
+    },
+    "losses": {**PLACE, **WHEN, "reason": TEXT, "cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT},
+}
+"""Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
+
+
+def schema(table: str) -> ibis.Schema:
+    """What a table has."""
+    return ibis.schema(COLUMNS[table])
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one or more traces in one engine."""
+
+    by_name: Mapping[str, ir.Table]
+    engine: ibis.BaseBackend
+
+    def __getattr__(self, name: str) -> ir.Table:
+        """The table NAME: t.segments."""
+        if name in COLUMNS:
+            return self.by_name[name]
+        raise AttributeError(name)
+
+    def __iter__(self) -> Iterator[tuple[str, ir.Table]]:
+        """Each name with its table."""
+        return iter(self.by_name.items())
+
+    def between(self, since_s: float | None, until_s: float | None) -> Tables:
+        """What is in an interval, s of the boot clock; a loss too if a part of it is, or if its time is unknown."""
+
+        def cut(name: str, table: ir.Table) -> ir.Table:
+            if name == "sessions":
+                return table
+            begin = table.since.fill_null(table.time) if name == "losses" else table.time
+            if since_s is not None:
+                table = table.filter(table.time.isnull() | (table.time >= int(since_s * 1e9)))
+            if until_s is not None:
+                table = table.filter(begin.isnull() | (begin <= int(until_s * 1e9)))
+            return table
+
+        return replace(self, by_name={name: cut(name, table) for name, table in self})

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The archive: repeated files change nothing, grown ones replace their rows, an erased device leaves no byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyarrow import parquet
+from trace_records import HEAD, INSTALL, SECOND, SESSION, Record, bio, exported, record
+
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.trace import delta, sources
+from fasttrack_lab.trace.tables import COLUMNS
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+class Logs:
+    """Log files of a device: their content is what tests say, their bytes are anything."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
+        folder.mkdir()
+
+    def hold(self, records: Sequence[Record], *contents: str) -> Path:
+        for number, content in enumerate(contents, 1):
+            (self.folder / f"{number:08}.ftlog").write_text(content)
+        exported(self.monkeypatch, [*HEAD, *records])
+        return self.folder
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Logs:
+    return Logs(tmp_path / "logs", monkeypatch)
+
+
+def count(archive: Path, table: str = "io") -> int:
+    return int(sources.open_all([archive]).by_name[table].count().to_pyarrow().as_py())
+
+
+def test_what_is_archived_is_read(archive: Path, logs: Logs) -> None:
+    done = delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "a")])
+    assert (done.new, done.known) == (1, 0)
+    tables = sources.open_all([archive])
+    assert {name: count(archive, name) for name in ("io", "segments", "files", "calls")} == {
+        "io": 2,
+        "segments": 2,
+        "files": 2,
+        "calls": 0,
+    }
+    for name, table in tables:
+        assert dict(zip(table.columns, map(str, table.schema().types), strict=True)) == COLUMNS[name]
+    assert {path.name for path in (archive / "io").glob("day=*")} == {"day=2023-11-14"}
+
+
+def test_repeated_files_change_nothing(archive: Path, logs: Logs) -> None:
+    folder = logs.hold(bio(1, SECOND), "a")
+    delta.append(archive, [folder])
+    versions = {name: DeltaTable(archive / name).version() for name in COLUMNS}
+    done = delta.append(archive, [folder, folder / "00000001.ftlog"])
+    assert (done.new, done.rows) == (0, 0)
+    assert {name: DeltaTable(archive / name).version() for name in COLUMNS} == versions
+    assert count(archive) == 1
+
+
+def test_late_files_are_added(archive: Path, logs: Logs) -> None:
+    """The second log file first; the first one's rows are those of its number."""
+    second = [
+        record("session", SECOND, log=2, install=INSTALL),
+        record("clock", SECOND, log=2, real_ns=0, utc_offset_s=0),
+    ]
+    late = record("bio", 3 * SECOND, log=2, bio=7, operation="read", bytes=512)
+    folder = logs.hold([*bio(1, SECOND), *second, late], "a", "b")
+    delta.append(archive, [folder / "00000002.ftlog"])
+    assert count(archive) == 1
+    assert delta.append(archive, [folder]).new == 1
+    assert count(archive) == 2
+
+
+def test_a_file_that_has_grown_replaces_its_rows(archive: Path, logs: Logs) -> None:
+    delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "ab")])
+    assert count(archive) == 2
+
+
+def test_a_writer_that_was_killed_goes_on(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that have the file are left alone."""
+    folder = logs.hold(bio(1, SECOND), "a")
+    commit, done = delta.commit, Counter[str]()
+
+    def killed(table: Path, *rest: object) -> None:
+        if table.name == "segments":
+            raise KeyboardInterrupt
+        commit(table, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta, "commit", killed)
+    with pytest.raises(KeyboardInterrupt):
+        delta.append(archive, [folder])
+
+    def counts(table: Path, *rest: object) -> None:
+        done[table.name] += 1
+        commit(table, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta, "commit", counts)
+    delta.append(archive, [folder])
+    assert "io" not in done and done["segments"] == 1
+    assert (count(archive), count(archive, "segments")) == (1, 1)
+
+
+def test_of_two_writers_one_is_refused(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another appends the same file between this one's look and its commit."""
+    folder = logs.hold(bio(1, SECOND), "a")
+    delta.append(archive, [logs.hold(bio(9, 9 * SECOND), "first")])
+    folder = logs.hold(bio(1, SECOND), "a")
+    write = delta.write_deltalake
+
+    def late(*arguments: object, **options: object) -> None:
+        monkeypatch.setattr(delta, "write_deltalake", write)
+        there = DeltaTable(archive / "sessions")
+        delta.append(archive, [folder])
+        write(there, *arguments[1:], **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta, "write_deltalake", late)
+    with pytest.raises(LabError, match="somebody else appends the same files"):
+        delta.append(archive, [folder])
+    assert count(archive) == 1
+
+
+def test_a_schema_grows(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = {name: dict(columns) for name, columns in COLUMNS.items()}
+    del older["io"]["read_ahead"]
+    with monkeypatch.context() as before:
+        before.setattr("fasttrack_lab.trace.logs.COLUMNS", older)
+        delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    assert "read_ahead" not in DeltaTable(archive / "io").schema().to_arrow().names
+    assert sources.open_all([archive]).io.read_ahead.to_pyarrow().to_pylist() == [None]
+    (logs.folder / "00000001.ftlog").unlink()
+    newer = [("session", dict(HEAD[0][1], log=2)), ("clock", dict(HEAD[1][1], log=2))]
+    newer.append(record("bio", 3 * SECOND, log=2, bio=2, operation="read", bytes=1, read_ahead="true"))
+    logs.hold(newer, "b")
+    (logs.folder / "00000001.ftlog").rename(logs.folder / "00000002.ftlog")
+    delta.append(archive, [logs.folder])
+    assert sorted(map(str, sources.open_all([archive]).io.read_ahead.to_pyarrow().to_pylist())) == ["None", "True"]
+
+
+def test_an_erased_device_leaves_no_byte(archive: Path, logs: Logs) -> None:
+    other = "ef" * 16
+    delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "a")])
+    renamed = [(kind, fields | {"session": "01" * 16}) for kind, fields in [*HEAD, *bio(1, SECOND)]]
+    renamed = [(kind, fields | {"install": other} if kind == "session" else fields) for kind, fields in renamed]
+    logs.monkeypatch.setattr("trace_records.HEAD", ())
+    second = Logs(logs.folder.parent / "other", logs.monkeypatch)
+    (second.folder / "00000001.ftlog").write_text("b")
+    exported(logs.monkeypatch, renamed)
+    delta.append(archive, [second.folder])
+    assert count(archive) == 3
+    assert delta.erase(archive, INSTALL) == 2 + 2 + 1 + 2
+    assert count(archive) == 1
+    left = sources.open_all([archive]).io.install.to_pyarrow().to_pylist()
+    assert left == [other]
+    for path in archive.rglob("*"):
+        if path.is_file():
+            # Parquet is compressed.
+            more = str(parquet.read_table(path).to_pydict()).encode() if path.suffix == ".parquet" else b""
+            data = path.read_bytes() + more
+            assert INSTALL.encode() not in data and SESSION.encode() not in data, path
+
+
+def test_only_an_id_is_erased(archive: Path) -> None:
+    with pytest.raises(UsageProblem, match="is no id of an installation"):
+        delta.erase(archive, "x' OR '1' = '1")

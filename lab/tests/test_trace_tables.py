@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From records to tables: names as they were, clocks, losses; and other tools' recordings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import recorded
+from trace_records import HEAD, INSTALL, SECOND, START_NS, Record, bio, exported, record
+
+from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.trace import engines, logs, sources
+from fasttrack_lab.trace.metrics import METRICS
+from fasttrack_lab.trace.tables import COLUMNS, Tables
+
+
+def tables_of(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> Tables:
+    exported(monkeypatch, [*HEAD, *records])
+    return logs.read([Path("logs")], engines.duckdb())
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.order_by("time").to_pyarrow().to_pylist()
+    return found
+
+
+def test_columns_are_those_that_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, table in tables_of(monkeypatch, []):
+        assert dict(zip(table.columns, map(str, table.schema().types), strict=True)) == COLUMNS[name]
+
+
+def test_no_column_hides_a_method() -> None:
+    """Ibis has Table.op; Arrow's dictionaries and unsigned numbers stop an engine."""
+    for columns in COLUMNS.values():
+        assert "op" not in columns
+        assert set(columns.values()) <= {"int64", "string", "boolean"}
+
+
+def test_names_are_those_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    renamed = record("file", 5 * SECOND, file=2, event="rename", path="/data/y.db", file_type="sqlite_db")
+    t = tables_of(monkeypatch, [*bio(1, 3 * SECOND), renamed, *bio(2, 6 * SECOND), *bio(3, 7 * SECOND, file=4)])
+    assert [row["path"] for row in rows(t.segments)] == ["/data/x.db", "/data/y.db", "/data/x.db-journal"]
+    assert [row["database"] for row in rows(t.segments)] == ["/data/x.db", "/data/y.db", "/data/x.db"]
+    assert {(row["uid"], row["name"], row["kernel_thread"]) for row in rows(t.segments)} == {
+        (10101, 'mail, "new"', False)
+    }
+    assert {(row["carrier"], row["carrier_kernel"]) for row in rows(t.io)} == {("kworker/u2:0", True)}
+
+
+def test_what_nobody_knows_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = rows(tables_of(monkeypatch, bio(1, SECOND, owner="", file="", **{"class": ""})).segments)
+    assert [row[name] for name in ("uid", "name", "path", "file_type", "database", "class", "dirtied")] == [None] * 7
+
+
+def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a jump on, the other offset; an hour is that of the device's time zone."""
+    jumped = record("clock", 5 * SECOND, reason="jump", real_ns=START_NS + 3600 * SECOND, utc_offset_s=-7200)
+    before, after = rows(tables_of(monkeypatch, [*bio(1, 3 * SECOND), jumped, *bio(2, 6 * SECOND)]).io)
+    assert before["real_ns"] == START_NS + 3 * SECOND - 1000
+    assert before["hour"] == (START_NS // SECOND + 3600) // 3600
+    assert after["real_ns"] == START_NS + 3601 * SECOND
+    assert after["hour"] == (START_NS // SECOND + 3600 - 7200) // 3600
+    assert (before["second"], after["second"], before["install"]) == (3, 6, INSTALL)
+
+
+def test_requests_have_their_bio_s_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = {"operation": "write", "bytes": 4096, "queued_ns": 1999, "device_ns": 123_456, "first_bio": 1, "dev": 1}
+    (request,) = rows(tables_of(monkeypatch, [*bio(1, SECOND), record("request", 2 * SECOND, **done)]).requests)
+    assert [request[name] for name in ("class", "cause", "queued_us", "device_us")] == ["foreground", "fsync", 1, 123]
+
+
+def test_sequential(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [*bio(1, SECOND), *bio(2, 2 * SECOND), *bio(4, 3 * SECOND), *bio(5, 4 * SECOND, operation="read")]
+    assert [row["sequential"] for row in rows(tables_of(monkeypatch, made).io)] == [None, True, False, None]
+
+
+def test_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost records, what the budget left out, and damage are all losses."""
+    lost = record("loss", 5 * SECOND, reason="ring_overrun", cpu=1, since=4 * SECOND, count=17)
+    budget = record("aggregate", 6 * SECOND, since=5 * SECOND, records=40, bios=20, read_bytes=1, written_bytes=2)
+    damage = ("damage", {"path": "a.ftlog", "at": 99, "bytes": 50, "what": "its checksum does not match"})
+    t = tables_of(monkeypatch, [lost, budget, damage])
+    found = {row["reason"]: (row["lost"], row["bytes"], row["what"]) for row in rows(t.losses)}
+    assert found == {
+        "ring_overrun": (17, None, None),
+        "budget": (40, 3, None),
+        "unreadable": (None, 50, "a.ftlog: its checksum does not match at byte 99"),
+    }
+    counted = METRICS["losses"](t).to_pyarrow().to_pylist()
+    assert {row["reason"]: (row["lost"], row["uncounted"]) for row in counted}["unreadable"] == (0, 1)
+
+    def between(since_s: float | None, until_s: float | None) -> set[str]:
+        return {row["reason"] for row in rows(t.between(since_s, until_s).losses)}
+
+    # Nobody knows when what is unreadable was.
+    assert between(None, 4.5) == {"ring_overrun", "unreadable"}
+    assert between(None, 3.5) == {"unreadable"}
+    assert between(5.5, None) == {"budget", "unreadable"}
+
+
+def test_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = tables_of(monkeypatch, [*bio(1, SECOND), *bio(2, 5 * SECOND), *bio(3, 9 * SECOND)]).between(2, 8)
+    assert [row["bio"] for row in rows(t.io)] == [2]
+    assert len(rows(t.sessions)) == 1
+
+
+def test_what_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        sources.open_all([tmp_path / "nothing"])
+    with pytest.raises(InputError, match=r"no log file of fasttrack-trace \(\*\.ftlog\) is there"):
+        sources.open_all([tmp_path])
+    (tmp_path / "text").write_text("hello\n")
+    with pytest.raises(InputError, match="the format is not recognised"):
+        sources.open_all([tmp_path / "text"])
+    with pytest.raises(InputError, match="is read alone"):
+        sources.open_all([tmp_path, tmp_path / "text"])
+    (tmp_path / "calls").write_text("1 0 fsync 3 0\n")
+    with pytest.raises(InputError, match="mobigen has no block I/O"):
+        sources.open_all([tmp_path / "calls"])
+
+
+BLKTRACE = """\
+  8,0    1        2     0.000100000   100  D   R 2048 + 8 [app]
+  8,0    1        3     0.001100000     0  C   R 2048 + 8 [0]
+  8,0    1        4     0.005000000   101  D   WS 4096 + 16 [kworker]
+"""
+
+
+def test_blktrace(tmp_path: Path) -> None:
+    (tmp_path / "blktrace").write_text(BLKTRACE)
+    t = sources.open_all([tmp_path / "blktrace"])
+    assert [(row["operation"], row["bytes"], row["class"]) for row in rows(t.io)] == [
+        ("read", 4096, None),
+        ("write", 8192, None),
+    ]
+    assert [row["device_us"] for row in rows(t.requests)] == [1000]
+
+
+def test_a_phone_s_recording() -> None:
+    """What its own records say; what it does not know is unknown."""
+    t = sources.open_all([recorded("pixel6a/pubg_precond.csv.gz")])
+    counts = {row["operation"]: row["count"] for row in METRICS["reads_writes"](t).to_pyarrow().to_pylist()}
+    assert 36_000 < sum(counts.values()) < 38_200
+    assert t.io.filter(t.io.sync.notnull() | t.io["class"].notnull()).count().to_pyarrow().as_py() == 0
+    assert t.io.filter(t.io.carrier.startswith("kworker")).count().to_pyarrow().as_py() > 1000
+    json.dumps(rows(t.io.limit(1)))
