@@ -18,6 +18,7 @@ from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
 from fasttrack_lab.run.runner import RunSpec, Tools, run
+from fasttrack_lab.trace import sources, trace_report
 
 pytestmark = pytest.mark.guest
 
@@ -113,6 +114,13 @@ def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     assert traced.owned("/data/app/foreground/x") == {("write", FOREGROUND_UID): MIB}
     (session,) = traced.of("session")
     assert session["clear_names"] and "kernel" in session["sources"].split()
+    # And they are answered from: the same file in the tables, all that was recorded in a report.
+    report = trace_report.make(sources.open_all([to]), ["logs"])
+    (file,) = [row for row in report.answers["top_files"].rows if row["path"] == "/data/app/foreground/x"]
+    assert (file["written"], file["file_type"]) == (MIB, "other")
+    assert report.answers["reads_writes"].asked == len(traced.of("bio"))
+    assert report.answers["block_types"].asked == len(traced.of("segment"))
+    assert report.answers["sync_share"].coverage == 1.0 and not report.lossy
 
 
 def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:

@@ -26,6 +26,7 @@ COMMANDS = {
     "smoke": "fasttrack_lab.commands.smoke:command",
     "storebench": "fasttrack_lab.commands.storebench:command",
     "storebench-apply": "fasttrack_lab.commands.storebench:apply_command",
+    "trace": "fasttrack_lab.commands.trace:command",
     "stress": "fasttrack_lab.commands.stress:command",
 }
 """Name -> module and attribute."""

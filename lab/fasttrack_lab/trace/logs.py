@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ DAMAGED = 3
 SUFFIX = ".ftlog"
 
 _TYPES = {"u64": INT, "i64": INT, "time": INT, "bool": FLAG, "string": TEXT}
+_SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
 _DAMAGE = {"path": TEXT, "at": INT, "bytes": INT, "records": INT, "what": TEXT}
 _NS = 1_000_000_000
 _HOUR_S = 3600
@@ -65,7 +66,10 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
         export(paths, Path(where))
         records = Records(engine, Path(where))
         by_name = {}
-        for name, make in _MAKE.items():
+        for name, (record, make) in _MAKE.items():
+            if record is not None and records.lacks(record):
+                by_name[name] = engine.create_table(name, schema=schema(name), temp=True)
+                continue
             table = make(records).cast(COLUMNS[name]).select(*COLUMNS[name])
             by_name[name] = engine.create_table(name, table.order_by("time"), temp=True)
         return Tables(by_name, engine)
@@ -78,7 +82,6 @@ class Records:
         """Tables of CSV files."""
         self._engine = engine
         self._folder = folder
-        self._types: dict[str, Any] = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
         self._columns = record_columns()
         self._kept: dict[str, ir.Table] = {}
         self._key = self._keep("sessions", self._session())
@@ -90,14 +93,20 @@ class Records:
     def _keep(self, name: str, table: ir.Table) -> ir.Table:
         return self._engine.create_table(f"_{name}", table, temp=True)
 
+    def _file(self, record: str) -> Path:
+        return self._folder / f"{record}.csv"
+
+    def lacks(self, record: str) -> bool:
+        """Whether there is no record of a kind: only the heading."""
+        with self._file(record).open() as lines:
+            return next(lines, "") == "" or next(lines, None) is None
+
     def of(self, record: str) -> ir.Table:
         """All records of a kind."""
         if record not in self._kept:
-            types = {name: self._types[kind] for name, kind in self._columns[record].items()}
-            path = self._folder / f"{record}.csv"
-            read = self._engine.read_csv(
-                path,
-                columns=types,
+            self._kept[record] = self._engine.read_csv(
+                self._file(record),
+                columns={name: _SQL[kind] for name, kind in self._columns[record].items()},
                 header=True,
                 quote='"',
                 escape='"',
@@ -105,7 +114,6 @@ class Records:
                 allow_quoted_nulls=False,
                 auto_detect=False,
             )
-            self._kept[record] = self._keep(f"record_{record}", read)
         return self._kept[record]
 
     def _session(self) -> ir.Table:
@@ -263,22 +271,16 @@ def _losses(records: Records) -> ir.Table:
     )
 
 
-_MAKE = {
-    "sessions": _sessions,
-    "io": _io,
-    "segments": _segments,
-    "requests": _requests,
-    "calls": _calls,
-    "waits": _waits,
-    "transactions": _transactions,
-    "shares": _shares,
-    "files": _files,
-    "losses": _losses,
+_MAKE: dict[str, tuple[str | None, Callable[[Records], ir.Table]]] = {
+    "sessions": ("session", _sessions),
+    "io": ("bio", _io),
+    "segments": ("segment", _segments),
+    "requests": ("request", _requests),
+    "calls": ("call", _calls),
+    "waits": ("wait", _waits),
+    "transactions": ("transaction", _transactions),
+    "shares": ("share", _shares),
+    "files": ("file", _files),
+    "losses": (None, _losses),
 }
-"""Table -> how it is made."""
-
-
-def empty(engine: ibis.BaseBackend) -> Tables:
-    """The tables with nothing in them."""
-    by_name = {name: engine.create_table(name, schema=schema(name), temp=True) for name in COLUMNS}
-    return Tables(by_name, engine)
+"""Table -> the record that a row is of, if it is of one, and how it is made."""

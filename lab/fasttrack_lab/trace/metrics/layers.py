@@ -18,7 +18,7 @@ _US = "count: requests; p50, p90, p99, longest: us"
     formula="time of requests in the device, nearest rank",
     source="biolatency's and FastTrack's users, figure 3",
     table="requests",
-    known="class",
+    known="device_us",
 )
 def device_time(t: Tables) -> ir.Table:
     """Percentiles by class and operation."""

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./fasttrack trace: what traces of I/O origin say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fasttrack_lab.commands import common
+from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from fasttrack_lab.trace.difference import Interval
+    from fasttrack_lab.trace.tables import Tables
+
+_PATHS: common.Decorator = click.argument(
+    "paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path)
+)
+_PAGE = "report.html"
+
+
+@click.group("trace")
+def command() -> None:
+    """Report, compare, query and archive traces of I/O origin.
+
+    A PATH is a directory of log files (as run --trace and fasttrack-trace record make), a log file, an archive, or
+    block I/O that another tool has recorded: Pixel 6a CSV, blktrace text.
+    """
+
+
+def _opened(paths: Sequence[Path]) -> Tables:
+    # Slow to import, and --help does not need it.
+    from fasttrack_lab.trace.sources import open_all  # noqa: PLC0415
+
+    return open_all(paths)
+
+
+@command.command("report")
+@_PATHS
+@click.option("--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds.")
+@click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
+)
+@common.json_option
+def report_command(
+    paths: tuple[Path, ...], since: float | None, until: float | None, out: Path | None, json_path: str | None
+) -> None:
+    """Say who read and wrote what, who waited, and how much of it is known.
+
+    Each figure has its coverage: the share of what it counts over that it can tell apart. A trace that has lost records
+    says so beside each. What needs records that the trace does not have is listed.
+    """
+    common.check_json_path(json_path)
+    tables = _opened(paths).between(since, until)
+    from rich.console import Console  # noqa: PLC0415
+
+    from fasttrack_lab.trace import trace_report, trace_shown  # noqa: PLC0415
+
+    report = trace_report.make(tables, map(str, paths))
+    common.write_json(json_path, report.to_json())
+    if json_path != "-":
+        Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(trace_shown.terminal(report))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / _PAGE).write_text(trace_shown.page(report), encoding="utf-8")
+        ui.say(f"page: {out / _PAGE}")
+
+
+def _shown(found: Interval) -> str:
+    if found.value is None:
+        return "-"
+    return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
+
+
+@command.command("diff")
+@click.argument("first", metavar="A", type=click.Path(path_type=Path))
+@click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@common.json_option
+def diff_command(first: Path, second: Path, json_path: str | None) -> None:
+    """Compare two traces, with 95 % confidence intervals by bootstrap over seconds.
+
+    An asterisk: the interval of the difference excludes 0.
+    """
+    common.check_json_path(json_path)
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from fasttrack_lab.trace.difference import compare  # noqa: PLC0415
+
+    found = compare(_opened([first]), _opened([second]))
+    common.write_json(json_path, {one.figure.title: asdict(one) | {"differs": one.differs} for one in found})
+    if json_path == "-":
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for heading in ("figure", "unit", "A", "B", "B - A"):
+        table.add_column(heading)
+    for one in found:
+        mark = " *" if one.differs else ""
+        intervals = [_shown(interval) for interval in (one.first, one.second, one.difference)]
+        table.add_row(one.figure.title, one.figure.unit, *intervals[:2], intervals[2] + mark)
+    common.print_tables(table)
+
+
+@command.command("sql")
+@click.argument("query")
+@_PATHS
+def sql_command(query: str, paths: tuple[Path, ...]) -> None:
+    """Answer a QUERY in SQL, a JSON object a line.
+
+    Tables: sessions, io, segments, requests, calls, waits, transactions, shares, files, losses; docs/TRACE-QUERIES.md
+    says what is in them. DuckDB's dialect.
+    """
+    import duckdb  # noqa: PLC0415
+
+    tables = _opened(paths)
+    try:
+        found = tables.engine.con.execute(query)
+        names = [column[0] for column in found.description]
+        rows = found.fetchall()
+    except duckdb.Error as error:
+        raise UsageProblem(f"the query: {' '.join(str(error).split())}") from error
+    for row in rows:
+        click.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
+
+
+@command.command("archive")
+@click.argument("archive", metavar="ARCHIVE", type=click.Path(path_type=Path))
+@_PATHS
+def archive_command(archive: Path, paths: tuple[Path, ...]) -> None:
+    """Add log files to an ARCHIVE, a directory of Delta tables, made if it is not there.
+
+    A file that is there already changes nothing; one that has grown replaces its rows.
+    """
+    from fasttrack_lab.trace import delta  # noqa: PLC0415
+
+    done = delta.append(archive, paths)
+    ui.say(f"{archive}: {done.new} log files added with {done.rows} rows, {done.known} were there")
+
+
+@command.command("erase")
+@click.argument("archive", metavar="ARCHIVE", type=click.Path(exists=True, path_type=Path))
+@click.argument("install", metavar="INSTALLATION")
+def erase_command(archive: Path, install: str) -> None:
+    """Remove all of an INSTALLATION, a device's random id, from an ARCHIVE, and every byte of it.
+
+    Readers that have the archive open lose it.
+    """
+    from fasttrack_lab.trace import delta  # noqa: PLC0415
+
+    if not delta.is_archive(archive):
+        raise UsageProblem(f"{archive}: not an archive")
+    ui.say(f"{archive}: {delta.erase(archive, install)} rows erased")

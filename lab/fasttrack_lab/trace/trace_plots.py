@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plots of a report: bars that lie, of shares, counts or percentiles; lines over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fasttrack_lab.compare import plots
+from fasttrack_lab.trace.trace_report import Answer, Row
+
+COLOURS = ("#1d4ed8", "#ca8a04", "#047857", "#9f1239")
+CLASS_COLOURS = {"foreground": "#1d4ed8", "neutral": "#6b7280", "background": "#c2410c", "unknown": "#a855f7"}
+WIDTH_IN, ROW_IN, BESIDE_IN = 5.4, 0.3, 1.1
+CHARACTER_IN = 0.085
+"""Of a label, on the average."""
+_GRID: Any = {"color": "#e5e7eb"}
+
+
+def _bars(
+    rows: Sequence[Row],
+    labels: Sequence[str],
+    series: Mapping[str, str],
+    axis: str,
+    scale: float = 1.0,
+    log: bool = False,
+) -> Figure:
+    """A group of lying bars a row: SERIES is column -> name, values are divided by SCALE."""
+    height = BESIDE_IN + ROW_IN * max(len(rows), 1) * (0.5 + 0.5 * len(series))
+    names = [" ".join(str(row[label]) for label in labels) for row in rows]
+    figure = Figure(figsize=(WIDTH_IN, height))
+    axes = figure.subplots()
+    left = max(len(name) for name in names) * CHARACTER_IN + 0.15
+    _place(figure, min(left, WIDTH_IN / 2), height)
+    thick = plots.BAR_SHARE / len(series)
+    for index, (column, name) in enumerate(series.items()):
+        places = [plots.place_of(place, index, len(series)) for place in range(len(rows))]
+        values = [(row[column] or 0) / scale for row in rows]
+        axes.barh(places, values, thick * 0.9, color=COLOURS[index], label=name)
+        for place, value in zip(places, values, strict=True):
+            axes.annotate(
+                _short(value),
+                (value, place),
+                textcoords="offset points",
+                xytext=(3, 0),
+                va="center",
+                fontsize=plots.NOTE_PT,
+            )
+    axes.set_yticks(range(len(rows)), names)
+    axes.invert_yaxis()
+    if log:
+        axes.set_xscale("log")
+    axes.margins(x=0.15)
+    axes.grid(axis="x", **_GRID)
+    axes.set_xlabel(axis)
+    _legend(figure, axes)
+    return figure
+
+
+def _place(figure: Figure, left_in: float, height_in: float) -> None:
+    """Room for labels and the legend. Matplotlib would measure every text, which takes longer than all else."""
+    figure.subplots_adjust(
+        left=left_in / WIDTH_IN, right=1 - 0.1 / WIDTH_IN, bottom=0.55 / height_in, top=1 - 0.4 / height_in
+    )
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) > 1:
+        figure.legend(handles, names, loc="upper left", ncols=len(names), frameon=False, fontsize=9)
+
+
+def _short(value: float) -> str:
+    """A value in as few characters as tell it."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+_SHARES = {"count_share": "count", "bytes_share": "volume"}
+_PERCENTILES = {"p50": "half", "p90": "90 %", "p99": "99 %"}
+_MOST = 12
+"""Rows of a plot: the table has all."""
+
+
+def _shares(*labels: str) -> Any:
+    return lambda rows: _bars(rows, labels, _SHARES, "share (%)", 0.01)
+
+
+def _times(*labels: str) -> Any:
+    return lambda rows: _bars(rows, labels, _PERCENTILES, "time (ms)", 1000.0, log=True)
+
+
+def _moved(*labels: str) -> Any:
+    return lambda rows: _bars(rows, labels, {"read": "read", "written": "written"}, "volume (MiB)", float(1 << 20))
+
+
+def _over_time(rows: Sequence[Row]) -> Figure:
+    """Read and written, a line a class."""
+    figure = Figure(figsize=(WIDTH_IN, 3.6))
+    panels = figure.subplots(2, 1, sharex=True)
+    _place(figure, 0.75, 3.6)
+    begin, step = rows[0]["second"], rows[0]["seconds"]
+    places = range(begin, rows[-1]["second"] + step, step)
+    for axes, column, name in zip(panels, ("read", "written"), ("read (MB/s)", "written (MB/s)"), strict=True):
+        for shown in sorted({row["app_class"] for row in rows}):
+            at = {row["second"]: row[column] / 1e6 / step for row in rows if row["app_class"] == shown}
+            axes.plot(
+                [place - begin for place in places],
+                [at.get(place, 0.0) for place in places],
+                drawstyle="steps-post",
+                color=CLASS_COLOURS.get(shown, COLOURS[-1]),
+                label=shown,
+            )
+        axes.set_ylabel(name)
+        axes.grid(axis="y", **_GRID)
+        axes.set_ylim(bottom=0)
+    panels[-1].set_xlabel("time since the first second with I/O (s)")
+    _legend(figure, panels[0])
+    return figure
+
+
+def _sizes(rows: Sequence[Row]) -> Figure:
+    named = [
+        row | {"class": f"{row['operation']} " + ("larger" if row["kib"] < 0 else f"≤ {row['kib']} KiB")}
+        for row in rows
+    ]
+    return _bars(named, ["class"], {"count": "bios"}, "bios")
+
+
+_PLOTS: dict[str, Any] = {
+    "reads_writes": _shares("operation"),
+    "block_types": _shares("operation", "block_type"),
+    "file_types": _shares("operation", "file_type"),
+    "sizes": _sizes,
+    "sequentiality": lambda rows: _bars(
+        rows, ["operation"], {"sequential_share": "sequential"}, "sequential share (%)", 0.01
+    ),
+    "by_hour": lambda rows: _bars(rows, ["hour", "operation"], {"bytes": "volume"}, "volume (MiB)", float(1 << 20)),
+    "over_time": _over_time,
+    "apps": _moved("uid", "name"),
+    "sync_calls": _shares("cause"),
+    "calls": _times("kind"),
+    "journals": _shares("journal"),
+    "device_time": _times("app_class", "operation"),
+    "queue_time": _times("app_class", "operation"),
+    "waits": lambda rows: _bars(rows, ["app_class", "kind"], {"sum": "sum"}, "waited (s)", 1e6),
+    "layers": lambda rows: _bars(
+        rows,
+        ["app_class"],
+        {"page_cache": "page cache", "block_layer": "block layer", "device": "device"},
+        "time (s)",
+        1e6,
+    ),
+    "payers": lambda rows: _bars(rows, ["uid", "name"], {"blocks": "blocks"}, "blocks"),
+    "known": lambda rows: _bars(rows, ["what"], {"known_share": "known"}, "known share of bytes (%)", 0.01),
+}
+"""Metric -> how its rows are drawn."""
+
+
+def draw(answer: Answer) -> str | None:
+    """A plot as SVG text; None for a metric that is read better as a table."""
+    drawn = _PLOTS.get(answer.metric.name)
+    if drawn is None or not answer.rows:
+        return None
+    with mpl.rc_context(plots.STYLE):
+        rows = answer.rows if answer.metric.name == "over_time" else answer.rows[:_MOST]
+        return plots.svg(drawn(rows))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A report as people see it: a summary for the terminal, and one page without network."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from fasttrack_lab.compare.report import render
+from fasttrack_lab.host.units import format_size
+from fasttrack_lab.trace.trace_report import Answer, Report
+
+_TERMINAL = ("reads_writes", "block_types", "apps", "sync_share", "sync_calls", "journals", "device_time", "known")
+"""Metrics of the summary."""
+_ROWS = 8
+"""Rows of a table in the terminal."""
+
+_EPOCH = date(1970, 1, 1).toordinal()
+PAGE_ROWS = 200
+"""Rows of a table in the page; JSON has all."""
+
+
+def cell(column: str, value: Any) -> str:
+    """A value as text: shares in %, bytes with a unit."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value * 100:.1f} %" if column.endswith(("share", "coefficient")) else f"{value:.2f}"
+    if column == "day" and value >= 0:
+        return str(date.fromordinal(_EPOCH + value))
+    if isinstance(value, int) and _is_bytes(column):
+        return format_size(value)
+    return str(value)
+
+
+def _is_bytes(column: str) -> bool:
+    return column in ("bytes", "read", "written", "row_bytes") or column.endswith(
+        ("_bytes", "_written", "by_kernel", "by_apps")
+    )
+
+
+def coverage(answer: Answer, report: Report) -> str:
+    """What stands beside a figure."""
+    if not answer.recorded:
+        return "not recorded: coverage 0 %"
+    lossy = "; records are lost, so this may be too small" if report.lossy else ""
+    return f"coverage {answer.coverage * 100:.1f} %{lossy}"
+
+
+def head(report: Report) -> list[str]:
+    """What is reported on, and what is lost."""
+    if report.is_empty:
+        return [f"{', '.join(report.traces)}: no I/O was recorded"]
+    count = sum(row["count"] for row in report.answers["reads_writes"].rows)
+    lines = [f"{', '.join(report.traces)}: {count} bios in {report.seconds:.1f} s, {len(report.sessions)} recordings"]
+    for row in report.answers["losses"].rows:
+        counted = [f"{row['lost']} records"] if row["lost"] else []
+        if row["uncounted"]:
+            counted.append(f"{row['uncounted']} times nobody knows how many")
+        lines.append(f"LOST ({row['reason']}): {', '.join(counted)}; {row['intervals']} intervals")
+    lines += [f"  {loss['what']}" for loss in report.losses if loss["what"]]
+    return lines
+
+
+def terminal(report: Report) -> Group:
+    """The summary."""
+    parts: list[Any] = [escape(line) for line in head(report)]
+    if report.is_empty:
+        return Group(*parts)
+    for name in _TERMINAL:
+        answer = report.answers[name]
+        if not answer.rows:
+            continue
+        table = Table(
+            title=f"\n{answer.metric.title} ({coverage(answer, report)})",
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+        )
+        for column, value in answer.rows[0].items():
+            table.add_column(column, justify="left" if isinstance(value, str) else "right")
+        for row in answer.rows[:_ROWS]:
+            table.add_row(*(escape(cell(column, value)) for column, value in row.items()))
+        parts.append(table)
+    absent = ", ".join(metric.title for metric in report.absent())
+    if absent:
+        parts.append(f"\nnot recorded, coverage 0: {absent}")
+    return Group(*parts)
+
+
+def page(report: Report) -> str:
+    """The page: self-contained HTML."""
+    # Loads matplotlib, which takes a second or two: the terminal's summary does not wait for it.
+    from fasttrack_lab.trace.trace_plots import draw  # noqa: PLC0415
+
+    figures = [
+        {
+            "name": answer.metric.name,
+            "metric": answer.metric,
+            "coverage": coverage(answer, report),
+            "poor": answer.coverage < 0.9 or report.lossy,
+            "svg": draw(answer),
+            "columns": list(answer.rows[0]) if answer.rows else [],
+            "texts": [isinstance(value, str) for value in answer.rows[0].values()] if answer.rows else [],
+            "rows": [[cell(column, value) for column, value in row.items()] for row in answer.rows[:PAGE_ROWS]],
+            "more": max(0, len(answer.rows) - PAGE_ROWS),
+        }
+        for answer in report.answers.values()
+        if answer.recorded
+    ]
+    return render("trace.html.j2", report=report, head=head(report), figures=figures, absent=report.absent())

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A report: numbers that are the records', coverage beside each, losses said; and two traces compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from trace_generator import write as generate
+from trace_records import HEAD, SECOND, Record, bio, exported, record
+
+from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.trace import difference, engines, logs, sources, trace_report, trace_shown
+from fasttrack_lab.trace.metric import METRICS
+from fasttrack_lab.trace.tables import COLUMNS
+from fasttrack_lab.trace.trace_report import Report
+
+
+def reported(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> Report:
+    exported(monkeypatch, [*HEAD, *records])
+    return trace_report.make(logs.read([Path("logs")], engines.duckdb()), ["logs"])
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive") / "traces"
+    generate(folder, 5000)
+    return folder
+
+
+WRITES = [*bio(1, SECOND), *bio(2, 2 * SECOND, owner=""), *bio(3, 3 * SECOND, sync="false", cause="writeback")]
+READ = bio(9, 4 * SECOND, operation="read", cause="read", sync="false", bytes=8192)
+
+
+def test_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = reported(monkeypatch, [*WRITES, *READ])
+    rows = {name: answer.rows for name, answer in report.answers.items()}
+    assert [(row["operation"], row["count"], row["bytes"]) for row in rows["reads_writes"]] == [
+        ("read", 1, 8192),
+        ("write", 3, 3 * 4096),
+    ]
+    (sync,) = rows["sync_share"]
+    assert (sync["writes"], sync["sync"], sync["sync_share"]) == (3, 2, 2 / 3)
+    assert [(row["cause"], row["count"]) for row in rows["sync_calls"]] == [("fsync", 2)]
+    assert [(row["uid"], row["written"], row["sync_writes"]) for row in rows["apps"]] == [
+        (10101, 8192, 1),
+        (-1, 4096, 1),
+    ]
+    (database,) = rows["databases"]
+    assert (database["database"], database["mode"], database["db_written"]) == ("/data/x.db", "none seen", 3 * 4096)
+    assert report.seconds == 3.0
+
+
+def test_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = reported(monkeypatch, [*WRITES, *READ])
+    assert report.answers["apps"].coverage == 3 / 4
+    assert trace_shown.coverage(report.answers["apps"], report) == "coverage 75.0 %"
+    calls = report.answers["calls"]
+    assert (calls.recorded, calls.coverage, calls.rows) == (False, 0.0, [])
+    assert METRICS["calls"] in report.absent()
+    text = shown(report)
+    assert re.search(r"not recorded, coverage 0:.*\bCalls\b", text, re.DOTALL)
+
+
+def test_what_is_all_unknown_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not 0 % of synchronous writes where nobody knows which are."""
+    report = reported(monkeypatch, bio(1, SECOND, sync=""))
+    assert not report.answers["sync_share"].recorded
+    assert report.answers["sync_share"].rows == []
+
+
+def shown(report: Report) -> str:
+    console = Console(width=140, record=True, file=StringIO())
+    console.print(trace_shown.terminal(report))
+    return console.export_text()
+
+
+def test_a_loss_stands_beside_each_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = record("loss", 5 * SECOND, reason="ring_overrun", cpu=1, since=4 * SECOND, count=17)
+    uncounted = record("loss", 6 * SECOND, reason="ring_overrun", cpu=1, since=5 * SECOND)
+    report = reported(monkeypatch, [*WRITES, lost, uncounted])
+    assert "LOST (ring_overrun): 17 records, 1 times nobody knows how many; 2 intervals" in shown(report)
+    assert "may be too small" in trace_shown.coverage(report.answers["reads_writes"], report)
+    assert report.to_json()["lossy"] is True
+
+
+def test_a_report_over_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = reported(monkeypatch, [])
+    assert shown(report).strip() == "logs: no I/O was recorded"
+    assert "no I/O was recorded" in trace_shown.page(report)
+
+
+class Links(HTMLParser):
+    """What a page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.headings = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.headings += tag == "h2"
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+
+def test_the_page_stands_alone(archive: Path) -> None:
+    report = trace_report.make(sources.open_all([archive]), ["archive"])
+    page = trace_shown.page(report)
+    parser = Links()
+    parser.feed(page)
+    assert [link for link in parser.fetched if not link.startswith("#")] == []
+    assert parser.headings == sum(answer.recorded for answer in report.answers.values()) + 1
+    assert page.count("<svg") >= 12
+    assert "Androtrace, A4" in page
+
+
+def test_every_figure_says_what_it_is(archive: Path) -> None:
+    data = trace_report.make(sources.open_all([archive]), ["archive"]).to_json()
+    json.dumps(data)
+    for name, metric in data["metrics"].items():
+        assert all(metric[key] for key in ("title", "unit", "formula", "source")), name
+        assert 0.0 <= metric["coverage"] <= 1.0, name
+    over_time = data["metrics"]["over_time"]["rows"]
+    assert sum(row["read"] + row["written"] for row in over_time) == sum(
+        row["bytes"] for row in data["metrics"]["reads_writes"]["rows"] if row["operation"] in ("read", "write")
+    )
+
+
+def test_percentiles_are_the_nearest_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = [7, 1, 3, 3, 9, 5, 2, 8, 6, 4]
+    requests = [record("request", SECOND + us, operation="write", device_ns=us * 1000, bytes=1) for us in took]
+    report = reported(monkeypatch, [*WRITES, *requests])
+    rows = report.answers["app_latency"].metric(logs.read([Path("logs")], engines.duckdb())).to_pyarrow().to_pylist()
+    in_order = sorted(took)
+    assert [(one["count"], one["p50"], one["p90"], one["p99"], one["longest"]) for one in rows] == [
+        (10, in_order[4], in_order[8], in_order[9], 9)
+    ]
+
+
+def test_a_trace_does_not_differ_from_itself(archive: Path) -> None:
+    tables = sources.open_all([archive])
+    found = difference.compare(tables, tables)
+    assert [one.figure.title for one in found if one.differs] == []
+    for one in found:
+        assert one.difference.value == 0.0
+        assert one.first.low is not None and one.first.high is not None and one.first.value is not None
+        assert one.first.low < one.first.value < one.first.high
+
+
+def test_what_differs_is_found(archive: Path) -> None:
+    """Twice the reads."""
+    tables = sources.open_all([archive])
+    io = tables.io
+    twice = tables.by_name | {"io": io.union(io.filter(io.operation == "read"))}
+    found = difference.compare(tables, type(tables)(twice, tables.engine))
+    assert {one.figure.title for one in found if one.differs} == {"read", "writes, of reads and writes"}
+
+
+def test_the_document_has_every_metric_and_table() -> None:
+    text = (CHECKOUT / "docs" / "TRACE-QUERIES.md").read_text()
+    assert [name for name, one in METRICS.items() if f"| {name} | {one.formula} | {one.source} |" not in text] == []
+    assert [name for name in COLUMNS if f"\n| {name} | " not in text] == []
