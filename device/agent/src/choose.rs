@@ -4,6 +4,7 @@
 use crate::android::AndroidReplay;
 use crate::cannot::Cannot;
 use crate::env::Env;
+use crate::execs::Execs;
 use crate::gnome::Gnome;
 use crate::hyprland::Hyprland;
 use crate::i3ipc::I3Ipc;
@@ -17,6 +18,7 @@ use crate::pipewire::PipeWire;
 use crate::resolve::Resolver;
 use crate::session_bus::SessionBus;
 use crate::source::{Probe, Source};
+use crate::startup::Startup;
 use crate::toplevel::Toplevels;
 use crate::x11::X11;
 
@@ -50,6 +52,8 @@ pub fn choose(all: Vec<Box<dyn Source>>, name: Option<&str>) -> Option<Box<dyn S
 pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
         Box::new(Launches::new(resolver.place(), resolver.app_slice())),
+        Box::new(Execs::new(env)),
+        Box::new(Startup::new(env)),
         Box::new(SessionBus::new(env)),
         Box::new(Logind::new(env)),
         Box::new(Inhibitors),

@@ -7,7 +7,9 @@
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod activation;
 pub mod android;
+pub mod begin;
 pub mod binder;
 pub mod bus;
 pub mod cannot;
@@ -16,6 +18,7 @@ pub mod daemon;
 pub mod desktop;
 pub mod env;
 pub mod event;
+pub mod execs;
 pub mod gnome;
 pub mod hyprland;
 pub mod i3ipc;
@@ -34,6 +37,7 @@ pub mod session_bus;
 pub mod sink;
 pub mod socket;
 pub mod source;
+pub mod startup;
 #[cfg(test)]
 mod testing;
 pub mod toplevel;

@@ -87,10 +87,48 @@ impl FakePlace {
         fs::write(list, format!("{before}{pid}\n")).expect("a file");
     }
 
+    /// A process in a group that has begun at this time, in ticks.
+    pub fn process_of(&self, pid: u32, cgroup: &str, parent: u32, started: u64) {
+        self.process(pid, cgroup, parent);
+        let before = "1 ".repeat(17);
+        let text = format!("{pid} (a b) S {parent} {before}{started}");
+        fs::write(self.file(pid, "stat"), text).expect("a file");
+    }
+
+    /// A process's environment.
+    pub fn environment(&self, pid: u32, text: &str) {
+        fs::write(self.file(pid, "environ"), text).expect("a file");
+    }
+
+    /// What /proc/uptime has.
+    pub fn uptime(&self, text: &str) {
+        let proc = self.root.path().join("proc");
+        fs::create_dir_all(&proc).expect("a folder");
+        fs::write(proc.join("uptime"), text).expect("a file");
+    }
+
+    fn file(&self, pid: u32, name: &str) -> std::path::PathBuf {
+        self.root.path().join(format!("proc/{pid}/{name}"))
+    }
+
     /// Names a process's program.
     pub fn program(&self, pid: u32, name: &str) {
-        let file = self.root.path().join(format!("proc/{pid}/comm"));
-        fs::write(file, format!("{name}\n")).expect("a file");
+        fs::write(self.file(pid, "comm"), format!("{name}\n")).expect("a file");
+    }
+}
+
+/// Remembers for which windows it was asked, and does nothing.
+#[derive(Default)]
+pub struct Asked(pub std::sync::Mutex<Vec<crate::window::Window>>);
+
+impl crate::scope::Scoper for Asked {
+    fn split(
+        &self,
+        _: &Resolver,
+        window: &crate::window::Window,
+    ) -> Result<(), crate::source::Fault> {
+        self.0.lock().expect("no panic").push(window.clone());
+        Ok(())
     }
 }
 
