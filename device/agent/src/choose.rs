@@ -5,6 +5,7 @@ use crate::android::AndroidReplay;
 use crate::cannot::Cannot;
 use crate::env::Env;
 use crate::execs::Execs;
+use crate::ext_toplevel::{Cosmic, Listed};
 use crate::gnome::Gnome;
 use crate::hyprland::Hyprland;
 use crate::i3ipc::I3Ipc;
@@ -23,7 +24,7 @@ use crate::toplevel::Toplevels;
 use crate::x11::X11;
 
 /// All sources of focus, the most telling first: those that name a PID, then those that name an app, then X11, which
-/// a Wayland session has too.
+/// a Wayland session has too, then those that name no focus.
 pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
         Box::new(I3Ipc::sway(env)),
@@ -32,8 +33,10 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(Niri::new(env)),
         Box::new(Kde::new(env)),
         Box::new(Gnome::new(env, resolver.place(), resolver.app_slice())),
+        Box::new(Cosmic::new(env)),
         Box::new(Toplevels::new(env)),
         Box::new(X11::new(env)),
+        Box::new(Listed::new(env, resolver.place())),
         Box::new(Manual),
         Box::new(AndroidReplay),
         Box::new(Cannot::new(env, resolver.place())),
