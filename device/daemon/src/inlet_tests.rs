@@ -128,3 +128,27 @@ fn senders_are_forgotten_before_they_fill_memory() {
         assert!(sieve.gate.senders.len() <= SENDERS_MOST);
     }
 }
+
+#[test]
+fn whatever_comes_in_whatever_pieces_is_handed_on_or_counted_and_never_held_for_long() {
+    let good = [
+        signal(),
+        call(":1.1", true, "a"),
+        call(":1.2", false, "b"),
+        signal(),
+    ]
+    .concat();
+    fasttrack_fuzz::mutate(&good, |bytes| {
+        let mut sieve = sieve();
+        let step = 1 + bytes.len() % 61;
+        bytes
+            .chunks(step)
+            .for_each(|chunk| sieve.put(chunk, Vec::new(), NOW));
+        assert!(sieve.begun.len() <= bytes.len().min(MESSAGE_MOST + step));
+        let handed_on = all(&mut sieve);
+        assert!(handed_on.len() + sieve.begun.len() <= bytes.len());
+        if sieve.dropped == 0 {
+            assert_eq!(handed_on, bytes[..bytes.len() - sieve.begun.len()]);
+        }
+    });
+}
