@@ -15,7 +15,7 @@ from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.session import desktop, driver
 
-ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, watchdog=True)
+ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, limit_s=1800, watchdog=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,15 @@ def test_the_agents_unit_runs_in_the_sessions_slice_and_is_believed(daemon: dict
     assert status["rung"] == "kernel" and status["errors"] == []
     assert daemon["units"]["daemon_says"] == ["rung: kernel"]
     (sources,) = daemon["units"]["agent_says"]
-    assert sources == "sources: sway, launch, session-bus, logind, inhibitors, daemon"
+    assert sources == "sources: sway, launch, exec, session-bus, logind, inhibitors, daemon"
+
+
+@pytest.mark.guest
+def test_what_a_key_starts_has_a_scope_and_is_in_front_before_its_window(daemon: dict[str, Any]) -> None:
+    """sway starts it in the session's own control group, where all apps of a plain window manager are."""
+    by_key = daemon["by_key"]
+    assert by_key["scope"].startswith("app-fasttrack-bound.sh-") and by_key["scope"].endswith(".scope")
+    assert by_key["processes"] >= 1 and by_key["window_later"]
 
 
 @pytest.mark.guest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -129,6 +130,13 @@ def connected() -> socket.socket | None:
         connection.close()
         return None
     return connection
+
+
+def tree() -> str:
+    """All that sway shows, as JSON."""
+    connection = until("sway", connected)
+    order(connection, 4)
+    return json.dumps(message(connection))
 
 
 def windows(connection: socket.socket) -> Iterator[str]:
@@ -261,6 +269,32 @@ def launch(number: int, mode: str, opened: Iterator[str]) -> dict[str, float | N
     return {"response_s": end - touch, "scope_s": since(watch.came), "detected_s": since(watch.told)}
 
 
+def launch_by_key(opened: Iterator[str]) -> dict[str, Any]:
+    """Has sway start the client by a binding: it begins in sway's own control group."""
+    program = LAB / "bound.sh"
+    program.write_text(f"#!/bin/sh\ncd {CLIENT}\nexec {shlex.join(client('bound'))}\n")
+    program.chmod(0o755)
+    connection = until("sway", connected)
+    for command in (f"bindsym --whole-window button9 exec {program}", "seat seat0 cursor press button9"):
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        order(connection, 0, command)
+        (answer,) = message(connection)
+        if not answer["success"]:
+            raise Failed(f"sway does not take {command!r}: {answer.get('error')}")
+
+    def told() -> list[str]:
+        paths = (KNOBS / "foreground_cgroups").read_text().split()
+        return [path for path in paths if path.startswith(f"{SLICE}/app-fasttrack-")]
+
+    (path,) = until("the scope of what a key has started", told, look_s=LOOK_S)
+    read = Path(f"{CGROUPS}{path}/cgroup.procs").read_text().split()
+    facts = {"scope": path.rsplit("/", 1)[1], "processes": len(read), "window_later": "bound" not in tree()}
+    if next(opened) != "bound":
+        raise Failed("another window has opened")
+    subprocess.run(as_user("systemctl", "--user", "stop", facts["scope"]), check=False)
+    return facts
+
+
 def end_scope(name: str, child: subprocess.Popen[bytes]) -> None:
     """Ends an app."""
     subprocess.run(as_user("systemctl", "--user", "stop", name), check=False)
@@ -371,6 +405,8 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     note(f"{len(kinds)} programs run")
     found: dict[str, Any] = {"launches": [launch(number, mode, opened) for number in range(config["launches"])]}
     note("all launches are done")
+    if mode == MODE_DAEMON:
+        found["by_key"] = launch_by_key(opened)
     if mode in WITH_DAEMON:
         found["quiet"] = quiet_facts()
         found["units"] = unit_facts()
