@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measures in a desktop's session; runs in the guest as a service of root's, with the standard library alone.
 
-config.json says what to do, beside it facts.json gets what was found. Times are of the guest's clock, which is virtual.
+Times are of the guest's clock, which is virtual.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ SLICE = f"/user.slice/user-{USER}.slice/user@{USER}.service/app.slice"
 CGROUPS = Path("/sys/fs/cgroup")
 KNOBS = Path("/sys/kernel/fasttrack")
 MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
+MODE_PACKAGE = "package"
+"""The daemon and the agent come with their Debian package: packaged.py."""
 WITH_DAEMON = (MODE_FREEZE, MODE_DAEMON)
 
 COME_UP_S = 60.0
@@ -378,7 +380,9 @@ def set_up(mode: str, elevator: str, mount: list[str]) -> socket.socket:
     output(*as_user("systemctl", "--user", "set-environment", *variables))
     if mode in WITH_DAEMON:
         output("systemctl", "start", "fasttrackd.service")
+    if mode in (*WITH_DAEMON, MODE_PACKAGE):
         output(*as_user("systemctl", "--user", "start", "lab-session.target"))
+    if mode in WITH_DAEMON:
         until("the agent's first report", heard)
     if mode == MODE_LAB:
         knob("app_cgroups", SLICE)
@@ -415,19 +419,3 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     if mode == MODE_DAEMON and config["watchdog"]:
         found["watchdog"] = watchdog_facts()
     return found
-
-
-def main() -> None:
-    """Reads what to do, and writes what was found, or why not."""
-    config = json.loads((LAB / "config.json").read_text())
-    try:
-        facts = measure(config)
-    except (Failed, OSError, KeyError, ValueError) as error:
-        facts = {"error": f"{type(error).__name__}: {error}"}
-        journal = subprocess.run(["journalctl", "-b", "--no-pager"], capture_output=True, text=True, check=False)
-        (LAB / "journal.log").write_text(journal.stdout)
-    (LAB / "facts.json").write_text(json.dumps(facts))
-
-
-if __name__ == "__main__":
-    main()
