@@ -53,7 +53,8 @@ quietly() { inside "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "$*"; }; }
 part "the package"
 if [ -n "$quick" ]; then
 	base=/ force=--force-depends
-	deb=$("$here/scripts/deb.sh" --quick)
+	# The one that a desktop's session in a guest installs, too.
+	deb=$(cd "$here/lab" && "$python" -c 'from fasttrack_lab.build import device_package; print(device_package.build())')
 else
 	"$here/scripts/setup.sh" --dev deb-test >/dev/null
 	deb=$("$here/scripts/deb.sh")

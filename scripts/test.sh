@@ -27,6 +27,9 @@ part "cargo test device"
 
 "$here/scripts/test-deb.sh" --quick
 
+"$here/scripts/setup.sh" --dev session >/dev/null ||
+	echo "a desktop's session: SKIPPED (its packages cannot be installed; see above)"
+
 part "pytest"
 cd "$here/lab"
 # Two at a time: a test that boots guests boots one for each core. In the order of tests/conftest.py.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 
 from fasttrack_lab.commands import session as command
 from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.paths import version
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.session import desktop, driver
 
-ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, watchdog=True)
+ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, limit_s=1800, watchdog=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,15 @@ def test_the_agents_unit_runs_in_the_sessions_slice_and_is_believed(daemon: dict
     assert status["rung"] == "kernel" and status["errors"] == []
     assert daemon["units"]["daemon_says"] == ["rung: kernel"]
     (sources,) = daemon["units"]["agent_says"]
-    assert sources == "sources: sway, launch, session-bus, logind, inhibitors, daemon"
+    assert sources == "sources: sway, launch, exec, session-bus, logind, inhibitors, daemon"
+
+
+@pytest.mark.guest
+def test_what_a_key_starts_has_a_scope_and_is_in_front_before_its_window(daemon: dict[str, Any]) -> None:
+    """sway starts it in the session's own control group, where all apps of a plain window manager are."""
+    by_key = daemon["by_key"]
+    assert by_key["scope"].startswith("app-fasttrack-bound.sh-") and by_key["scope"].endswith(".scope")
+    assert by_key["processes"] >= 1 and by_key["window_later"]
 
 
 @pytest.mark.guest
@@ -78,6 +88,60 @@ def test_a_daemon_that_hangs_is_ended_and_there_is_another(daemon: dict[str, Any
     # It had answered at some time within half of the watchdog's.
     assert driver.WATCHDOG_S / 2 <= watchdog["after_s"] <= driver.WATCHDOG_S + 5
     assert (watchdog["restarts"], watchdog["state"]) == (1, "active")
+
+
+@pytest.fixture(scope="module")
+def package(tools: Tools) -> dict[str, Any]:
+    """What one session has found in which the Debian package was installed, used, stopped and purged."""
+    if lacking := desktop.missing():
+        pytest.skip(f"missing: {', '.join(lacking)}; scripts/setup.sh session installs them")
+    if not shutil.which("dh"):
+        pytest.skip("missing: debhelper; scripts/setup.sh --dev deb installs it")
+    return desktop.boot(driver.MODE_PACKAGE, ASKED, tools)
+
+
+@pytest.mark.guest
+def test_the_package_starts_both_units_and_has_them_start_again(package: dict[str, Any]) -> None:
+    daemon, agent = package["installed"]["daemon"], package["installed"]["agent"]
+    assert (daemon["ActiveState"], daemon["UnitFileState"]) == ("active", "enabled")
+    assert (agent["ActiveState"], agent["UnitFileState"]) == ("active", "enabled")
+    assert daemon["FragmentPath"].endswith("/lib/systemd/system/fasttrackd.service")
+    assert agent["FragmentPath"] == "/usr/lib/systemd/user/fasttrack-agent.service"
+
+
+@pytest.mark.guest
+def test_the_package_works_confined_and_says_so(package: dict[str, Any]) -> None:
+    units = package["units"]
+    assert (units["daemon"]["Type"], units["daemon"]["WatchdogUSec"]) == ("notify", "1min")
+    assert (units["no_new_privileges"], units["seccomp"]) == ("1", "2")
+    assert "/" in units["read_only"] and "/sys/kernel/fasttrack" in units["writable"]
+    assert units["agent"]["ControlGroup"].endswith("/session.slice/fasttrack-agent.service")
+    (client,) = package["while_it_runs"]["foreground_cgroups"]
+    assert client.endswith("/app.slice/app-lab-used-1.scope")
+    first, *others = package["status"].splitlines()
+    assert first == f"fasttrackd {version()}, rung: kernel" and any("app-lab-used-1" in line for line in others)
+
+
+@pytest.mark.guest
+def test_nothing_is_set_when_the_daemon_has_stopped(package: dict[str, Any]) -> None:
+    stopped = package["stopped"]
+    assert stopped["states"]["daemon"]["ActiveState"] == "inactive"
+    assert stopped["lists"] == {"foreground_cgroups": [], "perceptible_cgroups": []}
+    assert stopped["frozen"] == [] and stopped["marks"] == []
+    # The agent has had something to say since.
+    assert package["later"]["daemon"]["ActiveState"] == "inactive"
+    assert package["later"]["agent"]["ActiveState"] == "active"
+
+
+@pytest.mark.guest
+def test_a_purge_thaws_what_is_frozen_and_leaves_nothing(package: dict[str, Any]) -> None:
+    purged = package["purged"]
+    assert [path.rsplit("/", 1)[1] for path in purged["frozen_before"]] == ["app-lab-write-1.scope"]
+    assert purged["frozen"] == [] and purged["marks"] == [] and purged["left"] == []
+    assert purged["lists"] == {"foreground_cgroups": [], "perceptible_cgroups": []}
+    assert purged["behind"] is None, "the app behind runs on"
+    for unit in purged["states"].values():
+        assert (unit["ActiveState"], unit["UnitFileState"]) == ("inactive", "")
 
 
 def launches(*times: tuple[float, float | None]) -> dict[str, Any]:

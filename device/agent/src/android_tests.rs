@@ -76,7 +76,7 @@ fn older_names_and_formats_are_understood() {
 
 #[test]
 fn spoilt_logs_do_no_harm() {
-    crate::testing::mutate_times(LOG.as_bytes(), crate::testing::MUTATIONS, |bytes| {
+    mutate(LOG.as_bytes(), |bytes| {
         let mut replay = Replay::default();
         let text = String::from_utf8_lossy(bytes);
         for line in text.lines() {

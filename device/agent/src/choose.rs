@@ -4,6 +4,8 @@
 use crate::android::AndroidReplay;
 use crate::cannot::Cannot;
 use crate::env::Env;
+use crate::execs::Execs;
+use crate::ext_toplevel::{Cosmic, Listed};
 use crate::gnome::Gnome;
 use crate::hyprland::Hyprland;
 use crate::i3ipc::I3Ipc;
@@ -17,11 +19,12 @@ use crate::pipewire::PipeWire;
 use crate::resolve::Resolver;
 use crate::session_bus::SessionBus;
 use crate::source::{Probe, Source};
+use crate::startup::Startup;
 use crate::toplevel::Toplevels;
 use crate::x11::X11;
 
 /// All sources of focus, the most telling first: those that name a PID, then those that name an app, then X11, which
-/// a Wayland session has too.
+/// a Wayland session has too, then those that name no focus.
 pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
         Box::new(I3Ipc::sway(env)),
@@ -30,8 +33,10 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(Niri::new(env)),
         Box::new(Kde::new(env)),
         Box::new(Gnome::new(env, resolver.place(), resolver.app_slice())),
+        Box::new(Cosmic::new(env)),
         Box::new(Toplevels::new(env)),
         Box::new(X11::new(env)),
+        Box::new(Listed::new(env, resolver.place())),
         Box::new(Manual),
         Box::new(AndroidReplay),
         Box::new(Cannot::new(env, resolver.place())),
@@ -50,6 +55,8 @@ pub fn choose(all: Vec<Box<dyn Source>>, name: Option<&str>) -> Option<Box<dyn S
 pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
         Box::new(Launches::new(resolver.place(), resolver.app_slice())),
+        Box::new(Execs::new(env)),
+        Box::new(Startup::new(env)),
         Box::new(SessionBus::new(env)),
         Box::new(Logind::new(env)),
         Box::new(Inhibitors),

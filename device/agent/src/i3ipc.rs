@@ -18,7 +18,8 @@ const MAGIC: &[u8; 6] = b"i3-ipc";
 const MESSAGE_MOST: u32 = 16 << 20;
 const SUBSCRIBE: u32 = 2;
 const GET_TREE: u32 = 4;
-const EVENT: u32 = 1 << 31;
+/// Set in the kinds of events.
+pub const EVENT: u32 = 1 << 31;
 const EVENT_WORKSPACE: u32 = EVENT;
 const EVENT_WINDOW: u32 = EVENT | 3;
 const EVENT_SHUTDOWN: u32 = EVENT | 6;
@@ -179,6 +180,11 @@ fn write(to: &mut impl Write, kind: u32, text: &str) -> Result<(), Fault> {
     Ok(to.write_all(&bytes)?)
 }
 
+/// Asks for events.
+pub fn subscribe(to: &mut impl Write, events: &str) -> Result<(), Fault> {
+    write(to, SUBSCRIBE, events)
+}
+
 /// sway or i3.
 pub struct I3Ipc {
     name: &'static str,
@@ -211,7 +217,8 @@ impl I3Ipc {
         }
     }
 
-    fn socket(&self) -> Result<&PathBuf, Fault> {
+    /// Where it answers.
+    pub fn socket(&self) -> Result<&PathBuf, Fault> {
         let there = self
             .sockets
             .iter()
@@ -235,7 +242,7 @@ impl Source for I3Ipc {
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         let path = self.socket()?.clone();
         let mut events = socket::connect(&path)?;
-        write(&mut events, SUBSCRIBE, EVENTS)?;
+        subscribe(&mut events, EVENTS)?;
         let mut session = Session {
             path,
             clients: self.display.as_deref().map(Clients::connect).transpose()?,

@@ -7,15 +7,20 @@
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod activation;
 pub mod android;
+pub mod begin;
 pub mod binder;
 pub mod bus;
 pub mod cannot;
 pub mod choose;
+mod cosmic_protocol;
 pub mod daemon;
 pub mod desktop;
 pub mod env;
 pub mod event;
+pub mod execs;
+pub mod ext_toplevel;
 pub mod gnome;
 pub mod hyprland;
 pub mod i3ipc;
@@ -34,6 +39,7 @@ pub mod session_bus;
 pub mod sink;
 pub mod socket;
 pub mod source;
+pub mod startup;
 #[cfg(test)]
 mod testing;
 pub mod toplevel;

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// Longest chain of parents that is followed: a table of processes that changes meanwhile could hold a ring.
 const PARENTS_MOST: usize = 64;
 
+/// Ticks in a second, of /proc, on all of Linux.
+pub const TICKS: f64 = 100.0;
+
 /// Where the process table and the control groups are.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -74,6 +77,27 @@ impl Place {
         parent_field(&self.read(pid, "stat")?)
     }
 
+    /// When a process has begun, in ticks since boot.
+    pub fn started(&self, pid: u32) -> Option<u64> {
+        started_field(&self.read(pid, "stat")?)
+    }
+
+    /// Now, in the same ticks.
+    pub fn now(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.root.join("proc/uptime")).ok()?;
+        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+        Some((seconds * TICKS) as u64)
+    }
+
+    /// Whether a variable of a process's environment, as it began, has this value.
+    pub fn has_variable(&self, pid: u32, name: &str, value: &str) -> bool {
+        let environment = fs::read(self.process(pid).join("environ")).unwrap_or_default();
+        let wanted = format!("{name}={value}");
+        environment
+            .split(|byte| *byte == 0)
+            .any(|one| one == wanted.as_bytes())
+    }
+
     /// Processes of a control group, without those of the groups below it.
     pub fn processes(&self, cgroup: &str) -> Vec<u32> {
         let text = fs::read_to_string(self.directory(cgroup).join("cgroup.procs"));
@@ -121,10 +145,20 @@ pub fn cgroup_line(text: &str) -> Option<&str> {
     (path.starts_with('/') && !path.split('/').any(|part| part == "..")).then_some(path)
 }
 
-/// The parent in `/proc/PID/stat`: the name before it may hold spaces and brackets.
+/// The parent in `/proc/PID/stat`.
 pub fn parent_field(text: &str) -> Option<u32> {
+    field(text, 4)
+}
+
+/// When a process has begun, in `/proc/PID/stat`.
+pub fn started_field(text: &str) -> Option<u64> {
+    field(text, 22)
+}
+
+/// A field of `/proc/PID/stat`, as proc(5) counts them. The name, the second, may hold spaces and brackets.
+fn field<T: std::str::FromStr>(text: &str, number: usize) -> Option<T> {
     let after = &text[text.rfind(')')? + 1..];
-    after.split_whitespace().nth(1)?.parse().ok()
+    after.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -146,5 +180,7 @@ mod tests {
         assert_eq!(parent_field("7 (a) S (b) R 42 7 7 0"), Some(42));
         assert_eq!(parent_field("7 (a"), None);
         assert_eq!(parent_field("7 (a) R"), None);
+        let text = "7 (a) S (b) R 42 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23";
+        assert_eq!(started_field(text), Some(4711));
     }
 }

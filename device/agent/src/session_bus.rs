@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the session's bus says: new units of the user manager, screen savers, input methods, the desktop's inhibitors.
+//! What the session's bus says: new units of the user manager, apps that it starts itself, screen savers, input methods,
+//! the desktop's inhibitors.
 //! One connection and one thread for all; the bus wakes it for nothing else.
 
+use crate::activation::Activation;
 use crate::bus;
 use crate::desktop::{self, Desktop, Inhibitions};
 use crate::env::Env;
@@ -38,16 +40,13 @@ const INPUTS: [&str; 7] = [
 
 /// A session's bus.
 pub struct SessionBus {
-    there: bool,
+    env: Env,
 }
 
 impl SessionBus {
     /// Of the environment.
     pub fn new(env: &Env) -> SessionBus {
-        let named = env.var("DBUS_SESSION_BUS_ADDRESS").is_some();
-        SessionBus {
-            there: named || env.runtime("bus").is_some_and(|path| path.exists()),
-        }
+        SessionBus { env: env.clone() }
     }
 }
 
@@ -57,14 +56,15 @@ impl Source for SessionBus {
     }
 
     fn probe(&self) -> Probe {
-        match self.there {
+        let named = self.env.var("DBUS_SESSION_BUS_ADDRESS").is_some();
+        match named || self.env.runtime("bus").is_some_and(|path| path.exists()) {
             true => Probe::Yes,
             false => Probe::No("this session has no bus".into()),
         }
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        bus::runtime()?.block_on(follow(out))
+        bus::runtime()?.block_on(follow(&self.env, out))
     }
 
     fn tells_focus(&self) -> bool {
@@ -72,7 +72,7 @@ impl Source for SessionBus {
     }
 }
 
-async fn follow(out: &Out) -> Result<(), Fault> {
+async fn follow(env: &Env, out: &Out) -> Result<(), Fault> {
     let bus = Connection::session().await?;
     let mut messages = MessageStream::from(&bus);
     listen(&bus).await?;
@@ -80,6 +80,7 @@ async fn follow(out: &Out) -> Result<(), Fault> {
         bus: bus.clone(),
         inputs: BTreeMap::new(),
         inhibitions: Inhibitions::default(),
+        activation: Activation::listen(&bus, env, out).await?,
         out,
     };
     session.units().await;
@@ -134,6 +135,7 @@ struct Session<'a> {
     bus: Connection,
     inputs: BTreeMap<String, Vec<AppRef>>,
     inhibitions: Inhibitions,
+    activation: Activation,
     out: &'a Out,
 }
 
@@ -161,7 +163,12 @@ impl Session<'_> {
                 match name.as_str() {
                     SYSTEMD if !owner.is_empty() => self.units().await,
                     SYSTEMD => {}
-                    input => self.input(input, &owner).await?,
+                    input if INPUTS.contains(&input) => self.input(input, &owner).await?,
+                    name => {
+                        self.activation
+                            .owned(&self.bus, name, &owner, self.out)
+                            .await?
+                    }
                 }
                 Ok(())
             }

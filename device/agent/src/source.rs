@@ -230,30 +230,44 @@ impl Out {
         self.to.send(event).map_err(gone)
     }
 
+    /// An app begins with this process. Where that is in the group of the window manager, which is named, it gets a scope
+    /// of its own: that there is a new scope tells the launch. Says whether it has got one.
+    pub fn begins(&self, window: &Window, shared: &str) -> Result<bool, Fault> {
+        let cgroup = self.resolver.place().cgroup_of(window.pid);
+        match cgroup.as_deref() == Some(shared) {
+            true => self.split(window),
+            false => Ok(false),
+        }
+    }
+
     /// The owner, in a scope of its own where a plain window manager has all apps in one.
     fn owner(&self, window: &Window) -> Owner {
         let owner = self.resolver.owner(window);
-        let (Owner::App(apps), Some(scoper)) = (&owner, &self.scoper) else {
-            return owner;
+        let shared = match &owner {
+            Owner::App(apps) => apps
+                .first()
+                .is_some_and(|app| units::is_session(&app.cgroup)),
+            Owner::Ambiguous(_) | Owner::Unknown(_) => false,
         };
-        let shared = apps
-            .first()
-            .is_some_and(|app| units::is_session(&app.cgroup));
-        if !shared || window.pid == 0 {
-            return owner;
+        match shared && window.pid > 0 && self.split(window) == Ok(true) {
+            true => self.resolver.owner(window),
+            // Its PID still tells the daemon which task it is.
+            false => owner,
         }
-        match scoper.split(&self.resolver, window) {
-            Ok(()) => self.resolver.owner(window),
-            Err(why) => {
-                let why = format!("no scope for process {}: {why}", window.pid);
-                // Its PID still tells the daemon which task it is.
-                let _ = self.say(Event::Unknown {
-                    source: self.name,
-                    why,
-                });
-                owner
-            }
-        }
+    }
+
+    fn split(&self, window: &Window) -> Result<bool, Fault> {
+        let Some(scoper) = &self.scoper else {
+            return Ok(false);
+        };
+        let Err(why) = scoper.split(&self.resolver, window) else {
+            return Ok(true);
+        };
+        self.say(Event::Unknown {
+            source: self.name,
+            why: format!("no scope for process {}: {why}", window.pid),
+        })?;
+        Ok(false)
     }
 }
 

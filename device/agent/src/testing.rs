@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What tests share: a process table and control groups in a directory, mutations of recorded streams.
+//! What tests share: a process table and control groups in a directory.
 
 use crate::place::Place;
 use crate::resolve::Resolver;
 use crate::units;
 use fasttrack_detector::report::AppRef;
+pub use fasttrack_fuzz::mutate;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
-
-/// Mutations of each recorded stream.
-pub const MUTATIONS: u32 = 10_000;
 
 /// A process table and control groups that a test owns.
 pub struct FakePlace {
@@ -87,46 +85,47 @@ impl FakePlace {
         fs::write(list, format!("{before}{pid}\n")).expect("a file");
     }
 
+    /// A process in a group that has begun at this time, in ticks.
+    pub fn process_of(&self, pid: u32, cgroup: &str, parent: u32, started: u64) {
+        self.process(pid, cgroup, parent);
+        let before = "1 ".repeat(17);
+        let text = format!("{pid} (a b) S {parent} {before}{started}");
+        fs::write(self.file(pid, "stat"), text).expect("a file");
+    }
+
+    /// A process's environment.
+    pub fn environment(&self, pid: u32, text: &str) {
+        fs::write(self.file(pid, "environ"), text).expect("a file");
+    }
+
+    /// What /proc/uptime has.
+    pub fn uptime(&self, text: &str) {
+        let proc = self.root.path().join("proc");
+        fs::create_dir_all(&proc).expect("a folder");
+        fs::write(proc.join("uptime"), text).expect("a file");
+    }
+
+    fn file(&self, pid: u32, name: &str) -> std::path::PathBuf {
+        self.root.path().join(format!("proc/{pid}/{name}"))
+    }
+
     /// Names a process's program.
     pub fn program(&self, pid: u32, name: &str) {
-        let file = self.root.path().join(format!("proc/{pid}/comm"));
-        fs::write(file, format!("{name}\n")).expect("a file");
+        fs::write(self.file(pid, "comm"), format!("{name}\n")).expect("a file");
     }
 }
 
-/// Hands many spoilt versions of a recorded stream to a parser, which must not panic.
-pub fn mutate(stream: &[u8], parse: impl FnMut(&[u8])) {
-    mutate_times(stream, MUTATIONS, parse);
-}
+/// Remembers for which windows it was asked, and does nothing.
+#[derive(Default)]
+pub struct Asked(pub std::sync::Mutex<Vec<crate::window::Window>>);
 
-/// As [`mutate`], so many times.
-pub fn mutate_times(stream: &[u8], times: u32, mut parse: impl FnMut(&[u8])) {
-    let mut random = fastrand::Rng::with_seed(stream.len() as u64);
-    for _ in 0..times {
-        let mut spoilt = stream.to_vec();
-        for _ in 0..random.usize(1..8) {
-            spoil(&mut spoilt, &mut random);
-        }
-        parse(&spoilt);
-    }
-}
-
-fn spoil(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
-    let at = random.usize(0..bytes.len().max(1)).min(bytes.len());
-    let to = (at + random.usize(0..64)).min(bytes.len());
-    match random.u8(0..6) {
-        0 => bytes.truncate(at),
-        1 => drop(bytes.drain(at..to)),
-        2 => bytes.insert(at, random.u8(..)),
-        3 => {
-            let part = bytes[at..to].to_vec();
-            bytes.splice(at..at, part);
-        }
-        4 => bytes.splice(at..at, *b"4294967296").for_each(drop),
-        _ => {
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte ^= 1 << random.u8(0..8);
-            }
-        }
+impl crate::scope::Scoper for Asked {
+    fn split(
+        &self,
+        _: &Resolver,
+        window: &crate::window::Window,
+    ) -> Result<(), crate::source::Fault> {
+        self.0.lock().expect("no panic").push(window.clone());
+        Ok(())
     }
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compositors with `zwlr_foreign_toplevel_management_v1` (labwc, Wayfire, river, COSMIC before its own): windows with
+//! Compositors with `zwlr_foreign_toplevel_management_v1` (labwc, Wayfire, river): windows with
 //! an application id and a state, and no PID. The id finds the app's unit; where several have it, that is shown.
-//! `ext_foreign_toplevel_list_v1` has no state: a compositor with nothing else cannot tell.
 
 use crate::env::Env;
 use crate::source::{Fault, Out, Probe, Source};
 use crate::window::Window;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wayland_client::backend::ObjectId;
 use wayland_client::globals::{
     registry_queue_init, BindError, GlobalError, GlobalList, GlobalListContents,
@@ -46,9 +45,11 @@ impl From<BindError> for Fault {
 
 /// What is known of a window, and what was said of it since its last `done`.
 #[derive(Debug, Clone, Default)]
-struct Toplevel {
-    id: String,
-    active: bool,
+pub struct Toplevel {
+    /// Application id.
+    pub id: String,
+    /// Whether it has the focus.
+    pub active: bool,
     shown: bool,
 }
 
@@ -60,27 +61,34 @@ pub fn is_active(states: &[u8]) -> bool {
 
 /// The windows of a compositor.
 #[derive(Debug, Default)]
-struct State {
-    windows: BTreeMap<u32, Toplevel>,
+pub struct Windows {
+    /// By their numbers in the protocol.
+    pub all: BTreeMap<u32, Toplevel>,
     opened: Vec<Window>,
-    changed: bool,
+    /// Whether another window may have the focus.
+    pub changed: bool,
     finished: bool,
 }
 
-impl State {
+impl Windows {
     fn done(&mut self, number: u32) {
-        if let Some(window) = self.windows.get_mut(&number) {
+        self.show(number);
+        self.changed = true;
+    }
+
+    /// All that belongs to a window has been said for the first time.
+    pub fn show(&mut self, number: u32) {
+        if let Some(window) = self.all.get_mut(&number) {
             if !window.shown {
                 window.shown = true;
                 self.opened.push(Window::of(0, window.id.clone()));
             }
         }
-        self.changed = true;
     }
 
     fn front(&self) -> Vec<Window> {
         let active = self
-            .windows
+            .all
             .values()
             .filter(|window| window.active && window.shown);
         active
@@ -88,10 +96,17 @@ impl State {
             .collect()
     }
 
-    fn tell(&mut self, out: &Out) -> Result<(), Fault> {
+    /// Tells which windows have opened.
+    pub fn tell_opened(&mut self, out: &Out) -> Result<(), Fault> {
         for window in self.opened.drain(..) {
             out.window(&window)?;
         }
+        Ok(())
+    }
+
+    /// Tells that, and who has the focus.
+    pub fn tell(&mut self, out: &Out) -> Result<(), Fault> {
+        self.tell_opened(out)?;
         if std::mem::take(&mut self.changed) {
             match self.front() {
                 none if none.is_empty() => out.nobody()?,
@@ -102,35 +117,36 @@ impl State {
     }
 }
 
-fn number(id: &ObjectId) -> u32 {
+/// A window's number.
+pub fn number(id: &ObjectId) -> u32 {
     id.protocol_id()
 }
 
-impl Dispatch<WlRegistry, GlobalListContents> for State {
+impl Dispatch<WlRegistry, GlobalListContents> for Windows {
     fn event(
-        _: &mut State,
+        _: &mut Windows,
         _: &WlRegistry,
         _: <WlRegistry as Proxy>::Event,
         _: &GlobalListContents,
         _: &Connection,
-        _: &QueueHandle<State>,
+        _: &QueueHandle<Windows>,
     ) {
     }
 }
 
-impl Dispatch<Manager, ()> for State {
+impl Dispatch<Manager, ()> for Windows {
     fn event(
-        state: &mut State,
+        state: &mut Windows,
         _: &Manager,
         event: manager::Event,
         _: &(),
         _: &Connection,
-        _: &QueueHandle<State>,
+        _: &QueueHandle<Windows>,
     ) {
         match event {
             manager::Event::Toplevel { toplevel } => {
                 state
-                    .windows
+                    .all
                     .insert(number(&toplevel.id()), Toplevel::default());
             }
             manager::Event::Finished => state.finished = true,
@@ -138,26 +154,26 @@ impl Dispatch<Manager, ()> for State {
         }
     }
 
-    event_created_child!(State, Manager, [manager::EVT_TOPLEVEL_OPCODE => (Handle, ())]);
+    event_created_child!(Windows, Manager, [manager::EVT_TOPLEVEL_OPCODE => (Handle, ())]);
 }
 
-impl Dispatch<Handle, ()> for State {
+impl Dispatch<Handle, ()> for Windows {
     fn event(
-        state: &mut State,
+        state: &mut Windows,
         from: &Handle,
         event: handle::Event,
         _: &(),
         _: &Connection,
-        _: &QueueHandle<State>,
+        _: &QueueHandle<Windows>,
     ) {
         let number = number(&from.id());
-        let window = state.windows.entry(number).or_default();
+        let window = state.all.entry(number).or_default();
         match event {
             handle::Event::AppId { app_id } => window.id = app_id,
             handle::Event::State { state } => window.active = is_active(&state),
             handle::Event::Done => state.done(number),
             handle::Event::Closed => {
-                state.windows.remove(&number);
+                state.all.remove(&number);
                 state.changed = true;
                 from.destroy();
             }
@@ -179,22 +195,23 @@ impl Toplevels {
         }
     }
 
-    fn connect(&self) -> Result<(GlobalList, EventQueue<State>), Fault> {
-        let path = self
-            .socket
-            .as_ref()
-            .ok_or_else(|| Fault::new("this is not a Wayland session"))?;
-        let stream = crate::socket::connect(path)?;
-        let connection = Connection::from_socket(stream)
-            .map_err(|error| Fault(format!("the compositor cannot be reached: {error}")))?;
-        Ok(registry_queue_init::<State>(&connection)?)
-    }
-
-    fn bind(&self) -> Result<(Manager, EventQueue<State>), Fault> {
-        let (globals, queue) = self.connect()?;
-        let manager = globals.bind::<Manager, State, ()>(&queue.handle(), 1..=3, ())?;
+    fn bind(&self) -> Result<(Manager, EventQueue<Windows>), Fault> {
+        let (globals, queue) = connect::<Windows>(self.socket.as_deref())?;
+        let manager = globals.bind::<Manager, Windows, ()>(&queue.handle(), 1..=3, ())?;
         Ok((manager, queue))
     }
+}
+
+/// Connects, and asks what the compositor has.
+pub fn connect<S>(socket: Option<&Path>) -> Result<(GlobalList, EventQueue<S>), Fault>
+where
+    S: Dispatch<WlRegistry, GlobalListContents> + 'static,
+{
+    let path = socket.ok_or_else(|| Fault::new("this is not a Wayland session"))?;
+    let stream = crate::socket::connect(path)?;
+    let connection = Connection::from_socket(stream)
+        .map_err(|error| Fault(format!("the compositor cannot be reached: {error}")))?;
+    Ok(registry_queue_init::<S>(&connection)?)
 }
 
 /// The compositor's socket.
@@ -220,9 +237,9 @@ impl Source for Toplevels {
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         let (_manager, mut queue) = self.bind()?;
-        let mut state = State {
+        let mut state = Windows {
             changed: true,
-            ..State::default()
+            ..Windows::default()
         };
         queue.roundtrip(&mut state)?;
         while !state.finished {
@@ -255,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_window_counts_from_its_first_done_on() {
-        let mut state = State::default();
-        state.windows.insert(
+        let mut state = Windows::default();
+        state.all.insert(
             3,
             Toplevel {
                 id: "foot".into(),

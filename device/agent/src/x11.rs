@@ -52,6 +52,8 @@ x11rb::atom_manager! {
     NamesCookie {
         _NET_ACTIVE_WINDOW,
         _NET_CLIENT_LIST,
+        _NET_STARTUP_INFO,
+        _NET_STARTUP_INFO_BEGIN,
         _NET_SUPPORTING_WM_CHECK,
         _NET_WM_PID,
     }
@@ -166,9 +168,40 @@ impl Clients {
         Ok(reply.value32().into_iter().flatten().collect())
     }
 
-    fn managed(&self) -> Result<bool, Fault> {
+    fn check(&self) -> Result<u32, Fault> {
         let check = self.number(self.root, self.names._NET_SUPPORTING_WM_CHECK)?;
-        Ok(check.is_some_and(|window| window != 0))
+        Ok(check.unwrap_or(0))
+    }
+
+    /// Process of the window manager; zero where nobody knows it.
+    pub fn manager(&self) -> Result<u32, Fault> {
+        match self.check()? {
+            0 => Ok(0),
+            window => gone_is_nothing(self.client(window)).map(Option::unwrap_or_default),
+        }
+    }
+
+    /// Asks for what is said to and of the root window.
+    pub fn listen(&self) -> Result<(), Fault> {
+        let wanted = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
+        let asked = self
+            .connection
+            .change_window_attributes(self.root, &wanted)?;
+        Ok(asked.check()?)
+    }
+
+    /// The next of that.
+    pub fn event(&self) -> Result<Event, Fault> {
+        Ok(self.connection.wait_for_event()?)
+    }
+
+    /// Whether a message of this type is a piece of an announced launch, and the first.
+    pub fn announces(&self, kind: Atom) -> Option<bool> {
+        match kind {
+            kind if kind == self.names._NET_STARTUP_INFO_BEGIN => Some(true),
+            kind if kind == self.names._NET_STARTUP_INFO => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -201,6 +234,12 @@ fn is_remote(machine: &str, host: &str) -> bool {
     !machine.is_empty() && short(machine) != "localhost" && short(machine) != short(host)
 }
 
+/// The X server of a session that is no Wayland session.
+pub fn display(env: &Env) -> Option<String> {
+    let wayland = env.var("WAYLAND_DISPLAY").is_some();
+    env.var("DISPLAY").filter(|_| !wayland).map(str::to_string)
+}
+
 /// An X11 session.
 pub struct X11 {
     display: Option<String>,
@@ -209,9 +248,9 @@ pub struct X11 {
 impl X11 {
     /// At `DISPLAY`, unless that is the Xwayland of a Wayland session.
     pub fn new(env: &Env) -> X11 {
-        let wayland = env.var("WAYLAND_DISPLAY").is_some();
-        let display = env.var("DISPLAY").filter(|_| !wayland).map(str::to_string);
-        X11 { display }
+        X11 {
+            display: display(env),
+        }
     }
 }
 
@@ -224,9 +263,9 @@ impl Source for X11 {
         let Some(display) = &self.display else {
             return Probe::No("this is not an X11 session".into());
         };
-        match Clients::connect(display).and_then(|clients| clients.managed()) {
-            Ok(true) => Probe::Yes,
-            Ok(false) => Probe::No("no window manager that follows the EWMH runs".into()),
+        match Clients::connect(display).and_then(|clients| clients.check()) {
+            Ok(0) => Probe::No("no window manager that follows the EWMH runs".into()),
+            Ok(_) => Probe::Yes,
             Err(Fault(why)) => Probe::No(why),
         }
     }
@@ -237,15 +276,11 @@ impl Source for X11 {
             .as_deref()
             .ok_or_else(|| Fault::new("DISPLAY is not set"))?;
         let clients = Clients::connect(display)?;
-        let wanted = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
-        clients
-            .connection
-            .change_window_attributes(clients.root, &wanted)?
-            .check()?;
+        clients.listen()?;
         let mut known = clients.list()?;
         front(&clients, out)?;
         loop {
-            if let Event::PropertyNotify(change) = clients.connection.wait_for_event()? {
+            if let Event::PropertyNotify(change) = clients.event()? {
                 if change.atom == clients.names._NET_ACTIVE_WINDOW {
                     front(&clients, out)?;
                 } else if change.atom == clients.names._NET_CLIENT_LIST {

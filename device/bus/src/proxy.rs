@@ -12,10 +12,12 @@ use crate::{Explanation, Status, Usage, WireReport, WireTrouble};
     gen_blocking = false
 )]
 pub trait Manager {
-    /// For agents alone: who is in front, who starts, who can be noticed.
+    /// For agents alone: who is in front, who starts, who can be noticed. A daemon that was stopped stays so.
+    #[zbus(no_autostart)]
     fn report(&self, report: &WireReport) -> zbus::Result<()>;
 
     /// For agents alone: what went wrong with one of their sources, and how often.
+    #[zbus(no_autostart)]
     fn trouble(&self, trouble: &WireTrouble) -> zbus::Result<()>;
 
     /// What the daemon does now.

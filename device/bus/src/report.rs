@@ -311,4 +311,28 @@ mod tests {
             Malformed::Apps(APPS_MOST + 1)
         );
     }
+
+    #[test]
+    fn whatever_comes_over_the_wire_is_refused_or_fits() {
+        use zbus::zvariant::serialized::{Context, Data};
+        use zbus::zvariant::{to_bytes, LE};
+        let context = Context::new_dbus(LE, 0);
+        for report in [
+            Report::Front(vec![an_app(), an_app()]),
+            Report::CannotTell("weston".into()),
+        ] {
+            let good = to_bytes(context, &WireReport::from(&report)).expect("bytes");
+            fasttrack_fuzz::mutate(good.bytes(), |bytes| {
+                let data = Data::new(bytes.to_vec(), context);
+                let Ok((wire, _)) = data.deserialize::<WireReport>() else {
+                    return;
+                };
+                let texts: Vec<usize> = wire.apps.iter().map(|app| app.cgroup.len()).collect();
+                if Report::try_from(wire).is_ok() {
+                    assert!(texts.len() <= APPS_MOST);
+                    assert!(texts.iter().all(|length| *length <= PATH_BYTES_MOST));
+                }
+            });
+        }
+    }
 }

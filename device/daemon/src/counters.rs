@@ -44,7 +44,12 @@ impl Counters {
 
     /// An error: `name` tells errors apart, `meaning` says what was wrong, where, and what to do.
     pub fn error(&mut self, name: &str, meaning: impl FnOnce() -> String) {
-        self.count(name);
+        self.errors_of(name, 1, meaning);
+    }
+
+    /// So many errors of one kind.
+    pub fn errors_of(&mut self, name: &str, number: u64, meaning: impl FnOnce() -> String) {
+        self.add(name, number);
         if self.errors.iter().any(|(known, _)| known == name) {
             return;
         }

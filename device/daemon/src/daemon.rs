@@ -182,6 +182,9 @@ impl Daemon {
             }
             Input::Source(session, agent, trouble) => self.trouble(session, agent, trouble),
             Input::Refused(name, meaning) => self.counters.error(name, || meaning),
+            Input::Unread(number) => self.counters.errors_of("messages dropped unread", number, || {
+                "messages were dropped unread: they want no answer, or came faster than one waits for it".to_string()
+            }),
             Input::Trouble(name, meaning) => self.counters.error(name, || meaning),
             Input::Active(session, active) => self.active(now, session, active),
             Input::SessionGone(session) => {

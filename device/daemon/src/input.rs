@@ -51,6 +51,8 @@ pub enum Input {
     Source(SessionKey, u32, WireTrouble),
     /// A message was refused before it was a report: a short name, and what it means.
     Refused(&'static str, String),
+    /// So many messages were dropped before they were read.
+    Unread(u64),
     /// logind says which session is the active one of its seat.
     Active(SessionKey, bool),
     /// A session, or its agent, has ended.

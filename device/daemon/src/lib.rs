@@ -12,6 +12,7 @@
 //!
 //! All files are reached below one directory ([`system::System`]), so a test has a system of its own.
 
+pub mod agents;
 pub mod baseline;
 pub mod candidates;
 pub mod cgroup;
@@ -20,10 +21,12 @@ pub mod coexist;
 pub mod counters;
 pub mod daemon;
 pub mod effects;
+pub mod frame;
 pub mod freezer;
 pub mod guard;
 pub mod guard_link;
 pub mod heartbeat;
+pub mod inlet;
 pub mod input;
 pub mod latency;
 pub mod login;

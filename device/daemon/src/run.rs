@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The loop: everything that can happen, one at a time.
 
+use crate::agents::Agents;
 use crate::clean;
 use crate::counters::Counters;
 use crate::daemon::Daemon;
 use crate::guard::{self, Answer};
 use crate::guard_link::{Guard, Launcher};
+use crate::inlet::Inlet;
 use crate::input::Input;
 use crate::login::Login;
 use crate::neighbours;
@@ -212,13 +214,13 @@ fn announce(room: &Room, number: u64) {
 }
 
 async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::Result<()> {
-    let builder = match &options.bus {
-        Some(address) => zbus::connection::Builder::address(address.as_str())?,
-        None => zbus::connection::Builder::system()?,
-    };
-    let login = Login::default();
+    let (agents, login) = (Agents::default(), Login::default());
     let limits = &daemon.config().reports;
-    let service = Service::new(&room.system, login.clone(), limits, room.to.clone());
+    let address = options.bus.as_deref();
+    let inlet = Inlet::connect(address, limits, agents.clone(), room.to.clone()).await?;
+    let to = room.to.clone();
+    let service = Service::new(&room.system, login.clone(), limits, agents, to);
+    let builder = zbus::connection::Builder::socket(inlet);
     let bus: Connection = builder.serve_at(PATH, service)?.build().await?;
     // Sessions are known before anybody can speak for one.
     if let Err(error) = login.refresh(&bus).await {

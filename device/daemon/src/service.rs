@@ -2,9 +2,10 @@
 //! The object on the bus. It checks who calls, and passes on what they say.
 //!
 //! Who is refused waits for the answer: the bus lets a connection have a bounded number of calls without one, so a
-//! caller in a loop stops itself.
+//! caller in a loop stops itself. Calls that want no answer do not come here ([`crate::inlet`]).
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
+use crate::agents::Agents;
 use crate::input::{Input, Mode};
 use crate::login::{self, Login};
 use crate::polkit;
@@ -15,13 +16,12 @@ use fasttrack_config::Reports;
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
 use futures_util::StreamExt;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use zbus::fdo;
-use zbus::message::{Flags, Header};
+use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, MatchRule, MessageStream};
 
@@ -36,8 +36,7 @@ pub struct Service {
     system: System,
     login: Login,
     senders: Arc<Mutex<Senders>>,
-    /// Agents by session: who has spoken for it last.
-    agents: Arc<Mutex<BTreeMap<SessionKey, String>>>,
+    agents: Agents,
     to: UnboundedSender<Input>,
 }
 
@@ -51,13 +50,14 @@ impl Service {
         system: &System,
         login: Login,
         limits: &Reports,
+        agents: Agents,
         to: UnboundedSender<Input>,
     ) -> Service {
         Service {
             system: system.clone(),
             login,
             senders: Arc::new(Mutex::new(Senders::new(limits.clone()))),
-            agents: Arc::default(),
+            agents,
             to,
         }
     }
@@ -89,12 +89,7 @@ impl Service {
             tokio::spawn(async move {
                 let _ = until_gone(&bus, &name).await;
                 locked(&senders).forget(&name);
-                let session = locked(&agents)
-                    .iter()
-                    .find(|(_, agent)| **agent == name)
-                    .map(|(key, _)| key.clone());
-                if let Some(session) = session {
-                    locked(&agents).remove(&session);
+                if let Some(session) = agents.forget(&name) {
                     let _ = to.send(Input::SessionGone(session));
                 }
             });
@@ -114,18 +109,16 @@ impl Service {
             return Err(("reports beyond the rate", what));
         }
         let session = login::session_of(&self.login.sessions(), &sender)?;
-        locked(&self.agents).insert(session.clone(), name.to_string());
+        self.agents.heard(&session, name);
         Ok((sender, session))
     }
 
-    async fn refuse<T>(&self, header: &Header<'_>, (kind, meaning): Refusal) -> fdo::Result<T> {
+    async fn refuse<T>(&self, (kind, meaning): Refusal) -> fdo::Result<T> {
         let _ = self.to.send(Input::Refused(
             kind,
             format!("a message was refused: {meaning}"),
         ));
-        if !header.primary().flags().contains(Flags::NoReplyExpected) {
-            tokio::time::sleep(WAIT).await;
-        }
+        tokio::time::sleep(WAIT).await;
         Err(fdo::Error::AccessDenied(meaning))
     }
 }
@@ -189,15 +182,11 @@ impl Service {
         let received = now();
         let (sender, session) = match self.agent(bus, &name_of(&header)).await {
             Ok(agent) => agent,
-            Err(why) => return self.refuse(&header, why).await,
+            Err(why) => return self.refuse(why).await,
         };
         let report = match Report::try_from(report) {
             Ok(report) => report,
-            Err(why) => {
-                return self
-                    .refuse(&header, ("malformed reports", why.to_string()))
-                    .await
-            }
+            Err(why) => return self.refuse(("malformed reports", why.to_string())).await,
         };
         let result = self
             .ask(|reply| Input::Report {
@@ -220,12 +209,10 @@ impl Service {
     ) -> fdo::Result<()> {
         let (sender, session) = match self.agent(bus, &name_of(&header)).await {
             Ok(agent) => agent,
-            Err(why) => return self.refuse(&header, why).await,
+            Err(why) => return self.refuse(why).await,
         };
         if let Err(why) = trouble.check() {
-            return self
-                .refuse(&header, ("malformed reports", why.to_string()))
-                .await;
+            return self.refuse(("malformed reports", why.to_string())).await;
         }
         let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
         self.to
@@ -265,7 +252,7 @@ impl Service {
         let name = name_of(&header);
         let sender = match self.sender(bus, &name).await {
             Ok(sender) => sender,
-            Err(why) => return self.refuse(&header, why).await,
+            Err(why) => return self.refuse(why).await,
         };
         polkit::may(bus, &name, sender.user, ACTION)
             .await

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{agent, apps, block_on, of_class, user, Stage, Tree};
-use fasttrack_bus::WireApp;
+use fasttrack_bus::{Status, WireApp};
 
 async fn refused(stage: &Stage, app: &WireApp, why: &str) {
     let error = stage
@@ -148,23 +148,35 @@ fn ten_thousand_reports_are_bounded_and_others_are_served() {
             connection.send(&message).await.expect("sent");
         }
         let status = stage.status().await;
-        let taken = status.counters["reports"];
-        let beyond = status
-            .counters
-            .get("reports beyond the rate")
-            .copied()
-            .unwrap_or(0);
-        println!("{taken} taken, {beyond} refused");
-        // The burst, and the rate for as long as it has taken.
-        assert!(
-            taken < 5_000 && beyond > 1_000,
-            "{taken} taken, {beyond} refused"
+        // None of them wants an answer, so none was read.
+        assert_eq!(status.counters.get("reports"), None);
+        let told =
+            |status: &Status| status.counters.get("messages dropped unread") == Some(&10_000);
+        stage.until("the number of messages dropped", told).await;
+        stage.report("front", &[&all[0]], "").await.expect("taken");
+        assert_eq!(stage.tree.kernel("foreground_cgroups"), all[0].cgroup);
+    });
+}
+
+#[test]
+fn reports_that_want_an_answer_are_taken_at_the_rate() {
+    block_on(async {
+        let tree = Tree::with_kernel();
+        tree.put(
+            "etc/fasttrack/fasttrackd.toml",
+            "[reports]\nper_second = 1\nburst = 10\n",
         );
-        assert_eq!(of_class(&status, "foreground").len(), 1);
-        assert_eq!(
-            stage.tree.kernel("foreground_cgroups").split(' ').count(),
-            1
-        );
+        let Some(stage) = Stage::set(tree).await else {
+            return;
+        };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        let front = [&app];
+        let all = (0..12).map(|_| stage.report("front", &front, ""));
+        let answers = futures_util::future::join_all(all).await;
+        let refused = answers.iter().filter(|answer| answer.is_err()).count();
+        assert!((1..=2).contains(&refused), "{answers:?}");
+        let status = stage.status().await;
+        assert_eq!(status.counters["reports beyond the rate"], refused as u64);
     });
 }
 

@@ -227,10 +227,11 @@ fn an_attacker_who_floods() {
         let count = |name: &str| counters.get(name).copied().unwrap_or(0);
         let sent = rate * seconds;
         println!(
-            "{sent} reports without replies in {:.1} s: {} taken, {} refused; fasttrackd used {cpu} ms, {:.1} % of a core, {} us a message",
+            "{sent} reports without replies in {:.1} s: {} taken, {} refused, {} dropped unread; fasttrackd used {cpu} ms, {:.1} % of a core, {} us a message",
             took.as_secs_f64(),
             count("reports"),
             count("reports beyond the rate"),
+            count("messages dropped unread"),
             f64::from(u32::try_from(cpu).unwrap_or(u32::MAX)) / took.as_secs_f64() / 10.0,
             cpu * 1000 / u64::from(sent)
         );

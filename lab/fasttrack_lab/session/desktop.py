@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fasttrack_lab.build import device_programs
+from fasttrack_lab.build import device_package, device_programs
 from fasttrack_lab.host import side_by_side
 from fasttrack_lab.host.errors import LabError, UsageProblem, unknown
 from fasttrack_lab.host.paths import CHECKOUT, DEVICE
@@ -27,7 +27,7 @@ from fasttrack_lab.run.boot.backend import BootSpec
 from fasttrack_lab.run.result import judge_boot, tail
 from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.run.script import init_script
-from fasttrack_lab.session import driver
+from fasttrack_lab.session import driver, packaged
 from fasttrack_lab.workloads import behind
 from fasttrack_lab.workloads.programs import BEHIND_FILES
 
@@ -41,6 +41,7 @@ MODES: Mapping[str, tuple[str, str]] = {
     driver.MODE_DAEMON: ("fasttrack", "apps behind, fasttrack-agent and fasttrackd find it out"),
 }
 """The policy that each takes elevator and device from, and what it is."""
+POLICIES = {mode: name for mode, (name, _) in MODES.items()} | {driver.MODE_PACKAGE: "fasttrack"}
 BACKGROUNDS = ("write", "copy", "read", "untar", "fsyncs", "sqlite")
 INSTALLED = {
     "fasttrackd.service": "system",
@@ -89,20 +90,20 @@ def contents(asked: Asked) -> image.Contents:
 
 def lay_out(where: Path, mode: str, asked: Asked) -> None:
     """Put everything but the phone into the run's directory."""
-    for program in device_programs.build().iterdir():
-        shutil.copy2(program, where / program.name)
     shutil.copytree(GUEST / "etc", where / "etc")
-    for name, manager in INSTALLED.items():
-        shutil.copy2(DEVICE / "data" / name, where / "etc/systemd" / manager / name)
-    bus = where / "etc/dbus-1/system.d"
-    bus.mkdir(parents=True)
-    shutil.copy2(DEVICE / "data/org.fasttrack1.conf", bus)
-    for module, name in ((driver, "driver.py"), (behind, "behind.py")):
-        shutil.copy2(str(module.__file__), where / name)
+    if mode == driver.MODE_PACKAGE:
+        shutil.copy2(device_package.build(), where / packaged.DEB.name)
+    else:
+        _install(where)
+    shutil.copy2(behind.__file__, where)
+    lab = Path(__file__).parents[1]
+    for name in ("__init__.py", *(f"session/{part}.py" for part in ("__init__", "driver", "packaged", "start"))):
+        (where / lab.name / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(lab / name, where / lab.name / name)
     # The user's programs, too, read this directory.
     where.chmod(0o755)
-    rule = policy.load(MODES[mode][0])
-    if rule.detector:
+    rule = policy.load(POLICIES[mode])
+    if rule.detector and mode != driver.MODE_PACKAGE:
         (where / "etc/fasttrack").mkdir()
         (where / "etc/fasttrack/fasttrackd.toml").write_text(rule.detector.config)
     config = {
@@ -117,15 +118,26 @@ def lay_out(where: Path, mode: str, asked: Asked) -> None:
     (where / "config.json").write_text(json.dumps(config))
 
 
+def _install(where: Path) -> None:
+    """As the package does, but for what only packages can do."""
+    for program in device_programs.build().iterdir():
+        shutil.copy2(program, where / program.name)
+    for name, manager in INSTALLED.items():
+        shutil.copy2(DEVICE / "data" / name, where / "etc/systemd" / manager / name)
+    bus = where / "etc/dbus-1/system.d"
+    bus.mkdir(parents=True)
+    shutil.copy2(DEVICE / "data/org.fasttrack1.conf", bus)
+
+
 def boot(mode: str, asked: Asked, tools: Tools) -> dict[str, Any]:
-    """Boot one of the MODES; what the driver has found."""
+    """Boot one of the POLICIES' modes; what the driver has found."""
     prepared = image.prepared(contents(asked), tools.kernel, tools.guest, tools.guest_key, tools.backend)
     mib = asked.phone.guest_mib + DESKTOP_MIB
     with run_dir(mib + image.ROOM_MIB) as where:
         copy_sparse(prepared, where / "phone.img")
         lay_out(where, mode, asked)
         params = image.storage_params(tools.backend, asked.phone)
-        params["mflash.scheduler"] = policy.load(MODES[mode][0]).device_scheduler
+        params["mflash.scheduler"] = policy.load(POLICIES[mode]).device_scheduler
         init = init_script((GUEST / "root.sh").read_text())
         spec = BootSpec(tools.kernel.image, init, mib, where, asked.limit_s, asked.seed, params)
         outcome = tools.backend.boot(spec)

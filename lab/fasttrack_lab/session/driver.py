@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measures in a desktop's session; runs in the guest as a service of root's, with the standard library alone.
 
-config.json says what to do, beside it facts.json gets what was found. Times are of the guest's clock, which is virtual.
+Times are of the guest's clock, which is virtual.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -32,6 +33,8 @@ SLICE = f"/user.slice/user-{USER}.slice/user@{USER}.service/app.slice"
 CGROUPS = Path("/sys/fs/cgroup")
 KNOBS = Path("/sys/kernel/fasttrack")
 MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
+MODE_PACKAGE = "package"
+"""The daemon and the agent come with their Debian package: packaged.py."""
 WITH_DAEMON = (MODE_FREEZE, MODE_DAEMON)
 
 COME_UP_S = 60.0
@@ -129,6 +132,13 @@ def connected() -> socket.socket | None:
         connection.close()
         return None
     return connection
+
+
+def tree() -> str:
+    """All that sway shows, as JSON."""
+    connection = until("sway", connected)
+    order(connection, 4)
+    return json.dumps(message(connection))
 
 
 def windows(connection: socket.socket) -> Iterator[str]:
@@ -261,6 +271,32 @@ def launch(number: int, mode: str, opened: Iterator[str]) -> dict[str, float | N
     return {"response_s": end - touch, "scope_s": since(watch.came), "detected_s": since(watch.told)}
 
 
+def launch_by_key(opened: Iterator[str]) -> dict[str, Any]:
+    """Has sway start the client by a binding: it begins in sway's own control group."""
+    program = LAB / "bound.sh"
+    program.write_text(f"#!/bin/sh\ncd {CLIENT}\nexec {shlex.join(client('bound'))}\n")
+    program.chmod(0o755)
+    connection = until("sway", connected)
+    for command in (f"bindsym --whole-window button9 exec {program}", "seat seat0 cursor press button9"):
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        order(connection, 0, command)
+        (answer,) = message(connection)
+        if not answer["success"]:
+            raise Failed(f"sway does not take {command!r}: {answer.get('error')}")
+
+    def told() -> list[str]:
+        paths = (KNOBS / "foreground_cgroups").read_text().split()
+        return [path for path in paths if path.startswith(f"{SLICE}/app-fasttrack-")]
+
+    (path,) = until("the scope of what a key has started", told, look_s=LOOK_S)
+    read = Path(f"{CGROUPS}{path}/cgroup.procs").read_text().split()
+    facts = {"scope": path.rsplit("/", 1)[1], "processes": len(read), "window_later": "bound" not in tree()}
+    if next(opened) != "bound":
+        raise Failed("another window has opened")
+    subprocess.run(as_user("systemctl", "--user", "stop", facts["scope"]), check=False)
+    return facts
+
+
 def end_scope(name: str, child: subprocess.Popen[bytes]) -> None:
     """Ends an app."""
     subprocess.run(as_user("systemctl", "--user", "stop", name), check=False)
@@ -344,7 +380,9 @@ def set_up(mode: str, elevator: str, mount: list[str]) -> socket.socket:
     output(*as_user("systemctl", "--user", "set-environment", *variables))
     if mode in WITH_DAEMON:
         output("systemctl", "start", "fasttrackd.service")
+    if mode in (*WITH_DAEMON, MODE_PACKAGE):
         output(*as_user("systemctl", "--user", "start", "lab-session.target"))
+    if mode in WITH_DAEMON:
         until("the agent's first report", heard)
     if mode == MODE_LAB:
         knob("app_cgroups", SLICE)
@@ -371,6 +409,8 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     note(f"{len(kinds)} programs run")
     found: dict[str, Any] = {"launches": [launch(number, mode, opened) for number in range(config["launches"])]}
     note("all launches are done")
+    if mode == MODE_DAEMON:
+        found["by_key"] = launch_by_key(opened)
     if mode in WITH_DAEMON:
         found["quiet"] = quiet_facts()
         found["units"] = unit_facts()
@@ -379,19 +419,3 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     if mode == MODE_DAEMON and config["watchdog"]:
         found["watchdog"] = watchdog_facts()
     return found
-
-
-def main() -> None:
-    """Reads what to do, and writes what was found, or why not."""
-    config = json.loads((LAB / "config.json").read_text())
-    try:
-        facts = measure(config)
-    except (Failed, OSError, KeyError, ValueError) as error:
-        facts = {"error": f"{type(error).__name__}: {error}"}
-        journal = subprocess.run(["journalctl", "-b", "--no-pager"], capture_output=True, text=True, check=False)
-        (LAB / "journal.log").write_text(journal.stdout)
-    (LAB / "facts.json").write_text(json.dumps(facts))
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,15 @@
 //! X11: Xvfb with a window manager.
 
 use crate::harness::{self, Session, SWITCHES};
+use fasttrack_agent::env::Env;
+use fasttrack_agent::place::Place;
+use fasttrack_agent::resolve::Resolver;
+use fasttrack_agent::scope::Scoper;
+use fasttrack_agent::source::{Fault, Out, Source};
+use fasttrack_agent::startup::Startup;
+use fasttrack_agent::window::Window;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask};
@@ -73,6 +81,21 @@ impl Display {
         windows.into_iter().filter_map(pid).collect()
     }
 
+    /// As a launcher does: in pieces of 20 bytes, of which the last has the end.
+    fn announce(&self, text: &str) {
+        let kinds = ["_NET_STARTUP_INFO_BEGIN", "_NET_STARTUP_INFO"].map(|name| self.atom(name));
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize((bytes.len() + 1).next_multiple_of(20), 0);
+        for (number, piece) in bytes.chunks(20).enumerate() {
+            let data: [u8; 20] = piece.try_into().expect("20 bytes");
+            let message = ClientMessageEvent::new(8, self.root, kinds[number.min(1)], data);
+            self.connection
+                .send_event(false, self.root, EventMask::PROPERTY_CHANGE, message)
+                .expect("X");
+        }
+        self.connection.flush().expect("X");
+    }
+
     /// As a pager does.
     fn activate(&self, window: u32) {
         let kind = self.atom("_NET_ACTIVE_WINDOW");
@@ -113,6 +136,41 @@ fn switches(name: &str, mut session: Session, manager: &[&str], source: &str) {
     }
     harness::print(&format!("{name} on {}", display.name), times, &agent);
     harness::idles(&agent, Duration::from_secs(10));
+}
+
+/// Remembers for which windows it was asked.
+#[derive(Default)]
+struct Asked(Mutex<Vec<Window>>);
+
+impl Scoper for Asked {
+    fn split(&self, _: &Resolver, window: &Window) -> Result<(), Fault> {
+        self.0.lock().expect("no panic").push(window.clone());
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "needs Xvfb and openbox"]
+fn an_announced_launch_gets_a_scope_before_it_has_a_window() {
+    if harness::skipped(&["Xvfb", "openbox"]) {
+        return;
+    }
+    let mut session = Session::new();
+    let display = Display::start(&mut session);
+    session.start(&["openbox"]);
+    harness::until("window manager", || display.managed().then_some(()));
+    let (to, _from) = std::sync::mpsc::sync_channel(8);
+    let asked = Arc::new(Asked::default());
+    let resolver = Resolver::new(Place::default(), session.user());
+    let out = Out::new("startup", resolver, to).with_scoper(Some(asked.clone()));
+    let env = Env::of([("DISPLAY", display.name.as_str())]);
+    std::thread::spawn(move || Startup::new(&env).run(&out));
+    let pid = session.start(&["env", "DESKTOP_STARTUP_ID=fasttrack 1", "sleep", "1000"]);
+    let found = harness::until("launch", || {
+        display.announce("new: ID=\"fasttrack 1\" APPLICATION_ID=org.x.Y.desktop NAME=Y");
+        asked.0.lock().expect("no panic").first().cloned()
+    });
+    assert_eq!(found, Window::of(pid, "org.x.Y"));
 }
 
 #[test]

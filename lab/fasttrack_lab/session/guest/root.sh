@@ -14,24 +14,47 @@ mkdir -p usr etc/dbus-1/system.d etc/systemd/system etc/systemd/user/graphical-s
 mount --bind / host
 mount -t hostfs -o /proc/self/cwd/. none lab
 
-# Programs: the host's, and ours among them where they are installed. Everything else below /usr is the host's.
-for path in /usr/*; do
-	name=${path##*/}
-	if [ ! -d "$path" ] || [ -L "$path" ]; then continue; fi
-	mkdir "usr/$name"
-	case $name in
-	bin | libexec)
-		(cd "usr/$name" && ln -s ../../host/usr/"$name"/* .) 2>/dev/null || true
-		;;
-	*) mount --bind "$path" "usr/$name" ;;
+# The guest's own folder, with links to all that the host has in its one and that is not there. Units are copied: systemd
+# asks where a link to one leads.
+farm() {
+	[ -d "/$1" ] || return 0
+	mkdir -p "$1"
+	there=$(echo "$1" | sed 's,[^/]*,..,g')/host/$1
+	case $1 in
+	*/systemd/system | */systemd/user) (cd "$1" && cp -P "$there"/* .) 2>/dev/null || true ;;
 	esac
+	(cd "$1" && ln -s "$there"/* .) 2>/dev/null || true
+}
+
+# Programs: the host's, and ours among them where they are installed. With a package all folders that it has files in are
+# the guest's own, too. Everything else below /usr is the host's.
+own='usr/bin usr/libexec'
+if [ -e lab/fasttrack.deb ]; then
+	own="$own usr/sbin $(dpkg-deb --fsys-tarfile lab/fasttrack.deb | tar -t | sed -n 's,^\./\(lib/.*\)/$,usr/\1,p; s,^\./\(usr/.*\)/$,\1,p')"
+fi
+# Each before the one that it is in.
+for folder in $(printf '%s\n' "$own" | tr ' ' '\n' | sort -ur); do
+	farm "$folder"
+done
+for path in /usr/*; do
+	name=usr/${path##*/}
+	if [ ! -d "$path" ] || [ -L "$path" ] || [ -d "$name" ]; then continue; fi
+	mkdir "$name"
+	mount --bind "$path" "$name"
 done
 for name in bin sbin lib lib32 lib64 libx32; do
 	[ ! -L "/$name" ] || cp -P "/$name" .
 done
 rm -f usr/bin/fasttrack-agent usr/bin/fasttrackctl usr/libexec/fasttrackd
-cp lab/fasttrack-agent lab/fasttrackctl usr/bin/
-cp lab/fasttrackd usr/libexec/
+if [ -e lab/fasttrack.deb ]; then
+	# A container's may forbid to start services.
+	rm -f usr/sbin/policy-rc.d
+	mkdir -p var/lib/dpkg/info var/lib/dpkg/updates var/lib/dpkg/triggers
+	touch var/lib/dpkg/status var/lib/dpkg/available
+else
+	cp lab/fasttrack-agent lab/fasttrackctl usr/bin/
+	cp lab/fasttrackd usr/libexec/
+fi
 
 # Of the host's /etc only what programs need to find libraries and fonts.
 for name in ld.so.cache ld.so.conf ld.so.conf.d fonts alternatives; do
@@ -76,7 +99,7 @@ for name in systemd-udevd.service systemd-udev-trigger.service systemd-udev-sett
 	ln -sf /dev/null etc/systemd/system/$name
 done
 ln -s /etc/systemd/system/lab.target etc/systemd/system/default.target
-ln -s ../fasttrack-agent.service etc/systemd/user/graphical-session.target.wants/
+[ -e lab/fasttrack.deb ] || ln -s ../fasttrack-agent.service etc/systemd/user/graphical-session.target.wants/
 
 mkdir -p old
 umount /proc
