@@ -79,6 +79,7 @@ TARGETS = {
     for target in (
         Target("um", "um", "defconfig", ("fasttrack", "um"), "linux", 1290),
         Target("um-debug", "um", "defconfig", ("fasttrack", "um", "debug"), "linux", 1320),
+        Target("um-stacks", "um", "defconfig", ("fasttrack", "um", "stacks"), "linux", 1600),
         # What FastTrack, switched off, is measured against: the base with what the lab itself needs, and no hook.
         Target(
             "um-base",
