@@ -16,7 +16,12 @@ def pytest_runtest_setup() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--kernel: which of the checkout's kernels boots the guests."""
-    parser.addoption("--kernel", choices=("um", "um-debug"), default="um", help="um-debug: with lockdep and KASAN")
+    parser.addoption(
+        "--kernel",
+        choices=("um", "um-debug", "um-stacks"),
+        default="um",
+        help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

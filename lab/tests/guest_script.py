@@ -45,6 +45,8 @@ FASTTRACK: Settings = (
     setting(FT + "foreground_uids", FRONT),
     setting(FT + "enabled", 1),
 )
+WITH_DEVICE: Settings = (*FASTTRACK, setting("/sys/module/mflash/parameters/scheduler", "foreground"))
+STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import EXT4, FASTTRACK, QUEUE, Data, Settings, ask, setting
+from guest_script import EXT4, STOCK, WITH_DEVICE, Data, Settings, ask
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
-
-STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
-ON: Settings = (*FASTTRACK, setting("/sys/module/mflash/parameters/scheduler", "foreground"))
 
 NEUTRAL_EXPIRE_MS = 20
 BACKGROUND_PAUSE_MS = 1000
@@ -26,7 +23,7 @@ def both(tools: Tools, what: str, data: Data = EXT4, phone_name: str = "s6", **p
     def one(settings: Settings) -> Any:
         return ask(tools, f"harm.{what}", data=data, phone_name=phone_name, settings=settings, **parameters)
 
-    return each((STOCK, ON), one, "settings")
+    return each((STOCK, WITH_DEVICE), one, "settings")
 
 
 def test_a_foreground_without_io_takes_nothing_from_others(tools: Tools) -> None:
@@ -89,7 +86,7 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
     """A service waits for an inode's lock that an app behind has, whose requests are held."""
 
     def one(stuck_ms: int) -> Any:
-        return ask(tools, "harm.lock_behind", data=EXT4, settings=ON, stuck_ms=stuck_ms)
+        return ask(tools, "harm.lock_behind", data=EXT4, settings=WITH_DEVICE, stuck_ms=stuck_ms)
 
     never, caught = each((0, 10), one, "stuck_ms")
     assert never["stuck"] == 0
@@ -100,7 +97,7 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
 @pytest.mark.parametrize("why", ["pause", "request", "SysRq"])
 def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
     """A pause and a held request that outlast eject_ms, and the key; each says who, until it is switched on again."""
-    shown = ask(tools, "harm.ejects", data=EXT4, settings=ON, why=why)
+    shown = ask(tools, "harm.ejects", data=EXT4, settings=WITH_DEVICE, why=why)
     assert shown["said"].startswith(f"{why}: ")
     if why == "pause":
         assert str(shown["behind"]) in shown["said"].split()
@@ -110,7 +107,7 @@ def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
 @pytest.mark.parametrize("stuck_ms", [10, 0])
 def test_whom_no_lift_helps_lifts_nothing(tools: Tools, stuck_ms: int) -> None:
     """After a second; and at once when the catch-all is switched off."""
-    shown = ask(tools, "harm.vain", data=EXT4, settings=ON, stuck_ms=stuck_ms)
+    shown = ask(tools, "harm.vain", data=EXT4, settings=WITH_DEVICE, stuck_ms=stuck_ms)
     assert shown["stuck"] == 1
     assert shown["stuck_vain"] == (1 if stuck_ms else 0)
     assert shown["later"] < 1.5 * shown["held"]

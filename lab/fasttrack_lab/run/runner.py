@@ -53,7 +53,8 @@ class Tools:
     def of_checkout(cls, target: str = "um") -> Tools:
         """Build or find the kernel for TARGET and the guest program."""
         program = guest_program.build()
-        return cls(kbuild.build(target), program, guest_program.key(program), Uml())
+        backend = Uml(kbuild.TARGETS[target].checks_mib)
+        return cls(kbuild.build(target), program, guest_program.key(program), backend)
 
 
 @dataclass(frozen=True)

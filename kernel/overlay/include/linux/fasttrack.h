@@ -76,6 +76,7 @@ struct fasttrack_scope __fasttrack_scope_enter(enum fasttrack_class class,
 					       enum fasttrack_cause cause);
 struct fasttrack_scope __fasttrack_owner_enter(const struct address_space *mapping,
 					       enum fasttrack_cause cause);
+struct fasttrack_scope __fasttrack_bio_enter(blk_opf_t opf);
 struct fasttrack_scope __fasttrack_cause_enter(enum fasttrack_cause cause);
 void __fasttrack_scope_leave(struct fasttrack_scope outer);
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
@@ -435,6 +436,21 @@ fasttrack_owner_enter(const struct address_space *mapping,
 	if (!IS_ENABLED(CONFIG_FASTTRACK))
 		return (struct fasttrack_scope){};
 	return __fasttrack_owner_enter(mapping, cause);
+}
+
+/**
+ * fasttrack_bio_enter - current works on a bio, or a request, that was queued
+ * @opf: its flags
+ *
+ * For workers of a device on top of another.
+ *
+ * Return: what to give to fasttrack_scope_leave().
+ */
+static inline struct fasttrack_scope fasttrack_bio_enter(blk_opf_t opf)
+{
+	if (!IS_ENABLED(CONFIG_FASTTRACK))
+		return (struct fasttrack_scope){};
+	return __fasttrack_bio_enter(opf);
 }
 
 /**

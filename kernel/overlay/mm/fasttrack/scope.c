@@ -33,13 +33,21 @@ struct fasttrack_scope __fasttrack_scope_enter(enum fasttrack_class class,
 }
 EXPORT_SYMBOL_GPL(__fasttrack_scope_enter);
 
+/*
+ * A shared worker that is held back for one is held back for all behind it:
+ * background's work is neutral there.
+ */
+static enum fasttrack_class ft_class_for_all(enum fasttrack_class class)
+{
+	return class == FASTTRACK_BACKGROUND ? FASTTRACK_NEUTRAL : class;
+}
+
 /**
  * __fasttrack_owner_enter - current works for the app that has dirtied a file
  * @mapping: the file's
  * @cause: why
  *
- * For workers that serve one file after the other: a background app's is not
- * held back, or a foreground app's would wait behind it.
+ * For workers that serve one file after the other.
  *
  * Return: what to give to fasttrack_scope_leave().
  */
@@ -50,11 +58,24 @@ struct fasttrack_scope __fasttrack_owner_enter(const struct address_space *mappi
 
 	if (fasttrack_enabled())
 		class = ft_file_class(mapping);
-	if (class == FASTTRACK_BACKGROUND)
-		class = FASTTRACK_NEUTRAL;
-	return __fasttrack_scope_enter(class, cause);
+	return __fasttrack_scope_enter(ft_class_for_all(class), cause);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_owner_enter);
+
+/**
+ * __fasttrack_bio_enter - current works on a bio, or a request, that was queued
+ * @opf: its flags
+ *
+ * For workers of a device on top of another.
+ *
+ * Return: what to give to fasttrack_scope_leave().
+ */
+struct fasttrack_scope __fasttrack_bio_enter(blk_opf_t opf)
+{
+	return __fasttrack_scope_enter(ft_class_for_all(fasttrack_opf_class(opf)),
+				       FASTTRACK_CAUSE_NONE);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_bio_enter);
 
 /**
  * __fasttrack_cause_enter - what current sends from here on, it sends for @cause

@@ -57,6 +57,8 @@ class Target:
     """Beginnings of the names of the patches that it takes; all by default."""
     overlay: tuple[str, ...] = ("",)
     """Beginnings of the paths of the overlay's files that it takes; all by default."""
+    checks_mib: int = 0
+    """Memory that its checks take: a guest gets so much more, and has as much left as without them."""
     tree: str = ""
     """Its own tree, for a target that does not take all: switching one tree between the two would rebuild it whole."""
 
@@ -78,7 +80,8 @@ TARGETS = {
     target.name: target
     for target in (
         Target("um", "um", "defconfig", ("fasttrack", "um"), "linux", 1290),
-        Target("um-debug", "um", "defconfig", ("fasttrack", "um", "debug"), "linux", 1320),
+        Target("um-debug", "um", "defconfig", ("fasttrack", "um", "debug"), "linux", 1320, checks_mib=64),
+        Target("um-stacks", "um", "defconfig", ("fasttrack", "um", "stacks"), "linux", 1600),
         # What FastTrack, switched off, is measured against: the base with what the lab itself needs, and no hook.
         Target(
             "um-base",

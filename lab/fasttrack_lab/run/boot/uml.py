@@ -30,6 +30,10 @@ class Uml:
 
     name = "uml"
 
+    def __init__(self, checks_mib: int = 0) -> None:
+        """CHECKS_MIB: what the kernel's own checks take, beside the memory that is asked for."""
+        self.checks_mib = checks_mib
+
     def run_path(self, name: str) -> str:
         """The path of a file of the run directory, as kernel parameters name it."""
         return f"{RUN_DIR}/{name}"
@@ -38,7 +42,7 @@ class Uml:
         """The kernel's parameters."""
         console = ["con0=fd:0,fd:1"] if spec.interactive else ["con0=null,fd:1"]
         return [
-            f"mem={spec.memory_mib}M",
+            f"mem={spec.memory_mib + self.checks_mib}M",
             "root=/dev/root",
             "rootfstype=hostfs",
             f"rootflags={spec.root}",

@@ -25,8 +25,31 @@ static void ft_test_scope(struct kunit *test)
 			FASTTRACK_NEUTRAL);
 }
 
+/* Who is in front gets its own class from a worker; who is behind does not. */
+static void ft_test_scope_of_bio(struct kunit *test)
+{
+	static const struct {
+		blk_opf_t opf;
+		enum fasttrack_class class;
+	} cases[] = {
+		{ REQ_OP_READ, FASTTRACK_NEUTRAL },
+		{ REQ_OP_READ | REQ_FASTTRACK_FOREGROUND, FASTTRACK_FOREGROUND },
+		{ REQ_OP_READ | REQ_FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fasttrack_scope outer;
+
+		outer = fasttrack_bio_enter(cases[i].opf);
+		KUNIT_EXPECT_EQ(test, __fasttrack_task_class(current),
+				cases[i].class);
+		fasttrack_scope_leave(outer);
+	}
+}
+
 static struct kunit_case ft_scope_test_cases[] = {
 	KUNIT_CASE(ft_test_scope),
+	KUNIT_CASE(ft_test_scope_of_bio),
 	{}
 };
 
