@@ -94,6 +94,14 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
     assert caught["ms"] < never["ms"] / 3
 
 
+@pytest.mark.parametrize("kind", ["ext4", "f2fs"])
+def test_an_ordinary_fsync_of_a_service_lifts_nothing(tools: Tools, kind: str) -> None:
+    """It takes a hundred times stuck_ms on a slow phone, and all that it waits for is under way."""
+    shown = ask(tools, "harm.ordinary", data=Data(kind), phone_name="n5", settings=ON)
+    assert shown["ms"] > 50
+    assert shown["stuck"] == 0
+
+
 @pytest.mark.parametrize("why", ["pause", "request", "SysRq"])
 def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
     """A pause and a held request that outlast eject_ms, and the key; each says who, until it is switched on again."""

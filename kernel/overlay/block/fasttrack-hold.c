@@ -80,7 +80,7 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	WRITE_ONCE(fti->held, true);
+	WRITE_ONCE(fti->promoter.held, true);
 	/* Pairs with the barrier in fti_release(). */
 	smp_mb();
 	stale = state->foreground_depends != fasttrack_foreground_depends() ||
@@ -89,7 +89,7 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
 	stale |= atomic_read(&fti->async_in_flight) != state->async_in_flight;
 	if (stale) {
-		WRITE_ONCE(fti->held, false);
+		WRITE_ONCE(fti->promoter.held, false);
 		return false;
 	}
 	if (wake)
@@ -106,7 +106,7 @@ static enum hrtimer_restart fti_timer(struct hrtimer *timer)
 {
 	struct fti_data *fti = container_of(timer, struct fti_data, timer);
 
-	WRITE_ONCE(fti->held, false);
+	WRITE_ONCE(fti->promoter.held, false);
 	blk_mq_run_hw_queues(fti->q, true);
 	return HRTIMER_NORESTART;
 }
@@ -116,8 +116,8 @@ void fti_release(struct fti_data *fti)
 {
 	/* Pairs with the barrier in fti_hold(). */
 	smp_mb();
-	if (READ_ONCE(fti->held)) {
-		WRITE_ONCE(fti->held, false);
+	if (READ_ONCE(fti->promoter.held)) {
+		WRITE_ONCE(fti->promoter.held, false);
 		blk_mq_run_hw_queues(fti->q, true);
 	}
 }

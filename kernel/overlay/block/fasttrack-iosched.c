@@ -332,7 +332,7 @@ static bool fti_has_work(struct blk_mq_hw_ctx *hctx)
 	       READ_ONCE(fti->class[FASTTRACK_FOREGROUND].queued) ||
 	       ((READ_ONCE(fti->class[FASTTRACK_NEUTRAL].queued) ||
 		 READ_ONCE(fti->class[FASTTRACK_BACKGROUND].queued)) &&
-		!READ_ONCE(fti->held));
+		!READ_ONCE(fti->promoter.held));
 }
 
 /* Somebody waits for a bio that was merged into @rq. */
@@ -389,7 +389,7 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 	 * decided on without what is neutral.
 	 */
 	if ((async && !fti_is_async(background)) || (first && neutral->queued))
-		WRITE_ONCE(fti->held, false);
+		WRITE_ONCE(fti->promoter.held, false);
 }
 
 static void fti_insert_requests(struct blk_mq_hw_ctx *hctx,

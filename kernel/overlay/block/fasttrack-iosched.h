@@ -61,7 +61,7 @@ struct fti_class {
 
 /**
  * struct fti_data - one queue's dispatcher
- * @fti_lock: guards @head, @class, and @held being set
+ * @fti_lock: guards @head, @class, and @promoter.held being set
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
  * @in_flight: requests in the device, by class; completions lower it
@@ -78,15 +78,14 @@ struct fti_class {
  * @cost: what background's requests in the device cost the foreground
  * @alone: mean time that requests of the foreground's are in the device without any
  *	of background's, us, by kind and size
- * @held: neutral and background requests are held back; @timer or a completion
- *	decides again
  * @timer: ends a hold
  * @bounds: the policy's knobs; written by sysfs, each with WRITE_ONCE()
  * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
  *	and synchronous ones [1]
  * @inherit_depth: likewise, a sender that inherits the foreground's class
  * @front: FastTrack is on and somebody in front; written by the core, see fti_front()
- * @promoter: takes promotions from the core
+ * @promoter: takes promotions from the core. While neutral and background requests
+ *	are held back (held), @timer or a completion decides again
  * @q: the queue
  */
 struct fti_data {
@@ -107,7 +106,6 @@ struct fti_data {
 	u64 alone[FTI_NR_KINDS][FTI_SIZES];
 	unsigned int others_in_a_row;
 	bool foreground_seen;
-	bool held;
 	struct hrtimer timer;
 
 	struct fti_bounds bounds;

@@ -61,7 +61,7 @@ static int fti_state_show(void *data, struct seq_file *m)
 			   state.oldest[i] ?
 			   div_u64(now - state.oldest[i], NSEC_PER_USEC) : 0);
 	seq_printf(m, "front %d foreground_works %d held %d cheap_depth %u\n",
-		   state.front, fti_foreground_works(&state, &bounds, now), fti->held,
+		   state.front, fti_foreground_works(&state, &bounds, now), fti->promoter.held,
 		   state.cheap_depth);
 	spin_unlock(&fti->fti_lock);
 	return 0;

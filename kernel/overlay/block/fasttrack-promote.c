@@ -303,7 +303,7 @@ static void fti_relabel(struct fasttrack_queue *queue)
 	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
 		fti_relabel_class(fti, from);
 	/* A hold was decided on what was in the queues before. */
-	WRITE_ONCE(fti->held, false);
+	WRITE_ONCE(fti->promoter.held, false);
 	spin_unlock(&fti->fti_lock);
 	blk_mq_run_hw_queues(fti->q, true);
 	fti_wake_senders(queue);

@@ -332,6 +332,29 @@ def lock_behind(stuck_ms: int) -> Shown:
     return shown
 
 
+def ordinary() -> Shown:
+    """A service syncs a MiB of an own file, 30 times, beside a foreground and an app behind that is held back."""
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    write(FT / "stuck_ms", "1")
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    behind = start(BEHIND, reads_pages)
+    time.sleep(0.2)
+
+    def serves() -> None:
+        handle = os.open(DATA / "service", os.O_CREAT | os.O_RDWR, 0o644)
+        for at in range(30):
+            os.pwrite(handle, PATTERN, at * MIB)
+            SEEN[1] = max(SEEN[1], int(timed(lambda: os.fsync(handle)) * 1000))
+            time.sleep(0.01)
+
+    wait(start(SERVICE, serves))
+    shown = {"ms": SEEN[1] / 1000, "stuck": stat("stuck")}
+    end(front, behind)
+    return shown
+
+
 def ejects(why: str) -> Shown:
     """FastTrack switches itself off: what it says, whether it is on, and when it was switched on again."""
     make("cold", 64)
@@ -368,6 +391,16 @@ def ejects(why: str) -> Shown:
     return shown
 
 
+def reads_pages() -> None:
+    """An app behind that reads directly, a page at a time."""
+    handle = os.open(DATA / "film", os.O_RDONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, BLOCK)
+    draw = random.Random(1)
+    while True:
+        os.preadv(handle, [block], draw.randrange(64 * MIB // BLOCK) * BLOCK)
+        SEEN[0] += 1
+
+
 def vain(stuck_ms: int) -> Shown:
     """
     A service waits for a file system that root has frozen: nobody who is let go for it helps. What an app behind reads
@@ -377,16 +410,7 @@ def vain(stuck_ms: int) -> Shown:
     make("film", 64)
     drop_caches()
     front = start(FRONT, lambda: reads_for_ever("cold"))
-
-    def reads() -> None:
-        handle = os.open(DATA / "film", os.O_RDONLY | os.O_DIRECT)
-        block = mmap.mmap(-1, BLOCK)
-        draw = random.Random(1)
-        while True:
-            os.preadv(handle, [block], draw.randrange(64 * MIB // BLOCK) * BLOCK)
-            SEEN[0] += 1
-
-    behind = start(BEHIND, reads)
+    behind = start(BEHIND, reads_pages)
     time.sleep(0.5)
     shown: Shown = {"held": counted(0.7)}
     root = os.open(DATA, os.O_RDONLY)
@@ -437,4 +461,19 @@ def idle_front() -> Shown:
 
 
 if __name__ == "__main__":
-    run(cached, seldom, position, whole, flusher, killed, deep, machine, timer, lock_behind, ejects, vain, idle_front)
+    run(
+        cached,
+        seldom,
+        position,
+        whole,
+        flusher,
+        killed,
+        deep,
+        machine,
+        timer,
+        lock_behind,
+        ordinary,
+        ejects,
+        vain,
+        idle_front,
+    )

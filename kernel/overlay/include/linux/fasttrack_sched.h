@@ -97,6 +97,7 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
 /**
  * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
  * @node: in the list of all
+ * @held: it holds requests back; the scheduler writes it
  * @promote: make the queued requests foreground that move the page with this
  *	frame number, and with a write the others of the page's file if @file;
  *	false if there is none. Under the RCU read lock, from process context.
@@ -115,6 +116,7 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  */
 struct fasttrack_queue {
 	struct list_head node;
+	bool held;
 	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn,
 			bool file);
 	void (*promote_file)(struct fasttrack_queue *queue,

@@ -163,6 +163,13 @@ void ft_idle_wake(void)
 	wake_up_all(&ft_idle_waiters);
 }
 
+/* Does anybody pause? */
+bool ft_anybody_paused(void)
+{
+	/* Who comes later says so itself: fasttrack_holds(). */
+	return waitqueue_active(&ft_idle_waiters);
+}
+
 /**
  * fasttrack_foreground_io - requests of the foreground's have come to the device,
  *	or have left it

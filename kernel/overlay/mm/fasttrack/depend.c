@@ -14,6 +14,7 @@
  *
  * Lock order: ft_depend_lock is taken inside no I/O scheduler's lock.
  */
+#include <linux/array_size.h>
 #include <linux/atomic.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
@@ -57,6 +58,21 @@ static unsigned int ft_nr_sleepers;
  * Guarded as ft_sleepers.
  */
 static const struct folio *ft_op_folios[FASTTRACK_SLEEPERS];
+
+/**
+ * struct ft_watched - a worker that tasks wait for which are not foreground
+ * @worker: compared only; NULL: nobody
+ * @waiters: how many tasks
+ *
+ * Written under ft_depend_lock.
+ */
+struct ft_watched {
+	const struct task_struct *worker;
+	unsigned int waiters;
+};
+
+/* Journals' threads and the like: one a file system. */
+static struct ft_watched ft_watched[16];
 
 /* Who writes back. Also woken when the foreground begins to wait for others. */
 DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);
@@ -214,6 +230,53 @@ void ft_worker_wait_end(struct task_struct *worker)
 	if (!worker->fasttrack_waiters && worker->fasttrack_others)
 		ft_depend_less();
 	spin_unlock(&ft_depend_lock);
+}
+
+/* The entry of @worker, or an empty one; NULL if there is none. */
+static struct ft_watched *ft_watched_find(const struct task_struct *worker)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(ft_watched); i++)
+		if (READ_ONCE(ft_watched[i].worker) == worker)
+			return &ft_watched[i];
+	return NULL;
+}
+
+/*
+ * A task that is neither foreground nor background is about to wait for what
+ * @worker, which cannot go away before it has, does. That is looked at then, if it
+ * is stuck (stuck.c); nothing else comes of it.
+ * Return: false if so many are waited for that one more cannot be kept.
+ */
+bool ft_worker_watch_begin(struct task_struct *worker)
+{
+	struct ft_watched *watched;
+
+	spin_lock(&ft_depend_lock);
+	watched = ft_watched_find(worker) ?: ft_watched_find(NULL);
+	if (watched) {
+		WRITE_ONCE(watched->worker, worker);
+		watched->waiters++;
+	}
+	spin_unlock(&ft_depend_lock);
+	return watched;
+}
+
+/* It has waited. */
+void ft_worker_watch_end(struct task_struct *worker)
+{
+	struct ft_watched *watched;
+
+	spin_lock(&ft_depend_lock);
+	watched = ft_watched_find(worker);
+	if (!--watched->waiters)
+		WRITE_ONCE(watched->worker, NULL);
+	spin_unlock(&ft_depend_lock);
+}
+
+/* Does anybody watch @worker? */
+bool ft_worker_is_watched(const struct task_struct *worker)
+{
+	return ft_watched_find(worker);
 }
 
 /* Reclaim is about to wait, so that the foreground keeps its pages. */

@@ -223,6 +223,7 @@ void ft_activity_wake(void);
 bool ft_foreground_works(void);
 void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void));
 void ft_idle_wake(void);
+bool ft_anybody_paused(void);
 
 /* depend.c */
 extern struct wait_queue_head ft_writeback_paused;
@@ -243,6 +244,9 @@ bool ft_others_begin(void);
 void ft_others_end(void);
 void ft_worker_wait_begin(struct task_struct *worker);
 void ft_worker_wait_end(struct task_struct *worker);
+bool ft_worker_watch_begin(struct task_struct *worker);
+void ft_worker_watch_end(struct task_struct *worker);
+bool ft_worker_is_watched(const struct task_struct *worker);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);
@@ -262,6 +266,7 @@ void ft_relabel(void);
 void ft_kick(bool foreground);
 void ft_queues_front(void);
 void ft_queues_release(void);
+bool ft_queues_hold(void);
 
 /* stuck.c */
 bool ft_anybody_stuck(void);

@@ -209,6 +209,18 @@ static inline bool ft_lift_in_vain(u64 since, u64 now)
 	return since && now >= since + FT_LIFT_LIMIT;
 }
 
+/*
+ * Who sleeps on a page that no queued request moves waits for the device, or for
+ * who has yet to send one: the first takes less than so many times stuck_ms.
+ */
+#define FT_PAGE_LOOKS	10
+
+/* May a page on which somebody has slept for @slept still come by itself? */
+static inline bool ft_page_comes(u64 slept, u64 stuck)
+{
+	return slept < FT_PAGE_LOOKS * stuck;
+}
+
 /* Pages that are still owed after a pause that ended so. */
 static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 				   unsigned int segment)

@@ -166,6 +166,19 @@ void ft_queues_release(void)
 	ft_queues_kick(false);
 }
 
+/* Does a scheduler hold anybody back? */
+bool ft_queues_hold(void)
+{
+	struct fasttrack_queue *queue;
+	bool held = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		held |= READ_ONCE(queue->held);
+	rcu_read_unlock();
+	return held;
+}
+
 /* Whom the schedulers held back may be who is waited for, by the @foreground. */
 void ft_kick(bool foreground)
 {

@@ -309,24 +309,41 @@ void __fasttrack_folio_wait_end(unsigned int done)
 	}
 }
 
+/* In what __fasttrack_wait_begin() returns: current is not foreground. */
+#define FT_WATCHES	1UL
+
+/* Current, neither foreground nor background, is about to wait for @worker. */
+static struct task_struct *ft_watch_begin(struct task_struct *worker)
+{
+	if (!ft_worker_watch_begin(worker))
+		return NULL;
+	get_task_struct(worker);
+	current->fasttrack_named++;
+	return (struct task_struct *)((unsigned long)worker | FT_WATCHES);
+}
+
 /**
  * __fasttrack_wait_begin - current is about to wait for what @worker does
  * @worker: a kernel thread that works in scopes, NULL or an error pointer;
  *	cannot go away before this returns
  *
- * While a foreground task waits, the scopes of @worker are foreground.
+ * While a foreground task waits, the scopes of @worker are foreground. While
+ * another one does that is not background, @worker is looked at if it is stuck,
+ * and not who waits for it.
  *
  * Context: process context; does not sleep.
  * Return: what to give to __fasttrack_wait_end(): @worker with a reference, or
- * NULL if current is not foreground.
+ * NULL if current is background.
  */
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 {
+	enum fasttrack_class class = __fasttrack_task_class(current);
 	const struct folio *folio;
 
-	if (IS_ERR_OR_NULL(worker) ||
-	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+	if (IS_ERR_OR_NULL(worker) || class == FASTTRACK_BACKGROUND)
 		return NULL;
+	if (class != FASTTRACK_FOREGROUND)
+		return ft_watch_begin(worker);
 	get_task_struct(worker);
 	ft_commit_note();
 	ft_activity_sleep();
@@ -364,13 +381,21 @@ EXPORT_SYMBOL_GPL(__fasttrack_backlog);
 
 /**
  * __fasttrack_wait_end - the wait is over
- * @worker: result of __fasttrack_wait_begin()
+ * @begun: result of __fasttrack_wait_begin()
  */
-void __fasttrack_wait_end(struct task_struct *worker)
+void __fasttrack_wait_end(struct task_struct *begun)
 {
-	ft_worker_wait_end(worker);
+	unsigned long watches = (unsigned long)begun & FT_WATCHES;
+	struct task_struct *worker =
+		(struct task_struct *)((unsigned long)begun - watches);
+
 	current->fasttrack_named--;
-	ft_activity_wake();
+	if (watches) {
+		ft_worker_watch_end(worker);
+	} else {
+		ft_worker_wait_end(worker);
+		ft_activity_wake();
+	}
 	put_task_struct(worker);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_wait_end);
