@@ -58,6 +58,7 @@ static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
  * @FASTTRACK_STUCK: times that everybody went because a task slept for long for what
  *	nobody had named
  * @FASTTRACK_STUCK_VAIN: tasks that slept on for a second nevertheless
+ * @FASTTRACK_APPS_CROWDED: times that an app was found without a place of its own
  * @FASTTRACK_PAUSE_MAX: longest pause
  * @FASTTRACK_DISPATCH_WAIT_MAX: longest time that a background read waited in
  *	the dispatcher
@@ -83,6 +84,7 @@ enum fasttrack_stat {
 	FASTTRACK_DEPENDED,
 	FASTTRACK_STUCK,
 	FASTTRACK_STUCK_VAIN,
+	FASTTRACK_APPS_CROWDED,
 	/* From here on maxima of times. */
 	FASTTRACK_FIRST_MAX,
 	FASTTRACK_PAUSE_MAX = FASTTRACK_FIRST_MAX,

@@ -11,8 +11,12 @@
  * A number holds the app's place in the array and which app of that place it is,
  * so that nobody has to count who still carries it: one that is out of date
  * names no app. When the array is nearly full, places are freed of apps that no
- * task is of and that have no dirty pages. Where no place is left a task is
- * classified without a number, and what it does is nobody's.
+ * task is of and that have no dirty pages, once a second at most.
+ *
+ * Who may make users or cgroups can fill it. The last places are for who is in front
+ * or perceptible. A background app without a place is one of the crowd, an app of
+ * its own that is background for ever: what it does stays background's. Others
+ * without a place are classified without a number, and what they do is nobody's.
  *
  * Lock order: ft_apps_lock is taken under the locks of the page cache, and takes
  * none.
@@ -23,6 +27,7 @@
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
+#include <linux/jiffies.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -36,8 +41,11 @@
 #define FT_APP_BITS	10
 #define FT_APPS		BIT(FT_APP_BITS)
 
-/* With so few places left, look for apps that are gone. */
+/* With so few places left for most, look for apps that are gone. */
 #define FT_APPS_SPARE	(FT_APPS / 8)
+
+/* The place of the crowd. */
+#define FT_APP_CROWD	0
 
 /**
  * struct ft_app - one app
@@ -56,15 +64,24 @@ struct ft_app {
 };
 
 static DEFINE_SPINLOCK(ft_apps_lock);
-static struct ft_app ft_apps[FT_APPS];
-static u8 ft_app_classes[FT_APPS];
+static struct ft_app ft_apps[FT_APPS] = {
+	/* In no hash: nobody has its key. */
+	[FT_APP_CROWD] = { .key.uid = (u32)-1, .id = FT_APPS + FT_APP_CROWD },
+};
+
+static u8 ft_app_classes[FT_APPS] = {
+	[FT_APP_CROWD] = FASTTRACK_BACKGROUND,
+};
+
 static DEFINE_HASHTABLE(ft_app_hash, FT_APP_BITS - 2);
-static DECLARE_BITMAP(ft_apps_used, FT_APPS);
-static unsigned int ft_nr_apps;
+static DECLARE_BITMAP(ft_apps_used, FT_APPS) = { BIT(FT_APP_CROWD) };
+static unsigned int ft_nr_apps = 1;
 /* Whose class the last configuration has changed. */
 static DECLARE_BITMAP(ft_apps_moved, FT_APPS);
 /* Of the next number; grows, so that a place's next app has another one. */
-static u32 ft_app_serial = 1;
+static u32 ft_app_serial = 2;
+/* When apps that are gone were last looked for. */
+static unsigned long ft_apps_reaped = INITIAL_JIFFIES - HZ;
 
 static void ft_apps_reap(struct work_struct *work);
 static DECLARE_WORK(ft_apps_reap_work, ft_apps_reap);
@@ -109,42 +126,76 @@ static u32 ft_app_number(unsigned int place)
 	return id;
 }
 
+/* The array may be nearly full: look for apps that are gone. */
+static void ft_apps_spare(void)
+{
+	unsigned int nr = READ_ONCE(ft_nr_apps);
+
+	if (ft_app_has_room(nr + FT_APPS_SPARE, FT_APPS, FASTTRACK_NEUTRAL) ||
+	    time_before(jiffies, READ_ONCE(ft_apps_reaped) + HZ))
+		return;
+	WRITE_ONCE(ft_apps_reaped, jiffies);
+	schedule_work(&ft_apps_reap_work);
+}
+
+/* Is there no place for an app of @class? Then @id is what it goes by. */
+static bool ft_app_has_no_place(enum fasttrack_class class, u32 *id)
+{
+	if (ft_app_has_room(READ_ONCE(ft_nr_apps), FT_APPS, class))
+		return false;
+	fasttrack_count(FASTTRACK_APPS_CROWDED);
+	*id = class == FASTTRACK_BACKGROUND ?
+		READ_ONCE(ft_apps[FT_APP_CROWD].id) : 0;
+	return true;
+}
+
+/* Give the app with @key and @class, which has none, a number. */
+static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
+{
+	unsigned int place = find_first_zero_bit(ft_apps_used, FT_APPS);
+	u32 id = ft_app_number(place);
+	struct ft_app *app = &ft_apps[place];
+
+	app->key = *key;
+	atomic_long_set(&app->dirty, 0);
+	WRITE_ONCE(ft_app_classes[place], class);
+	/* Who sees the number sees the class. */
+	smp_store_release(&app->id, id);
+	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
+	__set_bit(place, ft_apps_used);
+	WRITE_ONCE(ft_nr_apps, ft_nr_apps + 1);
+	return id;
+}
+
 /**
  * ft_app_intern - the number of an app
  * @key: who it is
  *
  * Context: any; under the RCU read lock.
- * Return: its number, given now if need be; 0: there is no place for it.
+ * Return: its number, given now if need be, or the crowd's; 0: there is no place for
+ * it, and it is not background.
  */
 u32 ft_app_intern(const struct ft_app_key *key)
 {
 	u32 id = ft_app_find(key);
+	enum fasttrack_class class;
 	unsigned long flags;
-	unsigned int place;
-	struct ft_app *app;
 
 	if (id)
 		return id;
+	ft_apps_spare();
+	/* Without the lock: there may be many, and they come for each bio. */
+	if (!ft_app_has_room(READ_ONCE(ft_nr_apps), FT_APPS,
+			     FASTTRACK_NEUTRAL) &&
+	    ft_app_has_no_place(ft_class_of(rcu_dereference(ft_config), key),
+				&id))
+		return id;
 	spin_lock_irqsave(&ft_apps_lock, flags);
 	id = ft_app_find(key);
-	place = find_first_zero_bit(ft_apps_used, FT_APPS);
-	if (id || place == FT_APPS)
-		goto unlock;
-	id = ft_app_number(place);
-	app = &ft_apps[place];
-	app->key = *key;
-	atomic_long_set(&app->dirty, 0);
 	/* Whoever replaces the configuration classifies all after that. */
-	WRITE_ONCE(ft_app_classes[place],
-		   ft_class_of(rcu_dereference(ft_config), key));
-	/* Who sees the number sees the class. */
-	smp_store_release(&app->id, id);
-	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
-	__set_bit(place, ft_apps_used);
-	ft_nr_apps++;
-unlock:
-	if (FT_APPS - ft_nr_apps < FT_APPS_SPARE)
-		schedule_work(&ft_apps_reap_work);
+	class = ft_class_of(rcu_dereference(ft_config), key);
+	if (!id && !ft_app_has_no_place(class, &id))
+		id = ft_app_add(key, class);
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	return id;
 }
@@ -175,12 +226,13 @@ static void ft_apps_reap(struct work_struct *work)
 		struct ft_app *app = &ft_apps[place];
 
 		if (test_bit(place, kept) || atomic_long_read(&app->dirty) > 0 ||
-		    ft_app_classes[place] == FASTTRACK_FOREGROUND)
+		    ft_app_classes[place] == FASTTRACK_FOREGROUND ||
+		    place == FT_APP_CROWD)
 			continue;
 		WRITE_ONCE(app->id, 0);
 		hash_del_rcu(&app->node);
 		__clear_bit(place, ft_apps_used);
-		ft_nr_apps--;
+		WRITE_ONCE(ft_nr_apps, ft_nr_apps - 1);
 	}
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	bitmap_free(kept);
@@ -222,7 +274,9 @@ void ft_apps_classify(const struct ft_config *config)
 	spin_lock_irqsave(&ft_apps_lock, flags);
 	bitmap_zero(ft_apps_moved, FT_APPS);
 	for_each_set_bit(place, ft_apps_used, FT_APPS) {
-		u8 class = ft_class_of(config, &ft_apps[place].key);
+		u8 class = place == FT_APP_CROWD ?
+			FASTTRACK_BACKGROUND :
+			ft_class_of(config, &ft_apps[place].key);
 
 		if (ft_app_classes[place] != class)
 			__set_bit(place, ft_apps_moved);

@@ -249,6 +249,18 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
  */
 #define FT_OPERATION_PAGES	8
 
+/* This part of the places for apps is for who is in front or perceptible. */
+#define FT_APPS_KEPT_PART	8
+
+/* May an app of @class have a place, where @nr of @places are taken? */
+static inline bool ft_app_has_room(unsigned int nr, unsigned int places,
+				   enum fasttrack_class class)
+{
+	if (class == FASTTRACK_FOREGROUND || class == FASTTRACK_PERCEPTIBLE)
+		return nr < places;
+	return nr < places - places / FT_APPS_KEPT_PART;
+}
+
 /* A reserve above this part of a zone would be felt by everybody. */
 #define FT_RESERVE_MAX_PART	16
 

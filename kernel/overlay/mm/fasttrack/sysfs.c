@@ -254,6 +254,7 @@ FT_STAT(promoted, FASTTRACK_PROMOTED);
 FT_STAT(depended, FASTTRACK_DEPENDED);
 FT_STAT(stuck, FASTTRACK_STUCK);
 FT_STAT(stuck_vain, FASTTRACK_STUCK_VAIN);
+FT_STAT(apps_crowded, FASTTRACK_APPS_CROWDED);
 FT_STAT(pause_max_us, FASTTRACK_PAUSE_MAX);
 FT_STAT(dispatch_wait_max_us, FASTTRACK_DISPATCH_WAIT_MAX);
 FT_STAT(dispatch_sync_wait_max_us, FASTTRACK_DISPATCH_SYNC_MAX);
@@ -276,6 +277,7 @@ static struct attribute *ft_stat_attrs[] = {
 	&ft_stat_depended.attr.attr,
 	&ft_stat_stuck.attr.attr,
 	&ft_stat_stuck_vain.attr.attr,
+	&ft_stat_apps_crowded.attr.attr,
 	&ft_stat_pause_max_us.attr.attr,
 	&ft_stat_dispatch_wait_max_us.attr.attr,
 	&ft_stat_dispatch_sync_wait_max_us.attr.attr,

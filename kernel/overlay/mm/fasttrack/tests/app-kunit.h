@@ -119,14 +119,79 @@ static void ft_test_reap(struct kunit *test)
 /* When all places are taken there is no number, until somebody has gone. */
 static void ft_test_full(struct kunit *test)
 {
+	unsigned long crowded = ft_stat_read(FASTTRACK_APPS_CROWDED);
 	u32 id = 1;
 
+	ft_apps_reaped = jiffies;
 	for (unsigned int i = 0; id && i <= FT_APPS; i++)
 		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
 	KUNIT_EXPECT_EQ(test, id, 0);
+	KUNIT_EXPECT_GE(test, FT_APPS - ft_nr_apps, FT_APPS / 8);
+	KUNIT_EXPECT_GT(test, ft_stat_read(FASTTRACK_APPS_CROWDED), crowded);
+	/* The next one may look for those that are gone. */
+	ft_apps_reaped = jiffies - HZ;
+	KUNIT_EXPECT_EQ(test, ft_test_intern(FT_TEST_UID + 9, 0, 0), 0);
 	flush_work(&ft_apps_reap_work);
 	KUNIT_EXPECT_NE(test, ft_test_intern(FT_TEST_UID, 0, 0), 0);
 	ft_apps_reap(NULL);
+}
+
+/* A configuration in which the UIDs @first to @last are in @list, and no others. */
+static struct ft_config *ft_test_config(struct kunit *test, enum ft_list list,
+					u64 first, u64 last)
+{
+	struct ft_config *config = kunit_kzalloc(test, sizeof(*config),
+						 GFP_KERNEL);
+	struct ft_set *set = ft_set_edit(NULL);
+
+	KUNIT_ASSERT_NOT_NULL(test, config);
+	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_EQ(test, ft_set_add(set, first, last), 0);
+	config->list[list] = ft_set_finish(set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, config->list[list]);
+	return config;
+}
+
+/*
+ * However many apps a user makes: background without a place stays background, and
+ * who comes to the front has one.
+ */
+static void ft_test_crowd(struct kunit *test)
+{
+	struct ft_config *behind = ft_test_config(test, FT_APP_UIDS, 0,
+						  FT_UIDS_PER_USER - 1);
+	struct ft_config *front = ft_test_config(test, FT_FOREGROUND_UIDS,
+						 FT_TEST_UID + 5,
+						 FT_TEST_UID + 5);
+	u32 id = 0, crowd = ft_apps[FT_APP_CROWD].id;
+	struct ft_config *old;
+
+	if (fasttrack_enabled())
+		kunit_skip(test, "FastTrack is on");
+	mutex_lock(&ft_config_mutex);
+	old = ft_config_replace(behind);
+	ft_apps_reaped = jiffies;
+	for (unsigned int i = 0; id != crowd && i <= FT_APPS; i++)
+		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
+	KUNIT_EXPECT_EQ(test, id, crowd);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), (u32)-1);
+	/* One that is seen first when it is in front. */
+	ft_config_replace(front);
+	id = ft_test_intern(FT_TEST_UID + 5, 0, 0);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), FT_TEST_UID + 5);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
+	/* Whatever is configured. */
+	ft_apps_classify(front);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(crowd), FASTTRACK_BACKGROUND);
+	ft_config_replace(old);
+	ft_apps_classify(old);
+	mutex_unlock(&ft_config_mutex);
+	synchronize_rcu();
+	kvfree(behind->list[FT_APP_UIDS]);
+	kvfree(front->list[FT_FOREGROUND_UIDS]);
+	ft_apps_reap(NULL);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_class(crowd), FASTTRACK_BACKGROUND);
 }
 
 static void ft_test_who_takes_over(struct kunit *test)
@@ -147,6 +212,7 @@ static struct kunit_case ft_app_test_cases[] = {
 	KUNIT_CASE(ft_test_renew),
 	KUNIT_CASE(ft_test_reap),
 	KUNIT_CASE(ft_test_full),
+	KUNIT_CASE(ft_test_crowd),
 	KUNIT_CASE(ft_test_who_takes_over),
 	{}
 };
