@@ -28,11 +28,20 @@
 #include "../internal.h"
 
 /*
- * Not held to the reserve: who has given it up, shall die or free memory, or may
- * take from what stock itself reserves.
+ * Is an allocation of background's held to the reserve? Not if it cannot reclaim,
+ * has done so in vain, shall die or free memory, or must not fail and has come to
+ * stock's last means. With __GFP_HIGH, which only the kernel itself asks for, to
+ * half of it, as it is to stock's watermarks.
  */
-#define FT_ALLOC_UNHELD	(ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS | \
-			 ALLOC_OOM | ALLOC_MIN_RESERVE)
+static bool ft_alloc_held(unsigned int alloc_flags, gfp_t gfp)
+{
+	if (alloc_flags & (ALLOC_FASTTRACK_SPENT | ALLOC_NO_WATERMARKS |
+			   ALLOC_OOM))
+		return false;
+	if ((alloc_flags & ALLOC_MIN_RESERVE) && (gfp & __GFP_NOFAIL))
+		return false;
+	return gfp & __GFP_DIRECT_RECLAIM;
+}
 
 static bool ft_allocates(void)
 {
@@ -53,16 +62,15 @@ unsigned long __fasttrack_zone_reserve(struct zone *zone)
  * __fasttrack_alloc_mark - the watermark that an allocation must leave
  * @zone: where
  * @mark: stock's
- * @alloc_flags: FT_ALLOC_UNHELD: stock's holds
- * @gfp: only allocations that can reclaim are held to the reserve
+ * @alloc_flags: of the allocation
+ * @gfp: likewise
  *
  * Return: pages, at least @mark.
  */
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp)
 {
-	if ((alloc_flags & FT_ALLOC_UNHELD) ||
-	    !(gfp & __GFP_DIRECT_RECLAIM) || !ft_allocates() ||
+	if (!ft_alloc_held(alloc_flags, gfp) || !ft_allocates() ||
 	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return mark;
 	return max(mark, low_wmark_pages(zone) +
@@ -77,7 +85,8 @@ unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
  */
 bool __fasttrack_alloc_spent(unsigned int *alloc_flags)
 {
-	if ((*alloc_flags & FT_ALLOC_UNHELD) || !ft_allocates() ||
+	if (!ft_alloc_held(*alloc_flags, __GFP_DIRECT_RECLAIM) ||
+	    !ft_allocates() ||
 	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return false;
 	*alloc_flags |= ALLOC_FASTTRACK_SPENT;

@@ -218,6 +218,24 @@ static void ft_test_dirty_first(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_dirty_first(last, 90, 100));
 }
 
+/* Background takes from the foreground's reserve only when nothing else is left. */
+static void ft_test_alloc_held(struct kunit *test)
+{
+	const gfp_t gfp = GFP_KERNEL;
+
+	KUNIT_EXPECT_TRUE(test, ft_alloc_held(0, gfp));
+	KUNIT_EXPECT_TRUE(test, ft_alloc_held(ALLOC_MIN_RESERVE,
+					      gfp | __GFP_HIGH));
+	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_MIN_RESERVE,
+					       gfp | __GFP_NOFAIL));
+	KUNIT_EXPECT_TRUE(test, ft_alloc_held(0, gfp | __GFP_NOFAIL));
+	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_MIN_RESERVE |
+					       ALLOC_NON_BLOCK, GFP_ATOMIC));
+	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_FASTTRACK_SPENT, gfp));
+	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_NO_WATERMARKS, gfp));
+	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_OOM, gfp));
+}
+
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
 	KUNIT_CASE(ft_test_forgotten),
@@ -227,6 +245,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_debt),
 	KUNIT_CASE(ft_test_outweighed),
 	KUNIT_CASE(ft_test_reserve),
+	KUNIT_CASE(ft_test_alloc_held),
 	KUNIT_CASE(ft_test_dirty),
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
