@@ -6,19 +6,28 @@
  * the kernel for the storage, for memory or for somebody who does. What it finds
  * in the page cache, and what it computes, is no work: nobody is in its way.
  *
+ * That one more of many sleeps, or has woken, changes a count and nothing else: the
+ * lock is for the first and the last one.
+ *
  * An idle window follows, since its next request often depends on the last. The
  * window is paid for (ft_credit_worked()): who works little has little of it.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
 #include "internal.h"
 #include "policy.h"
 
-/* Guards what the foreground does. Taken in interrupts, inside everything. */
+/*
+ * Guards what the foreground does, save the counts in it that are atomic. Taken in
+ * interrupts, inside everything. Who reads it only takes no lock.
+ */
 static DEFINE_RAW_SPINLOCK(ft_activity_lock);
+static seqcount_raw_spinlock_t ft_activity_seq =
+	SEQCNT_RAW_SPINLOCK_ZERO(ft_activity_seq, &ft_activity_lock);
 static struct ft_activity ft_activity;
 
 /* Who waits until the foreground does not work any more; and when that may be. */
@@ -29,11 +38,13 @@ static struct hrtimer ft_idle_timer;
 struct ft_activity ft_activity_read(void)
 {
 	struct ft_activity activity;
-	unsigned long flags;
+	unsigned int seq;
 
-	raw_spin_lock_irqsave(&ft_activity_lock, flags);
-	activity = ft_activity;
-	raw_spin_unlock_irqrestore(&ft_activity_lock, flags);
+	do {
+		seq = read_seqcount_begin(&ft_activity_seq);
+		/* Counts in it change any time: who reads takes one of them. */
+		activity = data_race(ft_activity);
+	} while (read_seqcount_retry(&ft_activity_seq, seq));
 	return activity;
 }
 
@@ -84,24 +95,31 @@ static void ft_activity_change(int asleep, int in_flight)
 	unsigned long flags;
 	bool idle, counts = true;
 
+	if ((asleep || in_flight) &&
+	    ft_activity_goes_on(&ft_activity, asleep, in_flight, now))
+		return;
 	raw_spin_lock_irqsave(&ft_activity_lock, flags);
+	write_seqcount_begin(&ft_activity_seq);
 	if (!ft_busy(&ft_activity, now))
 		ft_credit_idle(&ft_activity, longest, now);
 	if (asleep > 0)
 		ft_waiters_begin(&ft_activity.asleep, now);
 	else if (asleep < 0)
 		counts = ft_waiters_end(&ft_activity.asleep, now);
-	ft_activity.in_flight += in_flight;
+	atomic_add(in_flight, &ft_activity.in_flight);
 	ft_activity.seen = true;
 	ft_activity.last = max(ft_activity.last, now);
 	idle = !ft_busy(&ft_activity, now);
 	if (idle)
 		ft_credit_worked(&ft_activity, longest, now);
-	if (!counts || ft_activity.in_flight < 0) {
-		ft_activity.in_flight = max(ft_activity.in_flight, 0);
+	if (!counts || atomic_read(&ft_activity.in_flight) < 0) {
+		if (atomic_read(&ft_activity.in_flight) < 0)
+			atomic_set(&ft_activity.in_flight, 0);
 		fasttrack_eject("count", NULL, 0);
 	}
-	activity = ft_activity;
+	/* As in ft_activity_read(). */
+	activity = data_race(ft_activity);
+	write_seqcount_end(&ft_activity_seq);
 	raw_spin_unlock_irqrestore(&ft_activity_lock, flags);
 
 	if (idle)

@@ -113,7 +113,7 @@ static bool ft_depends(void)
 	/* It is looked at for each page: no lock. */
 	const struct ft_waiters waiters = data_race(ft_depending);
 
-	return (waiters.young || waiters.older) &&
+	return (atomic_read(&waiters.young) || waiters.older) &&
 	       ft_waiters_count(&waiters, ktime_get_coarse_ns());
 }
 

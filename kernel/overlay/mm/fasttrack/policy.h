@@ -6,6 +6,7 @@
 #ifndef _MM_FASTTRACK_POLICY_H
 #define _MM_FASTTRACK_POLICY_H
 
+#include <linux/atomic.h>
 #include <linux/fasttrack_class.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
@@ -31,7 +32,7 @@
  */
 struct ft_waiters {
 	u64 period;
-	unsigned int young;
+	atomic_t young;
 	unsigned int older;
 	unsigned int forgotten;
 };
@@ -40,9 +41,11 @@ struct ft_waiters {
 static inline unsigned int ft_waiters_count(const struct ft_waiters *waiters,
 					    u64 now)
 {
+	unsigned int young = atomic_read(&waiters->young);
+
 	if (now < waiters->period + FT_ASLEEP_LIMIT)
-		return waiters->young + waiters->older;
-	return now < waiters->period + 2 * FT_ASLEEP_LIMIT ? waiters->young : 0;
+		return young + waiters->older;
+	return now < waiters->period + 2 * FT_ASLEEP_LIMIT ? young : 0;
 }
 
 /* Another period begins at @now, if the last is over. */
@@ -51,8 +54,7 @@ static inline void ft_waiters_age(struct ft_waiters *waiters, u64 now)
 	if (now < waiters->period + FT_ASLEEP_LIMIT)
 		return;
 	waiters->forgotten += waiters->older;
-	waiters->older = waiters->young;
-	waiters->young = 0;
+	waiters->older = atomic_xchg(&waiters->young, 0);
 	waiters->period += FT_ASLEEP_LIMIT;
 	if (now < waiters->period + FT_ASLEEP_LIMIT)
 		return;
@@ -65,21 +67,33 @@ static inline void ft_waiters_age(struct ft_waiters *waiters, u64 now)
 static inline void ft_waiters_begin(struct ft_waiters *waiters, u64 now)
 {
 	ft_waiters_age(waiters, now);
-	waiters->young++;
+	atomic_inc(&waiters->young);
 }
 
 /* One has waited. Returns false if there is none: somebody has miscounted. */
 static inline bool ft_waiters_end(struct ft_waiters *waiters, u64 now)
 {
 	ft_waiters_age(waiters, now);
-	if (waiters->young)
-		waiters->young--;
-	else if (waiters->older)
+	if (atomic_dec_if_positive(&waiters->young) >= 0)
+		return true;
+	if (waiters->older)
 		waiters->older--;
 	else if (waiters->forgotten)
 		waiters->forgotten--;
 	else
 		return false;
+	return true;
+}
+
+/* One more of @count, or with -1 one less, if there are some before and after. */
+static inline bool ft_count_among(atomic_t *count, int change)
+{
+	int old = atomic_read(count);
+
+	do {
+		if (old <= 0 || old + change <= 0)
+			return false;
+	} while (!atomic_try_cmpxchg(count, &old, old + change));
 	return true;
 }
 
@@ -96,7 +110,7 @@ static inline bool ft_waiters_end(struct ft_waiters *waiters, u64 now)
  */
 struct ft_activity {
 	struct ft_waiters asleep;
-	int in_flight;
+	atomic_t in_flight;
 	bool seen;
 	u64 last;
 	u64 began;
@@ -108,7 +122,24 @@ struct ft_activity {
 static inline bool ft_busy(const struct ft_activity *activity, u64 now)
 {
 	return ft_waiters_count(&activity->asleep, now) ||
-	       activity->in_flight > 0;
+	       atomic_read(&activity->in_flight) > 0;
+}
+
+/* What is known of who works is renewed so often, if nothing else happens. */
+#define FT_ACTIVITY_STALE	(FT_ASLEEP_LIMIT / 5)
+
+/*
+ * Change one of the counts, to @asleep and @in_flight more, if nothing else becomes
+ * of that: the foreground works before and after, and has lately been seen to.
+ */
+static inline bool ft_activity_goes_on(struct ft_activity *activity, int asleep,
+				       int in_flight, u64 now)
+{
+	if (now >= READ_ONCE(activity->last) + FT_ACTIVITY_STALE ||
+	    now >= READ_ONCE(activity->asleep.period) + FT_ASLEEP_LIMIT)
+		return false;
+	return asleep ? ft_count_among(&activity->asleep.young, asleep) :
+			ft_count_among(&activity->in_flight, in_flight);
 }
 
 /* Does the foreground work at @now? */

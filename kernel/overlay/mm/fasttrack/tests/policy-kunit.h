@@ -34,7 +34,7 @@ static void ft_test_works(struct kunit *test)
 					  FT_TEST_NOW + FT_TEST_WINDOW));
 	activity.window = 0;
 	KUNIT_EXPECT_FALSE(test, ft_works(&activity, FT_TEST_NOW));
-	activity.in_flight = 1;
+	atomic_set(&activity.in_flight, 1);
 	KUNIT_EXPECT_TRUE(test, ft_works(&activity, FT_TEST_NOW));
 }
 
@@ -59,6 +59,32 @@ static void ft_test_forgotten(struct kunit *test)
 	/* It wakes; nobody else can. */
 	KUNIT_EXPECT_TRUE(test, ft_waiters_end(asleep, now));
 	KUNIT_EXPECT_FALSE(test, ft_waiters_end(asleep, now));
+}
+
+/* One more of many, or one less, changes a count alone; the first and the last do not. */
+static void ft_test_goes_on(struct kunit *test)
+{
+	struct ft_activity activity = { .last = FT_TEST_NOW };
+	struct ft_waiters *asleep = &activity.asleep;
+	u64 now = FT_TEST_NOW;
+
+	asleep->period = now;
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, 1, 0, now));
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, 0, 1, now));
+	KUNIT_EXPECT_FALSE(test, ft_busy(&activity, now));
+	ft_waiters_begin(asleep, now);
+	KUNIT_EXPECT_TRUE(test, ft_activity_goes_on(&activity, 1, 0, now));
+	KUNIT_EXPECT_EQ(test, ft_waiters_count(asleep, now), 2);
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, 0, -1, now));
+	KUNIT_EXPECT_TRUE(test, ft_activity_goes_on(&activity, -1, 0, now));
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, -1, 0, now));
+	KUNIT_EXPECT_EQ(test, ft_waiters_count(asleep, now), 1);
+	/* Whoever works for long is seen to now and then, and periods end. */
+	now += FT_ACTIVITY_STALE;
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, 1, 0, now));
+	now = FT_TEST_NOW + FT_ASLEEP_LIMIT;
+	activity.last = now;
+	KUNIT_EXPECT_FALSE(test, ft_activity_goes_on(&activity, 1, 0, now));
 }
 
 static void ft_test_bounds(struct kunit *test)
@@ -114,7 +140,7 @@ static void ft_test_idle_window(struct kunit *test)
 static void ft_test_pause(struct kunit *test)
 {
 	const struct ft_activity always = {
-		.in_flight = 1, .seen = true, .last = FT_TEST_NOW,
+		.in_flight = ATOMIC_INIT(1), .seen = true, .last = FT_TEST_NOW,
 	};
 	const struct ft_activity never = {};
 	const u64 bound = NSEC_PER_SEC;
@@ -239,6 +265,7 @@ static void ft_test_alloc_held(struct kunit *test)
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
 	KUNIT_CASE(ft_test_forgotten),
+	KUNIT_CASE(ft_test_goes_on),
 	KUNIT_CASE(ft_test_bounds),
 	KUNIT_CASE(ft_test_idle_window),
 	KUNIT_CASE(ft_test_pause),
