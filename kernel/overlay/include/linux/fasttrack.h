@@ -81,6 +81,8 @@ struct fasttrack_scope __fasttrack_cause_enter(enum fasttrack_cause cause);
 void __fasttrack_scope_leave(struct fasttrack_scope outer);
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
 void __fasttrack_wait_end(struct task_struct *worker);
+struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
+void __fasttrack_process_wait_end(struct task_struct *leader);
 bool __fasttrack_others_begin(struct task_struct *holder);
 void __fasttrack_others_end(void);
 void __fasttrack_lock_got(void);
@@ -494,6 +496,27 @@ static inline void fasttrack_wait_end(struct task_struct *worker)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && worker)
 		__fasttrack_wait_end(worker);
+}
+
+/**
+ * fasttrack_process_wait_begin - current is about to wait for a process
+ * @pid: of its leader, in the initial PID namespace
+ *
+ * For a lock of a file that it has. While somebody waits who is not background, the
+ * process does not pause.
+ *
+ * Return: what to give to fasttrack_process_wait_end().
+ */
+static inline struct task_struct *fasttrack_process_wait_begin(pid_t pid)
+{
+	return fasttrack_enabled() ? __fasttrack_process_wait_begin(pid) : NULL;
+}
+
+/* Current has waited. */
+static inline void fasttrack_process_wait_end(struct task_struct *leader)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK) && leader)
+		__fasttrack_process_wait_end(leader);
 }
 
 /**

@@ -60,8 +60,9 @@ static unsigned int ft_nr_sleepers;
 static const struct folio *ft_op_folios[FASTTRACK_SLEEPERS];
 
 /**
- * struct ft_watched - a worker that tasks wait for which are not foreground
- * @worker: compared only; NULL: nobody
+ * struct ft_watched - a worker that tasks wait for which are not foreground, or a
+ *	process with a lock that anybody waits for who is not background
+ * @worker: it, or its leader; compared only; NULL: nobody
  * @waiters: how many tasks
  *
  * Written under ft_depend_lock.
@@ -71,8 +72,8 @@ struct ft_watched {
 	unsigned int waiters;
 };
 
-/* Journals' threads and the like: one a file system. */
-static struct ft_watched ft_watched[16];
+/* Journals' threads and the like, one a file system; and who has locks of files. */
+static struct ft_watched ft_watched[64];
 
 /* Who writes back. Also woken when the foreground begins to wait for others. */
 DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);

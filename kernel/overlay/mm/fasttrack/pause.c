@@ -68,11 +68,15 @@ static bool ft_pauses(void)
 	       READ_ONCE(ft_knobs.page_allocator);
 }
 
-/* The class of a task, and who is in front, may change while it pauses. */
+/*
+ * The class of a task, and who is in front, may change while it pauses; and somebody
+ * may come who waits for a lock of a file that its process has.
+ */
 static bool ft_task_pauses(void)
 {
 	return ft_pauses() && !ft_anybody_stuck() &&
 	       !fasttrack_inherits(current) &&
+	       !ft_worker_is_watched(current->group_leader) &&
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 

@@ -1,0 +1,122 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""The app in front, or a service, waits in user space for an app behind that owes pauses."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from prologue import (
+    BEHIND,
+    DATA,
+    FRONT,
+    LIBC,
+    PATTERN,
+    SEEN,
+    SERVICE,
+    Shown,
+    drop_caches,
+    end,
+    make,
+    ms_until,
+    reads_for_ever,
+    run,
+    start,
+    wait,
+)
+
+SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE = 202, 0, 1
+"""Of asm/unistd_64.h and linux/futex.h."""
+
+UIDS = {"front": FRONT, "service": SERVICE}
+
+
+class Peer(NamedTuple):
+    """What the app behind takes, what it gives back, and what somebody else does to have it."""
+
+    take: Callable[[], object]
+    give: Callable[[], object]
+    wait: Callable[[], object]
+
+
+def lock_of(kind: Callable[[int, int], object]) -> Peer:
+    """A lock of a file; each of the two opens it for itself."""
+    (DATA / "lock").touch()
+    handles: list[int] = []
+
+    def take() -> None:
+        handles.append(os.open(DATA / "lock", os.O_RDWR))
+        kind(handles[0], fcntl.LOCK_EX)
+
+    return Peer(take, lambda: kind(handles[0], fcntl.LOCK_UN), take)
+
+
+def pipe() -> Peer:
+    reads, writes = os.pipe()
+    return Peer(lambda: None, lambda: os.write(writes, b"x"), lambda: os.read(reads, 1))
+
+
+def futex() -> Peer:
+    """A word in memory that both have: 1 while the app behind has it."""
+    word = ctypes.c_uint32.from_buffer(SEEN, 64)
+
+    def call(operation: int, value: int) -> None:
+        LIBC.syscall(SYS_FUTEX, ctypes.byref(word), operation, value, None, None, 0)
+
+    def take() -> None:
+        word.value = 1
+
+    def give() -> None:
+        word.value = 0
+        call(FUTEX_WAKE, 1)
+
+    def waits() -> None:
+        while word.value:
+            call(FUTEX_WAIT, 1)
+
+    return Peer(take, give, waits)
+
+
+PEERS: dict[str, Callable[[], Peer]] = {
+    "flock": lambda: lock_of(fcntl.flock),
+    "fcntl": lambda: lock_of(fcntl.lockf),
+    "pipe": pipe,
+    "futex": futex,
+}
+
+
+def waits(peer: str, who: str, busy: bool) -> Shown:
+    """How long WHO waits for one behind that writes 4 MiB, eight segments, before it gives back; BUSY: one scrolls."""
+    make("cold", 64)
+    drop_caches()
+    other = PEERS[peer]()
+
+    def writes() -> None:
+        other.take()
+        handle = os.open(DATA / "target", os.O_CREAT | os.O_WRONLY, 0o644)
+        SEEN[0] = 1
+        os.write(handle, PATTERN * 4)
+        other.give()
+
+    def looks() -> None:
+        begin = time.monotonic()
+        other.wait()
+        SEEN[1] = int((time.monotonic() - begin) * 1e6)
+
+    front = [start(FRONT, lambda: reads_for_ever("cold"))] if busy else []
+    time.sleep(0.1)
+    behind = start(BEHIND, writes)
+    ms_until(lambda: SEEN[0])
+    wait(start(UIDS[who], looks))
+    end(*front)
+    wait(behind)
+    return {"ms": SEEN[1] / 1000}
+
+
+if __name__ == "__main__":
+    run(waits)
