@@ -48,6 +48,11 @@ from prologue import (
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 """Of linux/fs.h."""
 
+F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
+"""Of linux/f2fs.h."""
+
+BLOCK_OF_DATA = PATTERN[:BLOCK]
+
 
 def timed(work: Callable[[], object]) -> float:
     """Milliseconds of one call."""
@@ -201,6 +206,43 @@ def killed() -> Shown:
     time.sleep(0.05)
     shown = {"ms": timed(lambda: end(behind))}
     end(front)
+    return shown
+
+
+# --- a flush of the device
+
+
+def atomic() -> Shown:
+    """The front's fsyncs, in ms, beside one behind that commits atomic writes of f2fs: flush, data and FUA each."""
+    make("cold", 64)
+    drop_caches()
+
+    def commits() -> None:
+        handle = os.open(DATA / "base", os.O_CREAT | os.O_RDWR, 0o644)
+        os.pwrite(handle, PATTERN, 0)
+        os.fsync(handle)
+        while True:
+            fcntl.ioctl(handle, F2FS_START_ATOMIC)
+            os.pwrite(handle, BLOCK_OF_DATA, SEEN[0] % 256 * BLOCK)
+            fcntl.ioctl(handle, F2FS_COMMIT_ATOMIC)
+            SEEN[0] += 1
+
+    def saves() -> None:
+        handle = os.open(DATA / "saved", os.O_CREAT | os.O_RDWR, 0o644)
+        for at in range(200):
+            os.pwrite(handle, BLOCK_OF_DATA, at * BLOCK)
+            ms = timed(lambda: os.fsync(handle))
+            SEEN[1] += int(ms * 1000)
+            SEEN[2] = max(SEEN[2], int(ms * 1000))
+            time.sleep(0.02)
+
+    behind = start(BEHIND, commits)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.2)
+    SEEN[0] = 0
+    wait(start(FRONT, saves))
+    shown = {"mean_ms": SEEN[1] / 200 / 1000, "longest_ms": SEEN[2] / 1000, "commits": SEEN[0]}
+    end(front, behind)
     return shown
 
 
@@ -468,6 +510,7 @@ if __name__ == "__main__":
         whole,
         flusher,
         killed,
+        atomic,
         deep,
         machine,
         timer,
