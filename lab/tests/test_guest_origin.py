@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from guest_script import FASTTRACK, Data, Settings, ask, setting
+from guest_script import BEHIND, FASTTRACK, FRONT, Data, Settings, ask, setting
 
 from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 
 MARK = 0xF7
+SERVICE = 1000
 SECTORS = 8
 """Of a block."""
 
@@ -40,6 +41,28 @@ class Said:
 
 
 @dataclass
+class Transaction:
+    """A transaction or a checkpoint, and who pays for it."""
+
+    number: int
+    kind: str
+    case: str
+    trigger: int | None
+    """User id."""
+    call: str
+    handles: int
+    blocks: int
+    logged: int
+    shares: list[tuple[int | None, int, int, bool]] = field(default_factory=list)
+    """User id, handles, blocks, through the flusher."""
+
+    def paid(self, uid: int | None, through: bool | None = None) -> tuple[int, int]:
+        """Handles and blocks of a user."""
+        mine = [one for one in self.shares if one[0] == uid and through in (None, one[3])]
+        return sum(one[1] for one in mine), sum(one[2] for one in mine)
+
+
+@dataclass
 class Trace:
     """The events so far, in the order of the trace."""
 
@@ -49,6 +72,31 @@ class Trace:
     created: list[int] = field(default_factory=list)
     bios: dict[str, int] = field(default_factory=dict)
     blocks: dict[int, Said] = field(default_factory=dict)
+    transactions: list[Transaction] = field(default_factory=list)
+    case: str = ""
+
+    def tracing_mark_write(self, fields: dict[str, str]) -> None:
+        self.case = fields["case"]
+
+    def io_transaction(self, fields: dict[str, str]) -> None:
+        self.transactions.append(
+            Transaction(
+                int(fields["transaction"]),
+                fields["kind"],
+                self.case,
+                self.tasks.get(fields["trigger"]),
+                fields["trigger_call"],
+                int(fields["handles"]),
+                int(fields["blocks"]),
+                int(fields["logged"]),
+            )
+        )
+
+    def io_share(self, fields: dict[str, str]) -> None:
+        last = self.transactions[-1]
+        assert (str(last.number), last.kind) == (fields["transaction"], fields["kind"])
+        paid = int(fields["handles"]), int(fields["blocks"]), fields["through_flusher"] == "1"
+        last.shares.append((self.tasks.get(fields["task"]), *paid))
 
     def io_task(self, fields: dict[str, str]) -> None:
         self.tasks[fields["task"]] = int(fields["uid"])
@@ -99,13 +147,30 @@ def judge(shown: dict[str, Any], trace: Trace) -> dict[str, Counter[str]]:
     return verdicts
 
 
-@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
-@pytest.mark.parametrize("settings", [NOOP, FASTTRACK], ids=["off", "fasttrack"])
-def test_every_block_is_its_owner_s(tools: Tools, fs: str, settings: Settings) -> None:
-    shown = ask(tools, "origin.watched", data=Data(fs), settings=settings)
+@dataclass(frozen=True)
+class Watched:
+    """What was seen on a file system."""
+
+    fs: str
+    shown: dict[str, Any]
+    trace: Trace
+    verdicts: dict[str, Counter[str]]
+
+
+SETTINGS: dict[str, Settings] = {"off": NOOP, "fasttrack": FASTTRACK}
+
+
+@pytest.fixture(scope="module", params=[(fs, name) for name in SETTINGS for fs in ("ext4", "f2fs")], ids="-".join)
+def watched(request: pytest.FixtureRequest, tools: Tools) -> Watched:
+    fs, name = request.param
+    shown = ask(tools, "origin.watched", data=Data(fs), settings=SETTINGS[name])
     assert shown["buffer"]["overrun"] == shown["buffer"]["dropped events"] == "0"
     trace = Trace()
-    verdicts = judge(shown, trace)
+    return Watched(fs, shown, trace, judge(shown, trace))
+
+
+def test_every_block_is_its_owner_s(watched: Watched) -> None:
+    fs, shown, trace, verdicts = watched.fs, watched.shown, watched.trace, watched.verdicts
     total = sum(verdicts.values(), Counter())
     if os.environ.get("FASTTRACK_SHOW"):
         print(fs, total, {way: dict(counts) for way, counts in verdicts.items()})
@@ -117,3 +182,50 @@ def test_every_block_is_its_owner_s(tools: Tools, fs: str, settings: Settings) -
     assert fs == "f2fs" or min(trace.created) > 0
     gone = {path for path, way in shown["ways"].items() if way == "unlinked"}
     assert {f"/path{path}" for path in gone} <= {path.removesuffix("//deleted") for path in trace.unlinked}
+
+
+def test_shares_sum_to_their_transaction(watched: Watched) -> None:
+    assert len(watched.trace.transactions) >= 5
+    for one in watched.trace.transactions:
+        assert sum(share[1] for share in one.shares) == one.handles, one
+        assert sum(share[2] for share in one.shares) == one.blocks, one
+
+
+def test_transactions_are_those_of_the_log(watched: Watched) -> None:
+    """Its descriptors tag as many blocks as the shares sum to."""
+    log = {int(number): said for number, said in watched.shown["log"].items()}
+    traced = {one.number: one for one in watched.trace.transactions if one.kind == "jbd2"}
+    assert bool(log) == (watched.fs == "ext4")
+    assert not log or len(traced) >= 5
+    for number, one in traced.items():
+        tags, others = log.get(number, (0, 0))
+        assert (one.blocks, one.logged) == (tags, tags + others), one
+    # None between two that were traced is missing.
+    assert not traced or {number for number in log if min(traced) <= number <= max(traced)} == set(traced)
+
+
+def test_payers_and_triggers(watched: Watched) -> None:
+    def of(case: str) -> list[Transaction]:
+        return [one for one in watched.trace.transactions if one.case == case and (one.blocks or one.handles)]
+
+    def paid(ones: list[Transaction], uid: int | None, through: bool | None = None) -> tuple[int, int]:
+        shares = [one.paid(uid, through) for one in ones]
+        return sum(share[0] for share in shares), sum(share[1] for share in shares)
+
+    if os.environ.get("FASTTRACK_SHOW"):
+        for one in watched.trace.transactions:
+            print(one)
+    alone, both, flusher = of("alone"), of("both"), of("flusher")
+    ext4 = watched.fs == "ext4"
+    # Not the sync before, which had nothing to do; of f2fs, the directory is new.
+    assert {(one.trigger, one.call) for one in alone + both} == {(FRONT, "fsync")}
+    assert {(one.trigger, one.call) for one in flusher} <= {(SERVICE, "sync")}
+    assert paid(alone, FRONT) == paid(alone, FRONT, through=False)
+    assert paid(alone, FRONT)[1] == sum(one.blocks for one in alone) > 0
+    # Each handle is its app's; blocks that both change are the first's.
+    many, few = paid(both, BEHIND), paid(both, FRONT)
+    assert not ext4 or (many[0] >= 40 and 2 <= few[0] <= 6)
+    assert many[1] > few[1] > 0 and many[1] + few[1] == sum(one.blocks for one in both)
+    # Who syncs pays for nothing of what another has written.
+    assert paid(flusher, SERVICE)[1] == 0
+    assert not ext4 or paid(flusher, BEHIND, through=True)[1] > 0

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from jbd2_log import read_log
 from prologue import (
     BEHIND,
     BLOCK,
     DATA,
+    DISK,
     FRONT,
     LIBC,
     SEEN,
@@ -24,6 +26,7 @@ from prologue import (
     TRACE,
     Shown,
     as_uid,
+    drop_caches,
     enable,
     pairs,
     read,
@@ -224,6 +227,37 @@ def by_ring(path: int) -> None:
     SEEN[8 + path] = name(path).stat().st_ino
 
 
+def makes(name: str, count: int, then: Callable[[int], None] | None = None) -> None:
+    """Empty files, in a directory of their own; and what is done with the last one."""
+    where = DATA / name
+    where.mkdir()
+    for number in range(count):
+        handle = os.open(where / str(number), os.O_CREAT | os.O_WRONLY, 0o666)
+        if then and number == count - 1:
+            then(handle)
+        os.close(handle)
+
+
+def case(name: str) -> None:
+    """What follows in the trace is of this case, when what came before is on the disk."""
+    os.sync()
+    write(TRACE / "trace_marker", f"case={name}")
+
+
+def journals() -> None:
+    """Whose transactions: of one app; of two, of which one syncs; of one whose data the flusher writes."""
+    case("alone")
+    app(FRONT, lambda: makes("alone", 20, os.fsync))
+    case("both")
+    app(BEHIND, lambda: makes("many", 40))
+    app(FRONT, lambda: makes("few", 2, os.fsync))
+    app(FRONT, os.sync)
+    case("flusher")
+    app(BEHIND, lambda: (DATA / "flushed").write_bytes(b"x" * BLOCK * BLOCKS) and None)
+    app(SERVICE, os.sync)
+    case("end")
+
+
 def begin() -> None:
     """The session is there when its first event is."""
     write(TRACE / "trace_clock", "mono")
@@ -235,7 +269,12 @@ def begin() -> None:
 
 
 def lines(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if ": io_" in line or ": mflash_block: write=1" in line]
+    wanted = (": io_", ": mflash_block: write=1", ": tracing_mark_write: ")
+    return [line for line in path.read_text().splitlines() if any(name in line for name in wanted)]
+
+
+def is_ext4() -> bool:
+    return any(line.split()[1:3] == [str(DATA), "ext4"] for line in Path("/proc/mounts").read_text().splitlines())
 
 
 def watched() -> Shown:
@@ -253,8 +292,12 @@ def watched() -> Shown:
     app(FRONT, lambda: by_ring(number))
     os.sync()
     enable("mflash/mflash_block", False)
+    journals()
     enable("io_origin", False)
+    drop_caches()
+    log = read_log(DISK) if is_ext4() else {}
     return {
+        "log": {number: [len(one.tags), one.others] for number, one in log.items()},
         "ways": ways,
         "inodes": {path: SEEN[8 + path] for path in ways},
         "buffer": pairs(read(TRACE / "per_cpu/cpu0/stats"), ": "),
