@@ -3,7 +3,8 @@
 
 Apps write blocks that begin with a word that names who has written them, and to which file. The device says of each
 block that it takes where it lies and what its word is; that is the truth. The trace says of each run of blocks of each
-bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown.
+bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown. SQLite's pages name nobody:
+their truth is where the database and its log lie at the end. Blocks that are read are their reader's.
 """
 
 from __future__ import annotations
@@ -123,27 +124,73 @@ def events(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
         yield name, dict(pair.split("=", 1) for pair in said.split() if "=" in pair)
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Whose a block is."""
+
+    way: str
+    inode: int
+    names: tuple[str, ...]
+    uid: int
+
+    def verdict(self, said: Said) -> str:
+        if said.file is None or said.uid is None:
+            return "unknown"
+        right = said.file[0] == self.inode and said.file[1].removesuffix("//deleted") in self.names
+        return "right" if right and (said.uid, said.type) == (self.uid, "data") else "wrong"
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What the device's blocks are in truth."""
+
+    inodes: dict[int, int]
+    ways: dict[int, str]
+    read: dict[int, str]
+    databases: dict[int, Truth]
+    """By place: SQLite's pages do not say whose they are."""
+
+    @classmethod
+    def of(cls, shown: dict[str, Any]) -> Oracle:
+        def numbers(name: str) -> dict[int, Any]:
+            return {int(path): said for path, said in shown[name].items()}
+
+        databases = {}
+        for one in (one for files in shown["databases"].values() for one in files):
+            kind = "log" if "-" in one["name"] else "database"
+            truth = Truth(f"{kind} of {one['uid']}", one["inode"], (f"/{one['name']}",), one["uid"])
+            databases |= dict.fromkeys(one["places"], truth)
+        return cls(numbers("inodes"), numbers("ways"), numbers("read"), databases)
+
+    def truth(self, fields: dict[str, str], case: str) -> Truth | None:
+        """Of a block that the device takes or gives; None: nobody knows."""
+        writes = fields["write"] == "1"
+        if writes and case == "sqlite":
+            return self.databases.get(int(fields["lpn"]))
+        word = int(fields["word"], 16)
+        if word >> 56 != MARK or (case == "sqlite") or (not writes and case != "read"):
+            return None
+        uid, path = word >> 40 & 0xFFFF, word >> 24 & 0xFFFF
+        names = f"/path{path}", f"/renamed{path}"
+        if writes:
+            return Truth(self.ways[path], self.inodes[path], names, uid)
+        # It is read by the app that has not written it.
+        return Truth(self.read[path], self.inodes[path], names, FRONT + BEHIND - uid)
+
+
 def judge(shown: dict[str, Any], trace: Trace) -> dict[str, Counter[str]]:
     """Verdicts of each way."""
-    inodes = {int(path): inode for path, inode in shown["inodes"].items()}
-    verdicts: dict[str, Counter[str]] = {way: Counter() for way in shown["ways"].values()}
+    oracle = Oracle.of(shown)
+    ways = [*oracle.ways.values(), *oracle.read.values(), *(truth.way for truth in oracle.databases.values())]
+    verdicts: dict[str, Counter[str]] = {way: Counter() for way in ways}
     for name, fields in events(shown["lines"]):
         if name != "mflash_block":
             getattr(trace, name, lambda _: None)(fields)
             continue
-        word = int(fields["word"], 16)
-        if word >> 56 != MARK:
-            continue
-        uid, path = word >> 40 & 0xFFFF, word >> 24 & 0xFFFF
-        said = trace.blocks.get(int(fields["lpn"]), Said(None, None, "unknown"))
-        if said.file is None or said.uid is None:
-            verdict = "unknown"
-        else:
-            names = (f"/path{path}", f"/renamed{path}")
-            right = said.file[0] == inodes[path] and said.file[1].removesuffix("//deleted") in names
-            right = right and (said.uid, said.type) == (uid, "data")
-            verdict = "right" if right else "wrong"
-        verdicts[shown["ways"][str(path)]][verdict] += 1
+        truth = oracle.truth(fields, trace.case)
+        if truth:
+            said = trace.blocks.get(int(fields["lpn"]), Said(None, None, "unknown"))
+            verdicts[truth.way][truth.verdict(said)] += 1
     return verdicts
 
 
