@@ -3,7 +3,8 @@
 
 Apps write blocks that begin with a word that names who has written them, and to which file. The device says of each
 block that it takes where it lies and what its word is; that is the truth. The trace says of each run of blocks of each
-bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown.
+bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown. SQLite's pages name nobody:
+their truth is where the database and its log lie at the end. Blocks that are read are their reader's.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from guest_script import FASTTRACK, Data, Settings, ask, setting
+from guest_script import BEHIND, FASTTRACK, FRONT, Data, Settings, ask, setting
 
 from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 
 MARK = 0xF7
+SERVICE = 1000
 SECTORS = 8
 """Of a block."""
 
@@ -40,6 +42,28 @@ class Said:
 
 
 @dataclass
+class Transaction:
+    """A transaction or a checkpoint, and who pays for it."""
+
+    number: int
+    kind: str
+    case: str
+    trigger: int | None
+    """User id."""
+    call: str
+    handles: int
+    blocks: int
+    logged: int
+    shares: list[tuple[int | None, int, int, bool]] = field(default_factory=list)
+    """User id, handles, blocks, through the flusher."""
+
+    def paid(self, uid: int | None, through: bool | None = None) -> tuple[int, int]:
+        """Handles and blocks of a user."""
+        mine = [one for one in self.shares if one[0] == uid and through in (None, one[3])]
+        return sum(one[1] for one in mine), sum(one[2] for one in mine)
+
+
+@dataclass
 class Trace:
     """The events so far, in the order of the trace."""
 
@@ -49,6 +73,31 @@ class Trace:
     created: list[int] = field(default_factory=list)
     bios: dict[str, int] = field(default_factory=dict)
     blocks: dict[int, Said] = field(default_factory=dict)
+    transactions: list[Transaction] = field(default_factory=list)
+    case: str = ""
+
+    def tracing_mark_write(self, fields: dict[str, str]) -> None:
+        self.case = fields["case"]
+
+    def io_transaction(self, fields: dict[str, str]) -> None:
+        self.transactions.append(
+            Transaction(
+                int(fields["transaction"]),
+                fields["kind"],
+                self.case,
+                self.tasks.get(fields["trigger"]),
+                fields["trigger_call"],
+                int(fields["handles"]),
+                int(fields["blocks"]),
+                int(fields["logged"]),
+            )
+        )
+
+    def io_share(self, fields: dict[str, str]) -> None:
+        last = self.transactions[-1]
+        assert (str(last.number), last.kind) == (fields["transaction"], fields["kind"])
+        paid = int(fields["handles"]), int(fields["blocks"]), fields["through_flusher"] == "1"
+        last.shares.append((self.tasks.get(fields["task"]), *paid))
 
     def io_task(self, fields: dict[str, str]) -> None:
         self.tasks[fields["task"]] = int(fields["uid"])
@@ -75,37 +124,100 @@ def events(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
         yield name, dict(pair.split("=", 1) for pair in said.split() if "=" in pair)
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Whose a block is."""
+
+    way: str
+    inode: int
+    names: tuple[str, ...]
+    uid: int
+
+    def verdict(self, said: Said) -> str:
+        if said.file is None or said.uid is None:
+            return "unknown"
+        right = said.file[0] == self.inode and said.file[1].removesuffix("//deleted") in self.names
+        return "right" if right and (said.uid, said.type) == (self.uid, "data") else "wrong"
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What the device's blocks are in truth."""
+
+    inodes: dict[int, int]
+    ways: dict[int, str]
+    read: dict[int, str]
+    databases: dict[int, Truth]
+    """By place: SQLite's pages do not say whose they are."""
+
+    @classmethod
+    def of(cls, shown: dict[str, Any]) -> Oracle:
+        def numbers(name: str) -> dict[int, Any]:
+            return {int(path): said for path, said in shown[name].items()}
+
+        databases = {}
+        for one in (one for files in shown["databases"].values() for one in files):
+            kind = "log" if "-" in one["name"] else "database"
+            truth = Truth(f"{kind} of {one['uid']}", one["inode"], (f"/{one['name']}",), one["uid"])
+            databases |= dict.fromkeys(one["places"], truth)
+        return cls(numbers("inodes"), numbers("ways"), numbers("read"), databases)
+
+    def truth(self, fields: dict[str, str], case: str) -> Truth | None:
+        """Of a block that the device takes or gives; None: nobody knows."""
+        writes = fields["write"] == "1"
+        if writes and case == "sqlite":
+            return self.databases.get(int(fields["lpn"]))
+        word = int(fields["word"], 16)
+        if word >> 56 != MARK or (case == "sqlite") or (not writes and case != "read"):
+            return None
+        uid, path = word >> 40 & 0xFFFF, word >> 24 & 0xFFFF
+        names = f"/path{path}", f"/renamed{path}"
+        if writes:
+            return Truth(self.ways[path], self.inodes[path], names, uid)
+        # It is read by the app that has not written it.
+        return Truth(self.read[path], self.inodes[path], names, FRONT + BEHIND - uid)
+
+
 def judge(shown: dict[str, Any], trace: Trace) -> dict[str, Counter[str]]:
     """Verdicts of each way."""
-    inodes = {int(path): inode for path, inode in shown["inodes"].items()}
-    verdicts: dict[str, Counter[str]] = {way: Counter() for way in shown["ways"].values()}
+    oracle = Oracle.of(shown)
+    ways = [*oracle.ways.values(), *oracle.read.values(), *(truth.way for truth in oracle.databases.values())]
+    verdicts: dict[str, Counter[str]] = {way: Counter() for way in ways}
     for name, fields in events(shown["lines"]):
         if name != "mflash_block":
             getattr(trace, name, lambda _: None)(fields)
             continue
-        word = int(fields["word"], 16)
-        if word >> 56 != MARK:
-            continue
-        uid, path = word >> 40 & 0xFFFF, word >> 24 & 0xFFFF
-        said = trace.blocks.get(int(fields["lpn"]), Said(None, None, "unknown"))
-        if said.file is None or said.uid is None:
-            verdict = "unknown"
-        else:
-            names = (f"/path{path}", f"/renamed{path}")
-            right = said.file[0] == inodes[path] and said.file[1].removesuffix("//deleted") in names
-            right = right and (said.uid, said.type) == (uid, "data")
-            verdict = "right" if right else "wrong"
-        verdicts[shown["ways"][str(path)]][verdict] += 1
+        truth = oracle.truth(fields, trace.case)
+        if truth:
+            said = trace.blocks.get(int(fields["lpn"]), Said(None, None, "unknown"))
+            verdicts[truth.way][truth.verdict(said)] += 1
     return verdicts
 
 
-@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
-@pytest.mark.parametrize("settings", [NOOP, FASTTRACK], ids=["off", "fasttrack"])
-def test_every_block_is_its_owner_s(tools: Tools, fs: str, settings: Settings) -> None:
-    shown = ask(tools, "origin.watched", data=Data(fs), settings=settings)
+@dataclass(frozen=True)
+class Watched:
+    """What was seen on a file system."""
+
+    fs: str
+    shown: dict[str, Any]
+    trace: Trace
+    verdicts: dict[str, Counter[str]]
+
+
+SETTINGS: dict[str, Settings] = {"off": NOOP, "fasttrack": FASTTRACK}
+
+
+@pytest.fixture(scope="module", params=[(fs, name) for name in SETTINGS for fs in ("ext4", "f2fs")], ids="-".join)
+def watched(request: pytest.FixtureRequest, tools: Tools) -> Watched:
+    fs, name = request.param
+    shown = ask(tools, "origin.watched", data=Data(fs), settings=SETTINGS[name])
     assert shown["buffer"]["overrun"] == shown["buffer"]["dropped events"] == "0"
     trace = Trace()
-    verdicts = judge(shown, trace)
+    return Watched(fs, shown, trace, judge(shown, trace))
+
+
+def test_every_block_is_its_owner_s(watched: Watched) -> None:
+    fs, shown, trace, verdicts = watched.fs, watched.shown, watched.trace, watched.verdicts
     total = sum(verdicts.values(), Counter())
     if os.environ.get("FASTTRACK_SHOW"):
         print(fs, total, {way: dict(counts) for way, counts in verdicts.items()})
@@ -117,3 +229,50 @@ def test_every_block_is_its_owner_s(tools: Tools, fs: str, settings: Settings) -
     assert fs == "f2fs" or min(trace.created) > 0
     gone = {path for path, way in shown["ways"].items() if way == "unlinked"}
     assert {f"/path{path}" for path in gone} <= {path.removesuffix("//deleted") for path in trace.unlinked}
+
+
+def test_shares_sum_to_their_transaction(watched: Watched) -> None:
+    assert len(watched.trace.transactions) >= 5
+    for one in watched.trace.transactions:
+        assert sum(share[1] for share in one.shares) == one.handles, one
+        assert sum(share[2] for share in one.shares) == one.blocks, one
+
+
+def test_transactions_are_those_of_the_log(watched: Watched) -> None:
+    """Its descriptors tag as many blocks as the shares sum to."""
+    log = {int(number): said for number, said in watched.shown["log"].items()}
+    traced = {one.number: one for one in watched.trace.transactions if one.kind == "jbd2"}
+    assert bool(log) == (watched.fs == "ext4")
+    assert not log or len(traced) >= 5
+    for number, one in traced.items():
+        tags, others = log.get(number, (0, 0))
+        assert (one.blocks, one.logged) == (tags, tags + others), one
+    # None between two that were traced is missing.
+    assert not traced or {number for number in log if min(traced) <= number <= max(traced)} == set(traced)
+
+
+def test_payers_and_triggers(watched: Watched) -> None:
+    def of(case: str) -> list[Transaction]:
+        return [one for one in watched.trace.transactions if one.case == case and (one.blocks or one.handles)]
+
+    def paid(ones: list[Transaction], uid: int | None, through: bool | None = None) -> tuple[int, int]:
+        shares = [one.paid(uid, through) for one in ones]
+        return sum(share[0] for share in shares), sum(share[1] for share in shares)
+
+    if os.environ.get("FASTTRACK_SHOW"):
+        for one in watched.trace.transactions:
+            print(one)
+    alone, both, flusher = of("alone"), of("both"), of("flusher")
+    ext4 = watched.fs == "ext4"
+    # Not the sync before, which had nothing to do; of f2fs, the directory is new.
+    assert {(one.trigger, one.call) for one in alone + both} == {(FRONT, "fsync")}
+    assert {(one.trigger, one.call) for one in flusher} <= {(SERVICE, "sync")}
+    assert paid(alone, FRONT) == paid(alone, FRONT, through=False)
+    assert paid(alone, FRONT)[1] == sum(one.blocks for one in alone) > 0
+    # Each handle is its app's; blocks that both change are the first's.
+    many, few = paid(both, BEHIND), paid(both, FRONT)
+    assert not ext4 or (many[0] >= 40 and 2 <= few[0] <= 6)
+    assert many[1] > few[1] > 0 and many[1] + few[1] == sum(one.blocks for one in both)
+    # Who syncs pays for nothing of what another has written.
+    assert paid(flusher, SERVICE)[1] == 0
+    assert not ext4 or paid(flusher, BEHIND, through=True)[1] > 0

@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 1;
+pub const SCHEMA_VERSION: u16 = 2;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0x698880477c92e880;
+pub const SCHEMA_ID: u64 = 0xabff804bdf227aa;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -49,6 +49,12 @@ enums! {
         DIRECT_READ = 9 "direct_read",
         /// `direct_write`.
         DIRECT_WRITE = 10 "direct_write",
+        /// `msync`.
+        MSYNC = 11 "msync",
+        /// `io_uring`.
+        IO_URING = 12 "io_uring",
+        /// `splice`.
+        SPLICE = 13 "splice",
     }
     /// Why I/O was sent, numbered as in the kernel.
     Cause {
@@ -350,7 +356,7 @@ records! {
     }
     /// A transaction of the journal, or a checkpoint of f2fs, when it has ended.
     Transaction = 9 "transaction" {
-        /// Its number in the file system's journal.
+        /// Its number in the file system's journal; a checkpoint's: in the session.
         transaction: u64,
         /// Of which kind.
         kind: TransactionKind,
@@ -358,7 +364,7 @@ records! {
         dev: u64,
         /// When its commit began. Unit: ns.
         began: Time,
-        /// Task that waits for it first; absent: the timer.
+        /// Task that asks for it first; absent: the timer, or unknown.
         trigger: u64,
         /// By which call.
         trigger_call: CallKind,
@@ -366,9 +372,9 @@ records! {
         carrier: u64,
         /// Handles in it.
         handles: u64,
-        /// Blocks that changed. Unit: blocks.
+        /// Blocks that changed; of a checkpoint: of directories and nodes. Unit: blocks.
         blocks: u64,
-        /// Blocks written to the journal. Unit: blocks.
+        /// Blocks written to the journal, or for the checkpoint. Unit: blocks.
         logged: u64,
     }
     /// A payer of a transaction; the shares of one sum to its handles and blocks.

@@ -2,8 +2,9 @@
 //! Log files: what is finished is read, none twice, whatever has happened to the file.
 
 use fasttrack_trace_log::{
-    log_files, read_directory, Bio, Block, Damage, FileType, Found, LogError, LogFile, LogWriter,
-    Loss, LossReason, Operation, Options, Record, Sync, Task, Time, WriteError,
+    log_files, read_directory, Bio, Block, CallKind, Damage, FileType, Found, LogError, LogFile,
+    LogWriter, Loss, LossReason, Operation, Options, Record, Sync, Task, Time, TransactionKind,
+    WriteError,
 };
 use std::fs;
 use std::io;
@@ -361,6 +362,52 @@ fn the_golden_file_of_version_1() {
     let file = LogFile::open(&path).expect("the golden file");
     assert!(file.closed && damaged(&file).is_empty());
     assert_eq!(records(&whole(&file)), golden());
+}
+
+#[test]
+fn the_golden_file_of_version_2() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let path = folder.join("v2.ftlog");
+    if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
+        let dir = TempDir::new().expect("a directory");
+        let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
+        writer.push(&golden_2()).expect("written");
+        writer.close().expect("closed");
+        fs::copy(&log_files(dir.path()).expect("files")[0].1, &path).expect("copied");
+    }
+    let file = LogFile::open(&path).expect("the golden file");
+    assert!(file.closed && damaged(&file).is_empty());
+    assert_eq!(records(&whole(&file)), golden_2());
+}
+
+/// A transaction and its payers.
+fn golden_2() -> Vec<Record> {
+    let transaction = fasttrack_trace_log::Transaction {
+        time: Time(2_000_000),
+        transaction: Some(7),
+        kind: Some(TransactionKind::JBD2),
+        began: Some(Time(1_500_000)),
+        trigger: Some(2),
+        trigger_call: Some(CallKind::MSYNC),
+        handles: Some(3),
+        blocks: Some(12),
+        ..fasttrack_trace_log::Transaction::default()
+    };
+    let share = |task, blocks, through| fasttrack_trace_log::Share {
+        time: Time(2_000_000),
+        transaction: Some(7),
+        task,
+        handles: Some(1),
+        blocks: Some(blocks),
+        through_flusher: Some(through),
+        ..fasttrack_trace_log::Share::default()
+    };
+    vec![
+        Record::from(transaction),
+        Record::from(share(Some(2), 8, false)),
+        Record::from(share(Some(4), 3, true)),
+        Record::from(share(None, 1, false)),
+    ]
 }
 
 /// Of every type of field, and every kind of record that a bio needs.

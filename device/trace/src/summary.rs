@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who did what, summed up: for `top` and `explain`.
 
-use fasttrack_trace_log::{File, Operation, Record, Segment, Task};
+use fasttrack_trace_log::{File, Operation, Record, Segment, Task, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -37,11 +37,13 @@ struct Syncs {
 pub struct Summary {
     tasks: HashMap<u64, Task>,
     files: HashMap<u64, File>,
-    operations: HashMap<u64, Operation>,
+    /// The last bio: its segments follow it at once.
+    bio: Option<(u64, Operation)>,
     apps: BTreeMap<String, Bytes>,
     by_file: BTreeMap<String, Bytes>,
     types: BTreeMap<String, Bytes>,
     payers: BTreeMap<String, Paid>,
+    triggers: BTreeMap<String, Syncs>,
     syncs: BTreeMap<String, Syncs>,
     waits: BTreeMap<&'static str, Syncs>,
     device_ns: u64,
@@ -79,15 +81,14 @@ impl Summary {
         self.span = Some((first.min(time), last.max(time)));
         match record {
             Record::Bio(bio) => {
-                if let (Some(id), Some(operation)) = (bio.bio, bio.operation) {
-                    self.operations.insert(id, operation);
-                }
+                self.bio = bio.bio.zip(bio.operation);
             }
             Record::Segment(segment) => self.segment(segment),
             Record::Request(request) => {
                 self.requests += 1;
                 self.device_ns += request.device_ns.unwrap_or(0);
             }
+            Record::Transaction(one) => self.transaction(one),
             Record::Share(share) => {
                 let paid = self.payers.entry(self.task(share.task)).or_default();
                 paid.transactions += 1;
@@ -111,10 +112,22 @@ impl Summary {
         }
     }
 
+    fn transaction(&mut self, one: &Transaction) {
+        let call = one.trigger_call.and_then(|call| call.name());
+        let name = match one.trigger {
+            // Without one it was the timer, or nobody has said.
+            None => UNKNOWN.to_string(),
+            some => format!("{}: {}", self.task(some), call.unwrap_or(UNKNOWN)),
+        };
+        let began = one.began.map_or(one.time.0, |began| began.0);
+        let took = one.time.0.saturating_sub(began);
+        self.triggers.entry(name).or_default().add(took);
+    }
+
     fn segment(&mut self, segment: &Segment) {
-        let operation = segment.bio.and_then(|bio| self.operations.get(&bio));
+        let operation = self.bio.filter(|(bio, _)| segment.bio == Some(*bio));
         let bytes = segment.bytes.unwrap_or(0);
-        let read = operation == Some(&Operation::READ);
+        let read = operation.is_some_and(|(_, operation)| operation == Operation::READ);
         let kind = segment.block_type.and_then(|kind| kind.name());
         let names = (
             self.task(segment.owner),
@@ -209,19 +222,8 @@ impl Summary {
             .iter()
             .map(|(name, sum)| (format!("sync: {name}"), *sum));
         let both: BTreeMap<String, Syncs> = waits.chain(syncs).collect();
-        let _ = writeln!(
-            out,
-            "\n{:>10} {:>10} {:>10}  waits",
-            "count", "total ms", "max ms"
-        );
-        for (name, sum) in largest(&both, rows, |sum| sum.total_ns) {
-            let (total, longest) = (sum.total_ns as f64 / 1e6, sum.longest_ns as f64 / 1e6);
-            let _ = writeln!(
-                out,
-                "{:>10} {total:>10.3} {longest:>10.3}  {name}",
-                sum.calls
-            );
-        }
+        times(&mut out, "transactions asked for by", &self.triggers, rows);
+        times(&mut out, "waits", &both, rows);
         out
     }
 }
@@ -245,6 +247,22 @@ fn largest<T>(
     sorted
 }
 
+fn times(out: &mut String, title: &str, map: &BTreeMap<String, Syncs>, rows: usize) {
+    let _ = writeln!(
+        out,
+        "\n{:>10} {:>10} {:>10}  {title}",
+        "count", "total ms", "max ms"
+    );
+    for (name, sum) in largest(map, rows, |sum| sum.total_ns) {
+        let (total, longest) = (sum.total_ns as f64 / 1e6, sum.longest_ns as f64 / 1e6);
+        let _ = writeln!(
+            out,
+            "{:>10} {total:>10.3} {longest:>10.3}  {name}",
+            sum.calls
+        );
+    }
+}
+
 fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usize) {
     let _ = writeln!(
         out,
@@ -264,7 +282,7 @@ fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Bio, BlockType, Loss};
+    use fasttrack_trace_log::{Bio, BlockType, CallKind, Loss, Time};
 
     #[test]
     fn sums_have_a_row_for_what_is_unknown() {
@@ -287,6 +305,13 @@ mod tests {
             block_type: Some(BlockType::DATA),
             ..Segment::default()
         };
+        let transaction = Transaction {
+            time: Time(5_000_000),
+            began: Some(Time(2_000_000)),
+            trigger: Some(1),
+            trigger_call: Some(CallKind::FSYNC),
+            ..Transaction::default()
+        };
         let loss = Loss {
             count: Some(3),
             ..Loss::default()
@@ -296,6 +321,7 @@ mod tests {
             Record::from(bio),
             Record::from(segment(Some(1), 8192)),
             Record::from(segment(None, 4096)),
+            Record::from(transaction),
             Record::from(loss),
         ] {
             summary.add(&record);
@@ -304,5 +330,7 @@ mod tests {
         assert_eq!(summary.apps["unknown"].written, 4096);
         let text = summary.text(10);
         assert!(text.contains("LOST: 3 events"), "{text}");
+        let asked = "         1      3.000      3.000  mail (uid 10001): fsync";
+        assert!(text.lines().any(|line| line == asked), "{text}");
     }
 }

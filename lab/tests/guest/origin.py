@@ -5,18 +5,23 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
+import sqlite3
+import struct
 import subprocess
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from jbd2_log import read_log
 from prologue import (
     BEHIND,
     BLOCK,
     DATA,
+    DISK,
     FRONT,
     LIBC,
     SEEN,
@@ -24,6 +29,7 @@ from prologue import (
     TRACE,
     Shown,
     as_uid,
+    drop_caches,
     enable,
     pairs,
     read,
@@ -224,6 +230,133 @@ def by_ring(path: int) -> None:
     SEEN[8 + path] = name(path).stat().st_ino
 
 
+def spliced(path: int) -> None:
+    """By splice(2), from a pipe."""
+    handle = opened(path)
+    out, into = os.pipe()
+    for _ in range(BLOCKS):
+        os.write(into, block(path))
+        if os.splice(out, handle, BLOCK) != BLOCK:
+            raise OSError("splice was short")
+
+
+EVERY.append(spliced)
+
+
+def database(mode: str, path: int) -> None:
+    """Transactions of SQLite, each durable when it ends. The log is kept: its blocks are its own until the end."""
+    opened(path)
+    db = sqlite3.connect(name(path), isolation_level=None)
+    for pragma in (f"journal_mode={mode}", "synchronous=full", "wal_autocheckpoint=8"):
+        db.execute(f"pragma {pragma}").fetchall()
+    db.execute("create table rows (content blob)")
+    for number in range(12):
+        db.execute("begin")
+        for _ in range(6):
+            db.execute("insert into rows values (?)", [b"s" * 3000])
+        db.execute("update rows set content = ? where rowid = ?", [b"t" * 3000, number + 1])
+        db.execute("commit")
+    # Without closing it, which would remove the log of write-ahead logging.
+    os._exit(0)
+
+
+FS_IOC_FIEMAP = 0xC020660B
+EXTENTS = 256
+
+
+def places(path: Path) -> list[int]:
+    """The blocks of the disk that hold a file."""
+    asked = bytearray(32 + 56 * EXTENTS)
+    struct.pack_into("=QQIIII", asked, 0, 0, 1 << 62, 1, 0, EXTENTS, 0)
+    handle = os.open(path, os.O_RDONLY)
+    fcntl.ioctl(handle, FS_IOC_FIEMAP, asked)
+    os.close(handle)
+    count = struct.unpack_from("=I", asked, 20)[0]
+    if not 0 < count < EXTENTS:
+        raise ValueError(f"{path} has {count} extents")
+    found: list[int] = []
+    for at in range(32, 32 + 56 * count, 56):
+        _, physical, length = struct.unpack_from("=QQQ", asked, at)
+        found += range(physical // BLOCK, (physical + length) // BLOCK)
+    return found
+
+
+def databases() -> dict[int, list[dict[str, object]]]:
+    """Path of a database -> it and its log: name, inode, and where they are."""
+    found = {}
+    case("sqlite")
+    for path, mode, log, uid in ((400, "persist", "-journal", FRONT), (401, "wal", "-wal", BEHIND)):
+        app(uid, partial(database, mode, path))
+        os.sync()
+        files = [name(path), name(path).with_name(name(path).name + log)]
+        found[path] = [
+            {"name": one.name, "inode": one.stat().st_ino, "uid": uid, "places": places(one)} for one in files
+        ]
+    return found
+
+
+def reads(path: int) -> None:
+    with name(path).open("rb", buffering=0) as handle:
+        while handle.read(16 * BLOCK):
+            pass
+
+
+def reads_direct(path: int) -> None:
+    handle = os.open(name(path), os.O_RDONLY | os.O_DIRECT)
+    page = mmap.mmap(-1, 4 * BLOCK)
+    for at in range(0, BLOCKS, 4):
+        os.preadv(handle, [page], at * BLOCK)
+
+
+def reads_mapped(path: int) -> None:
+    handle = os.open(name(path), os.O_RDONLY)
+    there = mmap.mmap(handle, BLOCKS * BLOCK, prot=mmap.PROT_READ)
+    for at in range(0, BLOCKS * BLOCK, BLOCK):
+        there[at]
+
+
+READ = {0: reads, 1: reads_direct, 3: reads_mapped}
+"""Path -> how it is read, by the app that has not written it."""
+
+
+def read_again() -> None:
+    case("read")
+    drop_caches()
+    for path, way in READ.items():
+        app((BEHIND, FRONT)[path % 2], partial(way, path))
+
+
+def makes(name: str, count: int, then: Callable[[int], None] | None = None) -> None:
+    """Empty files, in a directory of their own; and what is done with the last one."""
+    where = DATA / name
+    where.mkdir()
+    for number in range(count):
+        handle = os.open(where / str(number), os.O_CREAT | os.O_WRONLY, 0o666)
+        if then and number == count - 1:
+            then(handle)
+        os.close(handle)
+
+
+def case(name: str) -> None:
+    """What follows in the trace is of this case, when what came before is on the disk."""
+    os.sync()
+    write(TRACE / "trace_marker", f"case={name}")
+
+
+def journals() -> None:
+    """Whose transactions: of one app; of two, of which one syncs; of one whose data the flusher writes."""
+    case("alone")
+    app(FRONT, lambda: makes("alone", 20, os.fsync))
+    case("both")
+    app(BEHIND, lambda: makes("many", 40))
+    app(FRONT, lambda: makes("few", 2, os.fsync))
+    app(FRONT, os.sync)
+    case("flusher")
+    app(BEHIND, lambda: (DATA / "flushed").write_bytes(b"x" * BLOCK * BLOCKS) and None)
+    app(SERVICE, os.sync)
+    case("end")
+
+
 def begin() -> None:
     """The session is there when its first event is."""
     write(TRACE / "trace_clock", "mono")
@@ -235,7 +368,12 @@ def begin() -> None:
 
 
 def lines(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if ": io_" in line or ": mflash_block: write=1" in line]
+    wanted = (": io_", ": mflash_block: ", ": tracing_mark_write: ")
+    return [line for line in path.read_text().splitlines() if any(name in line for name in wanted)]
+
+
+def is_ext4() -> bool:
+    return any(line.split()[1:3] == [str(DATA), "ext4"] for line in Path("/proc/mounts").read_text().splitlines())
 
 
 def watched() -> Shown:
@@ -252,10 +390,18 @@ def watched() -> Shown:
     ways[number] = "by_ring"
     app(FRONT, lambda: by_ring(number))
     os.sync()
+    found = databases()
+    read_again()
     enable("mflash/mflash_block", False)
+    journals()
     enable("io_origin", False)
+    drop_caches()
+    log = read_log(DISK) if is_ext4() else {}
     return {
+        "log": {number: [len(one.tags), one.others] for number, one in log.items()},
         "ways": ways,
+        "databases": found,
+        "read": {path: way.__name__ for path, way in READ.items()},
         "inodes": {path: SEEN[8 + path] for path in ways},
         "buffer": pairs(read(TRACE / "per_cpu/cpu0/stats"), ": "),
         "lines": lines(TRACE / "trace"),

@@ -63,16 +63,18 @@ pub const EVENTS: [&str; 31] = [
 ];
 
 /// Events of the patched kernel that has joined already.
-pub const ORIGIN: [&str; 5] = [
+pub const ORIGIN: [&str; 7] = [
     "io_origin/io_session",
     "io_origin/io_task",
     "io_origin/io_file",
     "io_origin/io_bio",
     "io_origin/io_segment",
+    "io_origin/io_transaction",
+    "io_origin/io_share",
 ];
 
 /// Events that those replace.
-pub const REPLACED: [&str; 9] = [
+pub const REPLACED: [&str; 13] = [
     "block/block_bio_queue",
     "writeback/writeback_dirty_folio",
     "ext4/ext4_es_lookup_extent_exit",
@@ -82,6 +84,10 @@ pub const REPLACED: [&str; 9] = [
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
+    "f2fs/f2fs_write_checkpoint",
+    "jbd2/jbd2_handle_stats",
+    "jbd2/jbd2_start_commit",
+    "jbd2/jbd2_run_stats",
 ];
 
 /// What bios say besides their own event.

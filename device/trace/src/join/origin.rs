@@ -7,7 +7,10 @@
 use super::event::Event;
 use super::names::shown_id;
 use super::Joiner;
-use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segment, Time};
+use fasttrack_trace_log::{
+    Bio, BlockType, CallKind, Cause, Class, Operation, Record, Segment, Share, Time, Transaction,
+    TransactionKind,
+};
 
 /// `enum req_op` of linux/blk_types.h, and what it is here.
 const OPERATIONS: [(u64, Operation); 6] = [
@@ -36,6 +39,44 @@ fn id(event: &Event<'_>, name: &str) -> Option<u64> {
     event.number(name).filter(|id| *id != 0).map(shown_id)
 }
 
+/// A call; "other" is unknown.
+fn call(event: &Event<'_>, name: &str) -> Option<CallKind> {
+    let call = event.number(name).map(CallKind);
+    call.filter(|call| *call != CallKind::OTHER)
+}
+
+fn transaction(event: &Event<'_>) -> Record {
+    let trigger = id(event, "trigger");
+    let took = event.number("took_ns").filter(|took| *took != 0);
+    Record::from(Transaction {
+        time: Time(event.time),
+        transaction: event.number("transaction"),
+        kind: event.number("kind").map(TransactionKind),
+        dev: event.dev("dev"),
+        began: took.map(|took| Time(event.time.saturating_sub(took))),
+        trigger,
+        trigger_call: trigger.and_then(|_| call(event, "trigger_call")),
+        carrier: id(event, "carrier"),
+        handles: event.number("handles"),
+        blocks: event.number("blocks"),
+        logged: event.number("logged"),
+        ..Transaction::default()
+    })
+}
+
+fn share(event: &Event<'_>) -> Record {
+    Record::from(Share {
+        time: Time(event.time),
+        transaction: event.number("transaction"),
+        dev: event.dev("dev"),
+        task: id(event, "task"),
+        handles: event.number("handles"),
+        blocks: event.number("blocks"),
+        through_flusher: flag(event, "through_flusher"),
+        ..Share::default()
+    })
+}
+
 impl Joiner {
     pub(super) fn io_origin(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
@@ -43,6 +84,8 @@ impl Joiner {
             "file" => out.extend(self.names.told_file(event).map(Record::from)),
             "bio" => self.begun(event, out),
             "segment" => self.continued(event, out),
+            "transaction" => out.push(transaction(event)),
+            "share" => out.push(share(event)),
             _ => {}
         }
     }
@@ -71,6 +114,7 @@ impl Joiner {
             carrier: id(event, "carrier"),
             class: event.number("class").map(Class),
             cause: event.number("cause").map(Cause),
+            transaction: event.number("transaction").filter(|number| *number != 0),
             ..Bio::default()
         };
         let holds = matches!(operation, Operation::READ | Operation::WRITE);
@@ -104,6 +148,7 @@ impl Joiner {
                 file,
                 index: event.number("index").filter(|_| file.is_some()),
                 owner: id(event, "owner"),
+                call: call(event, "call"),
                 ..Segment::default()
             });
         }

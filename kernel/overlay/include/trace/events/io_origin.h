@@ -32,6 +32,50 @@ enum io_block_type {
 };
 
 /**
+ * enum io_call - the call that a task was in
+ * @IO_CALL_OTHER: none of these, or unknown
+ * @IO_CALL_READ: read(2) and its like
+ * @IO_CALL_WRITE: write(2) and its like
+ * @IO_CALL_FSYNC: fsync(2)
+ * @IO_CALL_FDATASYNC: fdatasync(2)
+ * @IO_CALL_FAULT: a page fault that reads
+ * @IO_CALL_SYNC: sync(2)
+ * @IO_CALL_SYNCFS: syncfs(2)
+ * @IO_CALL_MMAP_WRITE: a page fault that writes
+ * @IO_CALL_DIRECT_READ: a direct read
+ * @IO_CALL_DIRECT_WRITE: a direct write
+ * @IO_CALL_MSYNC: msync(2)
+ * @IO_CALL_IO_URING: io_uring_enter(2)
+ * @IO_CALL_SPLICE: splice(2), sendfile(2), copy_file_range(2)
+ */
+enum io_call {
+	IO_CALL_OTHER,
+	IO_CALL_READ,
+	IO_CALL_WRITE,
+	IO_CALL_FSYNC,
+	IO_CALL_FDATASYNC,
+	IO_CALL_FAULT,
+	IO_CALL_SYNC,
+	IO_CALL_SYNCFS,
+	IO_CALL_MMAP_WRITE,
+	IO_CALL_DIRECT_READ,
+	IO_CALL_DIRECT_WRITE,
+	IO_CALL_MSYNC,
+	IO_CALL_IO_URING,
+	IO_CALL_SPLICE,
+};
+
+/**
+ * enum io_transaction_kind - what makes a file system's changes durable together
+ * @IO_TRANSACTION_JBD2: a transaction of jbd2
+ * @IO_TRANSACTION_CHECKPOINT: a checkpoint of f2fs
+ */
+enum io_transaction_kind {
+	IO_TRANSACTION_JBD2,
+	IO_TRANSACTION_CHECKPOINT,
+};
+
+/**
  * struct io_segment - a run of blocks of a bio
  * @offset: of its first byte in the bio
  * @bytes: how many
@@ -39,6 +83,7 @@ enum io_block_type {
  * @file: number of the file; 0: unknown
  * @owner: number of the task that dirtied or reads it; 0: unknown
  * @type: enum io_block_type
+ * @call: enum io_call of the owner
  */
 struct io_segment {
 	u32 offset;
@@ -47,6 +92,33 @@ struct io_segment {
 	u32 file;
 	u32 owner;
 	u8 type;
+	u8 call;
+};
+
+/**
+ * struct io_transaction - a transaction that has ended
+ * @dev: the file system's
+ * @transaction: its number there; of a checkpoint: in the session
+ * @kind: enum io_transaction_kind
+ * @trigger: number of the task that asked for the commit; 0: the timer
+ * @trigger_call: enum io_call of that
+ * @carrier: number of the task that did it
+ * @took_ns: from the begin of the commit to its end
+ * @handles: handles in it
+ * @blocks: blocks that changed: the sum of all shares
+ * @logged: blocks that were written for it
+ */
+struct io_transaction {
+	u32 dev;
+	u32 transaction;
+	u8 kind;
+	u8 trigger_call;
+	u32 trigger;
+	u32 carrier;
+	u64 took_ns;
+	u32 handles;
+	u32 blocks;
+	u32 logged;
 };
 
 int io_origin_reg(void);
@@ -74,6 +146,28 @@ void io_origin_unreg(void);
 		{ 6, "journal" },			\
 		{ 7, "metadata" },			\
 		{ 8, "other" })
+
+#define show_io_call(call)				\
+	__print_symbolic(call,				\
+		{ 0, "other" },				\
+		{ 1, "read" },				\
+		{ 2, "write" },				\
+		{ 3, "fsync" },				\
+		{ 4, "fdatasync" },			\
+		{ 5, "fault" },				\
+		{ 6, "sync" },				\
+		{ 7, "syncfs" },			\
+		{ 8, "mmap_write" },			\
+		{ 9, "direct_read" },			\
+		{ 10, "direct_write" },			\
+		{ 11, "msync" },			\
+		{ 12, "io_uring" },			\
+		{ 13, "splice" })
+
+#define show_io_transaction_kind(kind)			\
+	__print_symbolic(kind,				\
+		{ 0, "jbd2" },				\
+		{ 1, "checkpoint" })
 
 #define show_io_file_event(event)			\
 	__print_symbolic(event,				\
@@ -175,9 +269,9 @@ TRACE_EVENT_FN(io_file,
 TRACE_EVENT_FN(io_bio,
 
 	TP_PROTO(u64 seq, const struct bio *bio, u32 carrier, u8 cause,
-		 bool direct),
+		 bool direct, u32 transaction),
 
-	TP_ARGS(seq, bio, carrier, cause, direct),
+	TP_ARGS(seq, bio, carrier, cause, direct, transaction),
 
 	TP_STRUCT__entry(
 		__field(u64, bio)
@@ -194,6 +288,7 @@ TRACE_EVENT_FN(io_bio,
 		__field(u8, class)
 		__field(u8, cause)
 		__field(u32, carrier)
+		__field(u32, transaction)
 	),
 
 	TP_fast_assign(
@@ -211,15 +306,16 @@ TRACE_EVENT_FN(io_bio,
 		__entry->class = fasttrack_opf_class(bio->bi_opf);
 		__entry->cause = cause;
 		__entry->carrier = carrier;
+		__entry->transaction = transaction;
 	),
 
-	TP_printk("bio=%llu dev=%d:%d sector=%llu bytes=%u operation=%u sync=%d fua=%d preflush=%d meta=%d read_ahead=%d direct=%d class=%u cause=%s carrier=%u",
+	TP_printk("bio=%llu dev=%d:%d sector=%llu bytes=%u operation=%u sync=%d fua=%d preflush=%d meta=%d read_ahead=%d direct=%d class=%u cause=%s carrier=%u transaction=%u",
 		  __entry->bio, MAJOR(__entry->dev), MINOR(__entry->dev),
 		  __entry->sector, __entry->bytes, __entry->operation,
 		  __entry->sync, __entry->fua, __entry->preflush,
 		  __entry->meta, __entry->read_ahead, __entry->direct,
 		  __entry->class, show_io_cause(__entry->cause),
-		  __entry->carrier),
+		  __entry->carrier, __entry->transaction),
 
 	io_origin_reg, io_origin_unreg
 );
@@ -239,6 +335,7 @@ TRACE_EVENT_FN(io_segment,
 		__field(u32, file)
 		__field(u64, index)
 		__field(u32, owner)
+		__field(u8, call)
 	),
 
 	TP_fast_assign(
@@ -249,12 +346,93 @@ TRACE_EVENT_FN(io_segment,
 		__entry->file = segment->file;
 		__entry->index = segment->index;
 		__entry->owner = segment->owner;
+		__entry->call = segment->call;
 	),
 
-	TP_printk("bio=%llu offset=%u bytes=%u block_type=%s file=%u index=%llu owner=%u",
+	TP_printk("bio=%llu offset=%u bytes=%u block_type=%s file=%u index=%llu owner=%u call=%s",
 		  __entry->bio, __entry->offset, __entry->bytes,
 		  show_io_block_type(__entry->block_type), __entry->file,
-		  __entry->index, __entry->owner),
+		  __entry->index, __entry->owner, show_io_call(__entry->call)),
+
+	io_origin_reg, io_origin_unreg
+);
+
+/* A transaction or checkpoint has ended; its shares follow. */
+TRACE_EVENT_FN(io_transaction,
+
+	TP_PROTO(const struct io_transaction *said),
+
+	TP_ARGS(said),
+
+	TP_STRUCT__entry(
+		__field(u32, dev)
+		__field(u32, transaction)
+		__field(u8, kind)
+		__field(u8, trigger_call)
+		__field(u32, trigger)
+		__field(u32, carrier)
+		__field(u64, took_ns)
+		__field(u32, handles)
+		__field(u32, blocks)
+		__field(u32, logged)
+	),
+
+	TP_fast_assign(
+		__entry->dev = said->dev;
+		__entry->transaction = said->transaction;
+		__entry->kind = said->kind;
+		__entry->trigger_call = said->trigger_call;
+		__entry->trigger = said->trigger;
+		__entry->carrier = said->carrier;
+		__entry->took_ns = said->took_ns;
+		__entry->handles = said->handles;
+		__entry->blocks = said->blocks;
+		__entry->logged = said->logged;
+	),
+
+	TP_printk("dev=%d:%d transaction=%u kind=%s trigger=%u trigger_call=%s carrier=%u took_ns=%llu handles=%u blocks=%u logged=%u",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->transaction, show_io_transaction_kind(__entry->kind),
+		  __entry->trigger, show_io_call(__entry->trigger_call),
+		  __entry->carrier, __entry->took_ns, __entry->handles,
+		  __entry->blocks, __entry->logged),
+
+	io_origin_reg, io_origin_unreg
+);
+
+/* What one task pays of it. */
+TRACE_EVENT_FN(io_share,
+
+	TP_PROTO(const struct io_transaction *said, u32 task, u32 handles,
+		 u32 blocks, bool through_flusher),
+
+	TP_ARGS(said, task, handles, blocks, through_flusher),
+
+	TP_STRUCT__entry(
+		__field(u32, dev)
+		__field(u32, transaction)
+		__field(u8, kind)
+		__field(u32, task)
+		__field(u32, handles)
+		__field(u32, blocks)
+		__field(bool, through_flusher)
+	),
+
+	TP_fast_assign(
+		__entry->dev = said->dev;
+		__entry->transaction = said->transaction;
+		__entry->kind = said->kind;
+		__entry->task = task;
+		__entry->handles = handles;
+		__entry->blocks = blocks;
+		__entry->through_flusher = through_flusher;
+	),
+
+	TP_printk("dev=%d:%d transaction=%u kind=%s task=%u handles=%u blocks=%u through_flusher=%d",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->transaction, show_io_transaction_kind(__entry->kind),
+		  __entry->task, __entry->handles, __entry->blocks,
+		  __entry->through_flusher),
 
 	io_origin_reg, io_origin_unreg
 );
