@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 import pytest
@@ -49,6 +50,16 @@ def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> N
     """Root's sync(2), and syncfs(2) of the app in front itself."""
     stock, fasttrack = both(tools, "whole", who=who)
     assert fasttrack["ms"] < 1.25 * stock["ms"]
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_a_sync_now_and_then_waits_for_little(tools: Tools, fs: str) -> None:
+    """The first waits for all that was dirty before; the others for what is written in 10 ms, and for a commit."""
+    stock, fasttrack = both(tools, "syncs_now_and_then", Data(fs))
+    alone = median(fasttrack["alone"])
+    assert max(fasttrack["ms"][1:]) < 6 * alone
+    assert sum(fasttrack["ms"]) < sum(stock["ms"])
+    assert fasttrack["files_s"] > 0.5 * stock["files_s"]
 
 
 def test_an_fsync_behind_keeps_the_flusher_from_nobody_on_f2fs(tools: Tools) -> None:

@@ -8,6 +8,7 @@ import fcntl
 import mmap
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -182,6 +183,47 @@ def whole(who: str) -> Shown:
     wait(start(FRONT if who == "front" else 0, syncs_all))
     end(front)
     return {"ms": SEEN[1] / 1000}
+
+
+def unpacks(app: int) -> None:
+    """Archives of 1500 small files are unpacked, one after the other; old trees go. SEEN[APP] counts files."""
+    for number in range(100000):
+        tree = DATA / f"tree{app}-{number}"
+        tree.mkdir()
+        for name in range(1500):
+            (tree / str(name)).write_bytes(PATTERN[:3000])
+            SEEN[app] += 1
+        if number >= 4:
+            shutil.rmtree(DATA / f"tree{app}-{number - 4}")
+        time.sleep(0.3)
+
+
+def syncs_now_and_then() -> Shown:
+    """A small file and sync(2) each 100 ms, alone and beside two apps that unpack: ms a call, files a second behind."""
+    first, calls = 8, 20
+
+    def syncs_all() -> None:
+        def one() -> None:
+            (DATA / "small").write_bytes(PATTERN[:5000])
+            os.sync()
+
+        for number in range(first, first + calls):
+            SEEN[number] = int(timed(one) * 1000)
+            time.sleep(0.1)
+
+    def took() -> list[float]:
+        return [us / 1000 for us in SEEN[first : first + calls]]
+
+    DATA.chmod(0o1777)
+    wait(start(FRONT, syncs_all))
+    shown: Shown = {"alone": took()}
+    behind = [start(BEHIND + app, partial(unpacks, app)) for app in range(2)]
+    time.sleep(2)
+    begin, before = time.monotonic(), SEEN[0] + SEEN[1]
+    wait(start(FRONT, syncs_all))
+    shown["files_s"] = (SEEN[0] + SEEN[1] - before) / (time.monotonic() - begin)
+    end(*behind)
+    return shown | {"ms": took()}
 
 
 def flusher() -> Shown:
@@ -508,6 +550,7 @@ if __name__ == "__main__":
         seldom,
         position,
         whole,
+        syncs_now_and_then,
         flusher,
         killed,
         atomic,

@@ -69,6 +69,9 @@ bool __fasttrack_reclaims_foreground(void);
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
 bool __fasttrack_dirty_exempt(void);
 void __fasttrack_dirty_write(struct address_space *mapping);
+void __fasttrack_dirty_pace(struct bdi_writeback *wb);
+bool __fasttrack_dirty_over(struct bdi_writeback *wb);
+void __fasttrack_written(struct bdi_writeback *wb);
 bool __fasttrack_protects(struct folio *folio, int priority, bool dirty);
 bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
 			     unsigned long *since);
@@ -349,6 +352,26 @@ static inline void fasttrack_dirty_write(struct address_space *mapping)
 {
 	if (fasttrack_enabled())
 		__fasttrack_dirty_write(mapping);
+}
+
+/* current has dirtied pages of @wb's: background pauses for too many at a sync. */
+static inline void fasttrack_dirty_pace(struct bdi_writeback *wb)
+{
+	if (fasttrack_enabled())
+		__fasttrack_dirty_pace(wb);
+}
+
+/* Shall the flusher write for @wb, though few pages are dirty? */
+static inline bool fasttrack_dirty_over(struct bdi_writeback *wb)
+{
+	return fasttrack_enabled() && __fasttrack_dirty_over(wb);
+}
+
+/* Pages of @wb's have been written. */
+static inline void fasttrack_written(struct bdi_writeback *wb)
+{
+	if (fasttrack_enabled())
+		__fasttrack_written(wb);
 }
 
 /* Shall reclaim at @priority pass over @folio, which is locked? */

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Metadata that background makes faster than the storage writes them.
+ * What background makes dirty faster than the storage writes it.
  *
- * A commit of a journal and a checkpoint write what everybody has changed, so an
- * fsync of the foreground's takes as long as the backlog is. While the foreground
- * waits for such a worker now and then, file systems write what there is as soon as
- * it is worth that. Where operations would add more meanwhile than is written, they
- * count as work in the page cache, and who of background owes a pause for it pauses
- * until the backlog is written; like other pauses for background_pause_ms at most.
+ * Metadata: a commit of a journal and a checkpoint write what everybody has changed,
+ * so an fsync of the foreground's takes as long as the backlog is. While the
+ * foreground waits for such a worker now and then, file systems write what there is
+ * as soon as it is worth that. Where operations would add more meanwhile than is
+ * written, they count as work in the page cache, and who of background owes a pause
+ * for it pauses until the backlog is written.
  *
- * Not here: what counts as work (wait.c), the pause (pause.c), the file systems' part.
+ * Data: a sync(2) or syncfs(2) of the foreground's takes as long as all dirty pages
+ * do. While it calls these now and then, background's files have no more than the
+ * storage writes in FT_SYNC_MS: the flusher writes them early, and who of background
+ * has made more dirty pauses until they are fewer. Pages that were dirty before its
+ * first sync are not known, and not waited for. Counted are pages of regular files:
+ * a file system's own mappings are metadata, which flushers may leave alone.
+ *
+ * Pauses end after background_pause_ms at the latest, like all others.
+ *
+ * Not here: what counts as work (wait.c), the pause (pause.c), the flusher and the
+ * limit (memory.c), the file systems' part.
  */
+#include <linux/atomic.h>
+#include <linux/fs.h>
 #include <linux/jiffies.h>
 
 #include "internal.h"
@@ -21,10 +33,23 @@ static unsigned long ft_commit_waited;
 /* There is more to be written than the foreground should wait for. */
 static bool ft_backlog;
 
+/* When the foreground last waited for a whole file system. */
+static unsigned long ft_synced;
+/* Dirty pages of background's files, since the foreground has last done so. */
+static atomic_long_t ft_data_dirty;
+/* They, and those on their way to the storage, are too many. */
+static bool ft_data_backlog;
+
 /* The foreground waits for a worker. */
 void ft_commit_note(void)
 {
 	WRITE_ONCE(ft_commit_waited, jiffies ?: 1);
+}
+
+/* Is it only a while since @waited, 0: never? */
+static bool ft_lately(unsigned long waited)
+{
+	return waited && time_before(jiffies, waited + FT_COMMIT_WINDOW);
 }
 
 /**
@@ -36,18 +61,18 @@ void ft_commit_note(void)
  */
 bool __fasttrack_commit_due(int blocks)
 {
-	unsigned long waited = READ_ONCE(ft_commit_waited);
-
-	return blocks >= FT_COMMIT_BLOCKS && waited &&
-	       READ_ONCE(ft_knobs.promotion) &&
-	       time_before(jiffies, waited + FT_COMMIT_WINDOW);
+	return blocks >= FT_COMMIT_BLOCKS &&
+	       ft_lately(READ_ONCE(ft_commit_waited)) &&
+	       READ_ONCE(ft_knobs.promotion);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 
 /* Is there a backlog that the foreground may wait for? */
 bool ft_has_backlog(void)
 {
-	return READ_ONCE(ft_backlog) && __fasttrack_commit_due(FT_COMMIT_BLOCKS);
+	return (READ_ONCE(ft_backlog) &&
+		__fasttrack_commit_due(FT_COMMIT_BLOCKS)) ||
+	       (READ_ONCE(ft_data_backlog) && ft_syncs());
 }
 
 /* A backlog has so many blocks by now. Is that too many? */
@@ -72,3 +97,58 @@ void __fasttrack_backlog_done(void)
 	ft_idle_wake();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
+
+/* Has the foreground waited for whole file systems lately? */
+bool ft_syncs(void)
+{
+	return ft_lately(READ_ONCE(ft_synced)) &&
+	       READ_ONCE(ft_knobs.page_allocator);
+}
+
+/* Are too many of background's pages dirty, and on their way? */
+bool ft_data_has_backlog(void)
+{
+	return READ_ONCE(ft_data_backlog);
+}
+
+/* Are they, from now on? Who pauses for that goes on when they are not. */
+void ft_data_backlog_set(bool backlog)
+{
+	if (ft_data_has_backlog() == backlog)
+		return;
+	WRITE_ONCE(ft_data_backlog, backlog);
+	if (!backlog)
+		ft_idle_wake();
+}
+
+/*
+ * The foreground begins to wait for a whole file system, or has done so (@done): then
+ * nothing of what was dirty is left.
+ */
+void ft_sync_note(bool done)
+{
+	if (!done && !ft_syncs())
+		return;
+	if (done) {
+		atomic_long_set(&ft_data_dirty, 0);
+		ft_data_backlog_set(false);
+	}
+	WRITE_ONCE(ft_synced, jiffies ?: 1);
+}
+
+/* Pages of @mapping have become dirty; or, @nr is negative, are not any more. */
+void ft_data_dirtied(struct address_space *mapping, long nr)
+{
+	if (!ft_syncs() || !S_ISREG(mapping->host->i_mode) ||
+	    ft_file_class(mapping) != FASTTRACK_BACKGROUND)
+		return;
+	/* Those that were dirty before nobody has counted. */
+	if (atomic_long_add_return(nr, &ft_data_dirty) < 0)
+		atomic_long_set(&ft_data_dirty, 0);
+}
+
+/* Dirty pages of background's files, in as far as a sync of the foreground's matters. */
+unsigned long ft_data_pages(void)
+{
+	return max(atomic_long_read(&ft_data_dirty), 0L);
+}

@@ -214,6 +214,12 @@ ft_file_class(const struct address_space *mapping)
 void ft_commit_note(void);
 bool ft_has_backlog(void);
 bool ft_backlog_add(int blocks);
+void ft_sync_note(bool done);
+bool ft_syncs(void);
+void ft_data_dirtied(struct address_space *mapping, long nr);
+unsigned long ft_data_pages(void);
+bool ft_data_has_backlog(void);
+void ft_data_backlog_set(bool backlog);
 
 /* activity.c */
 struct ft_activity ft_activity_read(void);
@@ -273,6 +279,7 @@ bool ft_anybody_stuck(void);
 
 /* pause.c */
 void ft_pause_end_all(void);
+void ft_owe_segment(void);
 
 /* reclaim.c */
 void ft_reclaim_forget(void);

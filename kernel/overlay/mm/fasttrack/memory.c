@@ -13,7 +13,11 @@
  *  - The foreground is not throttled for dirty pages that others made; and when
  *    it has too many itself it writes some of them, instead of waiting for the
  *    flusher, which takes turns with the files of all others.
+ *  - While the foreground syncs whole file systems now and then, background is
+ *    throttled for its own dirty pages at a lower limit than stock's: on its way
+ *    back to user mode. The flusher writes them early (backlog.c).
  */
+#include <linux/backing-dev.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/pagemap.h>
@@ -210,6 +214,70 @@ void __fasttrack_dirty_write(struct address_space *mapping)
 				max(begin - 4 * FT_OWN_PART, 0), begin - 1);
 		index += FT_OWN_PART >> PAGE_SHIFT;
 	}
+}
+
+static unsigned long ft_sync_bound(struct bdi_writeback *wb)
+{
+	return ft_sync_pages(READ_ONCE(wb->avg_write_bandwidth));
+}
+
+static bool ft_sync_is_under(struct bdi_writeback *wb)
+{
+	return ft_sync_under(ft_data_pages(), wb_stat_sum(wb, WB_WRITEBACK),
+			     ft_sync_bound(wb));
+}
+
+/**
+ * __fasttrack_dirty_over - shall the flusher write, though few pages are dirty?
+ * @wb: for whom
+ *
+ * Context: any.
+ * Return: if so: the foreground's next sync would wait for them.
+ */
+bool __fasttrack_dirty_over(struct bdi_writeback *wb)
+{
+	return ft_syncs() &&
+	       ft_sync_writes(ft_data_pages(), ft_sync_bound(wb));
+}
+
+/**
+ * __fasttrack_dirty_pace - current has dirtied some pages
+ * @wb: where they are written back
+ *
+ * A background task pauses on its way back to user mode when there are more than
+ * the foreground's next sync should wait for.
+ *
+ * Context: process context; does not sleep.
+ */
+void __fasttrack_dirty_pace(struct bdi_writeback *wb)
+{
+	if ((current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
+	    !__fasttrack_dirty_over(wb) ||
+	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+		return;
+	if (!writeback_in_progress(wb))
+		wb_start_background_writeback(wb);
+	if (!ft_sync_over(ft_data_pages(), wb_stat_sum(wb, WB_WRITEBACK),
+			  ft_sync_bound(wb)))
+		return;
+	ft_owe_segment();
+	ft_data_backlog_set(true);
+	/* Who has written the last of them sees that, or current sees it. */
+	smp_mb();
+	if (ft_sync_is_under(wb))
+		ft_data_backlog_set(false);
+}
+
+/**
+ * __fasttrack_written - pages have been written
+ * @wb: where
+ *
+ * Context: any, with interrupts off.
+ */
+void __fasttrack_written(struct bdi_writeback *wb)
+{
+	if (ft_data_has_backlog() && ft_sync_is_under(wb))
+		ft_data_backlog_set(false);
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

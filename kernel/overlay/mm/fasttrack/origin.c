@@ -34,11 +34,13 @@ void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
 		__fasttrack_cache_work(nr);
 	}
 	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), nr);
+	ft_data_dirtied(mapping, nr);
 }
 
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr)
 {
 	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), -nr);
+	ft_data_dirtied(mapping, -nr);
 }
 
 /*

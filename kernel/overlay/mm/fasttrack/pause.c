@@ -182,6 +182,15 @@ static bool ft_segment_over(void)
 	return current->fasttrack_pages >= READ_ONCE(ft_knobs.segment_pages);
 }
 
+/* Current, of background, pauses as if it had done a segment's work, soon. */
+void ft_owe_segment(void)
+{
+	current->fasttrack_pages =
+		max_t(unsigned long, current->fasttrack_pages,
+		      READ_ONCE(ft_knobs.segment_pages));
+	set_notify_resume(current);
+}
+
 /**
  * __fasttrack_cache_work - current has done some work in the page cache
  * @pages: how much

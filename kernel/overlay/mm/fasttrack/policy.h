@@ -275,6 +275,40 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
 
 /*
+ * While the foreground syncs whole file systems now and then, background may have
+ * as much of its files dirty and on the way as the storage writes in this time, in
+ * ms, at @bandwidth pages a second, and as much as keeps a queue busy: 512 KiB. It
+ * is what a sync has to wait for beside its own.
+ */
+#define FT_SYNC_MS		10UL
+#define FT_SYNC_PAGES_MIN	128UL
+
+static inline unsigned long ft_sync_pages(unsigned long bandwidth)
+{
+	return max(bandwidth * FT_SYNC_MS / MSEC_PER_SEC, FT_SYNC_PAGES_MIN);
+}
+
+/* The flusher begins to write when so much of @bound is dirty. */
+static inline bool ft_sync_writes(unsigned long dirty, unsigned long bound)
+{
+	return dirty > bound / 4;
+}
+
+/* Has background too much @dirty and @written (on the way)? */
+static inline bool ft_sync_over(unsigned long dirty, unsigned long written,
+				unsigned long bound)
+{
+	return dirty + written > bound;
+}
+
+/* And little enough again? What is left keeps the storage busy until more comes. */
+static inline bool ft_sync_under(unsigned long dirty, unsigned long written,
+				 unsigned long bound)
+{
+	return dirty + written <= bound / 2;
+}
+
+/*
  * An operation that adds to a backlog of metadata counts as so many pages of work:
  * blocks of inodes, directories and maps that it changes.
  */

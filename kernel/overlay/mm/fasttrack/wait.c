@@ -131,9 +131,12 @@ unsigned int __fasttrack_sync_begin(void)
 	if (class == FASTTRACK_BACKGROUND)
 		return 0;
 	if (class == FASTTRACK_FOREGROUND) {
+		ft_sync_note(false);
 		ft_activity_sleep();
 		begun |= FT_SYNC_WORKS;
 	}
+	/* All are lifted, and who pauses holds nothing. */
+	current->fasttrack_named++;
 	ft_lift_begin();
 	ft_kick(false);
 	return begun;
@@ -146,8 +149,11 @@ unsigned int __fasttrack_sync_begin(void)
 void __fasttrack_sync_end(unsigned int begun)
 {
 	ft_lift_end();
-	if (begun & FT_SYNC_WORKS)
+	current->fasttrack_named--;
+	if (begun & FT_SYNC_WORKS) {
+		ft_sync_note(true);
 		ft_activity_wake();
+	}
 }
 
 /**

@@ -216,6 +216,25 @@ static void ft_test_dirty(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(900, thresh, 500, 500, thresh));
 }
 
+static void ft_test_sync(struct kunit *test)
+{
+	const unsigned long fast = 1000000, slow = 1000;
+	const unsigned long bound = ft_sync_pages(fast);
+
+	/* What is written in FT_SYNC_MS, but no less than keeps a queue busy. */
+	KUNIT_EXPECT_EQ(test, bound, fast * FT_SYNC_MS / 1000);
+	KUNIT_EXPECT_EQ(test, ft_sync_pages(slow), FT_SYNC_PAGES_MIN);
+	KUNIT_EXPECT_EQ(test, ft_sync_pages(0), FT_SYNC_PAGES_MIN);
+	/* It is written before anybody pauses, and who pauses goes on in time. */
+	KUNIT_EXPECT_FALSE(test, ft_sync_writes(0, bound));
+	KUNIT_EXPECT_TRUE(test, ft_sync_writes(bound / 2, bound));
+	KUNIT_EXPECT_FALSE(test, ft_sync_over(bound / 2, bound / 2, bound));
+	KUNIT_EXPECT_TRUE(test, ft_sync_over(bound, 1, bound));
+	KUNIT_EXPECT_TRUE(test, ft_sync_over(0, bound + 1, bound));
+	KUNIT_EXPECT_TRUE(test, ft_sync_under(bound / 4, bound / 4, bound));
+	KUNIT_EXPECT_FALSE(test, ft_sync_under(bound / 2, 1, bound));
+}
+
 static void ft_test_protects(struct kunit *test)
 {
 	/* As long as there are others, at every priority but the last ones. */
@@ -274,6 +293,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_reserve),
 	KUNIT_CASE(ft_test_alloc_held),
 	KUNIT_CASE(ft_test_dirty),
+	KUNIT_CASE(ft_test_sync),
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
 	{}
