@@ -21,12 +21,13 @@ ABOVE = {
     "build": "host",
     "run": "host inputs build",
     "smp": "host inputs build run",
+    "cost": "host inputs build run",
     "compare": "host inputs build run",
     "figures": "host inputs build run compare",
     "storebench": "host inputs build run compare figures",
     "workloads": "host inputs build run compare",
     "session": "host inputs build run workloads",
-    "commands": "host inputs build run smp compare figures storebench workloads session",
+    "commands": "host inputs build run smp cost compare figures storebench workloads session",
 }
 """Room -> the rooms that it may import."""
 
