@@ -26,7 +26,7 @@ check mypy "$python" -m mypy --cache-dir "$cache/mypy"
 part "Rust"
 if cargo=$(cargo_program); then
 	export CARGO_TARGET_DIR="$cache/cargo"
-	for room in lab/guest device; do
+	for room in lab/guest lab/counter device; do
 		manifest=$here/$room/Cargo.toml
 		for tool in fmt clippy; do
 			if ! "$cargo" $tool --version >/dev/null 2>&1; then

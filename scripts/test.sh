@@ -22,6 +22,9 @@ FASTTRACK_TEST_GUEST=$(echo "$built" | sed -n 's/^guest program: //p')
 export FASTTRACK_TEST_BOOT FASTTRACK_TEST_GUEST
 "$cargo" test --locked --quiet --manifest-path "$here/lab/guest/Cargo.toml" -- --include-ignored
 
+part "cargo test counter"
+"$cargo" test --locked --quiet --manifest-path "$here/lab/counter/Cargo.toml"
+
 part "cargo test device"
 "$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --workspace
 

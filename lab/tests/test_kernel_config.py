@@ -35,9 +35,19 @@ def test_fragments_that_disagree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(kbuild.TARGETS))
 def test_every_target_has_consistent_fragments(name: str) -> None:
     options = config.merge(kbuild.TARGETS[name].fragment_paths())
-    assert options["CONFIG_FASTTRACK"] == ("n" if name in ("um-base", "um-off") else "y")
-    assert options["CONFIG_SCSI_MFLASH"] == "y"
+    without = ("um-base", "um-off", "x86-cost-base")
+    assert options.get("CONFIG_FASTTRACK", "n") == ("n" if name in without else "y")
+    assert ("CONFIG_SCSI_MFLASH" in options) == ("cost" not in name)
     assert config.parse(config.as_text(options)) == options
+
+
+def test_what_costs_are_compared_with_is_the_base_alone() -> None:
+    changes = kbuild.TARGETS["x86-cost-base"].changes()
+    assert changes.patches == () and changes.overlay_files() == {}
+    ours, base = (config.merge(kbuild.TARGETS[name].fragment_paths()) for name in ("x86-cost", "x86-cost-base"))
+    assert ours == base | {"CONFIG_FASTTRACK": "y", "CONFIG_IOSCHED_FASTTRACK": "y"}
+    assert (ours["CONFIG_SMP"], ours["CONFIG_NR_CPUS"], ours["CONFIG_JUMP_LABEL"]) == ("y", "2", "y")
+    assert "CONFIG_PROVE_LOCKING" not in ours
 
 
 def test_the_base_has_no_hook_of_fasttrack() -> None:

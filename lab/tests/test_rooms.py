@@ -21,13 +21,14 @@ ABOVE = {
     "build": "host",
     "run": "host inputs build",
     "smp": "host inputs build run",
+    "cost": "host inputs build run",
     "compare": "host inputs build run",
     "figures": "host inputs build run compare",
     "storebench": "host inputs build run compare figures",
     "workloads": "host inputs build run compare",
     "session": "host inputs build run workloads",
     "trace": "host inputs build run compare",
-    "commands": "host inputs build run smp compare figures storebench workloads session trace",
+    "commands": "host inputs build run smp cost compare figures storebench workloads session trace",
 }
 """Room -> the rooms that it may import."""
 

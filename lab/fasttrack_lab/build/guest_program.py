@@ -17,6 +17,7 @@ from fasttrack_lab.host.known import remembered
 from fasttrack_lab.host.paths import (
     DEVICE,
     GUEST,
+    LAB,
     cache_dir,
     cache_root,
     digest,
@@ -71,6 +72,9 @@ COLLECTOR = Program(
     ("Cargo.toml", "Cargo.lock", "trace", "trace-log"),
 )
 """Records I/O origin, as on any machine."""
+
+COUNTER = Program("fasttrack-counter", "counter of instructions", LAB / "counter", "counters")
+"""Counts the instructions of I/O paths, as a guest's init."""
 
 
 def key(program: Path) -> str:

@@ -7,6 +7,7 @@ COMMANDS = {
     "clean": "fasttrack_lab.commands.clean:command",
     "compare": "fasttrack_lab.commands.compare:command",
     "completion": "fasttrack_lab.commands.completion:command",
+    "cost": "fasttrack_lab.commands.cost:command",
     "demo": "fasttrack_lab.commands.demo:command",
     "exec": "fasttrack_lab.commands.exec_:command",
     "figures": "fasttrack_lab.commands.figures:command",

@@ -76,6 +76,8 @@ class Target:
         return [KERNEL / "configs" / f"{name}.config" for name in self.fragments]
 
 
+X86_IMAGE = "arch/x86/boot/bzImage"
+
 TARGETS = {
     target.name: target
     for target in (
@@ -96,7 +98,21 @@ TARGETS = {
         ),
         # The patched source, with FastTrack left out by its option.
         Target("um-off", "um", "defconfig", ("base", "um"), "linux", 1290),
-        Target("x86", "x86_64", "tinyconfig", ("fasttrack", "x86"), "arch/x86/boot/bzImage", 1490, "x86"),
+        Target("x86", "x86_64", "tinyconfig", ("fasttrack", "x86", "x86-races"), X86_IMAGE, 1490, "x86"),
+        # To count instructions: FastTrack as it is used, and the base without any change.
+        Target("x86-cost", "x86_64", "tinyconfig", ("alone", "x86", "x86-cost"), X86_IMAGE, 1400, "x86"),
+        Target(
+            "x86-cost-base",
+            "x86_64",
+            "tinyconfig",
+            ("x86", "x86-cost"),
+            X86_IMAGE,
+            1400,
+            "x86",
+            patches=(),
+            overlay=(),
+            tree="-base",
+        ),
     )
 }
 

@@ -25,8 +25,8 @@ FRAGMENT = KERNEL / "configs" / "deb.config"
 DEBIAN_CONFIG = Path("/usr/src/linux-config-6.12/config.amd64_none_amd64.xz")
 """From Debian's package linux-config-6.12."""
 
-SMALL = {"CONFIG_MODULES": "y", "CONFIG_KUNIT": "n", "CONFIG_PROVE_LOCKING": "n"}
-"""The small configuration: the one for QEMU with modules, so that there are headers, and without its checks."""
+SMALL = {"CONFIG_MODULES": "y"}
+"""The small configuration: the one for QEMU with modules, so that there are headers."""
 
 PROFILES = "pkg.linux-fasttrack.nokerneldbg"
 

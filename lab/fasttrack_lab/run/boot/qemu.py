@@ -24,6 +24,11 @@ PROCESSORS = 2
 TOPOLOGY = ("-smp", f"{PROCESSORS},sockets={PROCESSORS},cores=1,threads=1")
 """The firmware's MP table names one processor a socket."""
 
+COUNTED = ("-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm", "-smp", "1")
+"""An instruction is a nanosecond of the guest's time and a tick of its time stamp counter. Without fast string
+instructions, whose every byte QEMU would count as one, the kernel copies in loops, as on phones. One processor: QEMU
+runs them in turns, and one that waits for another would be counted for as long as its turn is."""
+
 FIRMWARE_MIB = 16
 """The firmware puts its tables at the end of memory: the storage ends before."""
 
@@ -39,6 +44,8 @@ class Qemu:
 
     storage_mib: int = 0
     """Memory for the emulated storage, kept in the run directory; 0: none, and nothing is kept."""
+    counts: bool = False
+    """The guest's clock counts its instructions; it has one processor."""
     name: str = "qemu"
 
     def run_path(self, name: str) -> str:
@@ -89,7 +96,8 @@ class Qemu:
             raise LabError(f"{PROGRAM} is missing; run scripts/setup.sh x86")
         if spec.interactive:
             raise LabError("QEMU guests have no shell yet: use the UML target")
-        argv = [PROGRAM, "-accel", "tcg", "-cpu", "max", *TOPOLOGY, *self.memory_arguments(spec)]
+        machine = COUNTED if self.counts else ("-cpu", "max", *TOPOLOGY)
+        argv = [PROGRAM, "-accel", "tcg", *machine, *self.memory_arguments(spec)]
         argv += ["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", str(spec.kernel)]
         argv += ["-append", " ".join(self.command_line(spec))]
         argv += self._share("root", Path("/"), read_only=True) + self._share("run", spec.run_dir, read_only=False)
