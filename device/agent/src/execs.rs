@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::testing::{mutate, Asked, FakePlace};
     use crate::window::Window;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
     use std::sync::Arc;
 
@@ -157,9 +157,11 @@ mod tests {
             message.extend((EVENT.len() as u32).to_ne_bytes());
             message.extend(EVENT_BINDING.to_ne_bytes());
             message.extend(EVENT);
-            // Whoever connects: some only look whether somebody listens.
+            // Whoever connects: some only look whether somebody listens. Who asks is not hung up on before.
             for stream in listener.incoming() {
-                let _ = stream.expect("a reader").write_all(&message);
+                let mut stream = stream.expect("a reader");
+                let _ = stream.write_all(&message);
+                let _ = stream.read(&mut [0; 256]);
             }
         });
         let env = Env::of([("SWAYSOCK", path.to_str().expect("a path"))]);
