@@ -104,7 +104,7 @@ def test_no_pause_comes_near_to_an_ejection(tools: Tools) -> None:
 def test_what_tells_of_apps_is_for_root_alone() -> None:
     private = [one for one in FILES if one["type"].startswith("list") or one["type"] in ("counter", "maximum")]
     own = [one for one in private if "elevator" not in one]
-    assert len(own) == 31
+    assert len(own) == 32
     assert {one["mode"] for one in own} == {"0600", "0400"}
 
 
