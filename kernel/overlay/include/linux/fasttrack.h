@@ -39,6 +39,7 @@ static inline bool fasttrack_enabled(void)
 	       static_branch_unlikely(&fasttrack_key);
 }
 
+void __fasttrack_task_changed(struct task_struct *task);
 void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr);
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
 void __fasttrack_mapping_used(struct address_space *mapping);
@@ -107,6 +108,16 @@ static inline enum fasttrack_class fasttrack_opf_class(blk_opf_t opf)
 	(IS_ENABLED(CONFIG_FASTTRACK) ?					\
 	 REQ_FASTTRACK_BACKGROUND | REQ_FASTTRACK_FOREGROUND :		\
 	 (__force blk_opf_t)0)
+
+/**
+ * fasttrack_task_changed - @task has another UID or another cgroup from now on
+ * @task: may be of another app
+ */
+static inline void fasttrack_task_changed(struct task_struct *task)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK))
+		__fasttrack_task_changed(task);
+}
 
 /**
  * fasttrack_mapping_dirtied - current has dirtied pages of @mapping

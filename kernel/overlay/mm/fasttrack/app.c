@@ -4,9 +4,12 @@
  *
  * An app is a UID, a thread group's tag and a cgroup, as far as the configuration
  * goes by them. It gets a number when it is first seen; files and bios carry that
- * number alone, a task keeps it until it is somebody else. The class of an app is
- * worked out then, and when the configuration changes: asking for it is one look
- * into an array.
+ * number alone. The class of an app is worked out then, and when the configuration
+ * changes: asking for it is one look into an array.
+ *
+ * A task keeps its app's number. Whoever makes it somebody else, by another UID,
+ * cgroup or tag, takes the number away (__fasttrack_task_changed()), so that nobody
+ * compares these with each page that a task reads.
  *
  * A number holds the app's place in the array and which app of that place it is,
  * so that nobody has to count who still carries it: one that is out of date
@@ -329,17 +332,65 @@ static struct ft_app_key ft_key_of(struct task_struct *task,
 	};
 }
 
-/* The number of @task, whose key is @key. Under the RCU read lock. */
-static u32 ft_app_of_key(struct task_struct *task, const struct ft_app_key *key)
+static bool ft_same_key(const struct ft_app_key *a, const struct ft_app_key *b)
+{
+	return a->uid == b->uid && a->group == b->group &&
+	       a->cgroup == b->cgroup;
+}
+
+/*
+ * Who current is, and its number, which it keeps. One of the crowd keeps none: the
+ * next configuration may give it a place. Under the RCU read lock.
+ */
+static u32 ft_app_keep(struct ft_app_key *key)
+{
+	struct ft_app_key now = ft_key_of(current, rcu_dereference(ft_config));
+	u32 id;
+
+	do {
+		*key = now;
+		id = ft_app_intern(key);
+		WRITE_ONCE(current->fasttrack_app,
+			   ft_app_place(id) == FT_APP_CROWD ? 0 : id);
+		/* Pairs with that of __fasttrack_task_changed(). */
+		smp_mb();
+		now = ft_key_of(current, rcu_dereference(ft_config));
+	} while (!ft_same_key(key, &now));
+	return id;
+}
+
+/* Who @task is, and its number. Only the task itself keeps it. */
+static u32 ft_app_look_up(struct task_struct *task, struct ft_app_key *key)
+{
+	if (task == current)
+		return ft_app_keep(key);
+	*key = ft_key_of(task, rcu_dereference(ft_config));
+	return ft_app_intern(key);
+}
+
+/* The number that @task has kept, or 0: it has none, or it names no app any more. */
+static u32 ft_app_kept(const struct task_struct *task)
 {
 	u32 id = READ_ONCE(task->fasttrack_app);
-	const struct ft_app *app = &ft_apps[ft_app_place(id)];
 
-	if (id && READ_ONCE(app->id) == id && ft_app_is(app, key))
-		return id;
-	id = ft_app_intern(key);
-	WRITE_ONCE(task->fasttrack_app, id);
-	return id;
+	/* Pairs with the release in ft_app_add(). */
+	return smp_load_acquire(&ft_apps[ft_app_place(id)].id) == id ? id : 0;
+}
+
+/**
+ * __fasttrack_task_changed - a task may be of another app from now on
+ * @task: its number is looked up at the next use
+ *
+ * Context: any. After the change.
+ */
+void __fasttrack_task_changed(struct task_struct *task)
+{
+	/*
+	 * What was changed is seen before the number is taken away: who gives one
+	 * meanwhile looks again after that (ft_app_keep()).
+	 */
+	smp_mb();
+	WRITE_ONCE(task->fasttrack_app, 0);
 }
 
 /**
@@ -352,11 +403,12 @@ static u32 ft_app_of_key(struct task_struct *task, const struct ft_app_key *key)
 u32 ft_app_of(struct task_struct *task)
 {
 	struct ft_app_key key;
-	u32 id;
+	u32 id = ft_app_kept(task);
 
+	if (id)
+		return id;
 	rcu_read_lock();
-	key = ft_key_of(task, rcu_dereference(ft_config));
-	id = ft_app_of_key(task, &key);
+	id = ft_app_look_up(task, &key);
 	rcu_read_unlock();
 	return id;
 }
@@ -403,11 +455,24 @@ u32 fasttrack_app_uid(u32 id)
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_uid);
 
-enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
+/* The class of a user task that has kept no number. */
+static noinline enum fasttrack_class ft_class_look_up(struct task_struct *task)
 {
-	const struct ft_config *config;
 	enum fasttrack_class class;
 	struct ft_app_key key;
+	u32 id;
+
+	rcu_read_lock();
+	id = ft_app_look_up(task, &key);
+	class = id ? ft_app_class(id) :
+		     ft_class_of(rcu_dereference(ft_config), &key);
+	rcu_read_unlock();
+	return class;
+}
+
+enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
+{
+	enum fasttrack_class class;
 	u32 id;
 
 	if (task->fasttrack_scope.override)
@@ -415,12 +480,9 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	if (!ft_is_user_task(task))
 		return FASTTRACK_NEUTRAL;
 
-	rcu_read_lock();
-	config = rcu_dereference(ft_config);
-	key = ft_key_of(task, config);
-	id = ft_app_of_key(task, &key);
-	class = id ? ft_app_class(id) : ft_class_of(config, &key);
-	rcu_read_unlock();
+	id = ft_app_kept(task);
+	class = id ? READ_ONCE(ft_app_classes[ft_app_place(id)]) :
+		     ft_class_look_up(task);
 	/* Others wait for what a task that is killed gives back. */
 	if (class == FASTTRACK_BACKGROUND &&
 	    (ft_never_behind(task) || fatal_signal_pending(task)))

@@ -158,6 +158,20 @@ static bool ft_group_named(const struct ft_config *config, u32 tag)
 	       ft_set_has(config->list[FT_PERCEPTIBLE_TGIDS], tag);
 }
 
+/* The thread group of @leader gets a tag: it is another app from then on. */
+static void ft_group_tagged(struct task_struct *leader, u32 tag)
+{
+	struct task_struct *thread;
+
+	if (leader->signal->fasttrack_group == tag)
+		return;
+	WRITE_ONCE(leader->signal->fasttrack_group, tag);
+	rcu_read_lock();
+	for_each_thread(leader, thread)
+		__fasttrack_task_changed(thread);
+	rcu_read_unlock();
+}
+
 /*
  * Put the tags of @config into their leaders. Children forked before stay
  * outside, later ones inherit.
@@ -175,7 +189,7 @@ static void ft_groups_mark(const struct ft_config *config)
 		leader = get_pid_task(group->tgid, PIDTYPE_TGID);
 		if (!leader)
 			continue;
-		WRITE_ONCE(leader->signal->fasttrack_group, tag);
+		ft_group_tagged(leader, tag);
 		put_task_struct(leader);
 	}
 }
@@ -360,6 +374,17 @@ static void ft_front_changed(const struct ft_config *config)
 		sysfs_notify_dirent(ft_generation_file);
 }
 
+/* Cgroups decide from now on, or do not any more: everybody is another app. */
+static void ft_tasks_changed(void)
+{
+	struct task_struct *process, *thread;
+
+	rcu_read_lock();
+	for_each_process_thread(process, thread)
+		__fasttrack_task_changed(thread);
+	rcu_read_unlock();
+}
+
 /* End a change: from now on @config decides. */
 void ft_config_publish(struct ft_config *config)
 {
@@ -372,6 +397,8 @@ void ft_config_publish(struct ft_config *config)
 	ft_groups_mark(config);
 	ft_config_replace(config);
 	ft_apps_classify(config);
+	if (old->by_cgroup != config->by_cgroup)
+		ft_tasks_changed();
 	if (ft_config_differs(old, config, FT_NR_FOREGROUND_LISTS)) {
 		ft_front_changed(config);
 		ft_queues_front();
