@@ -116,7 +116,7 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
 @pytest.mark.parametrize("kind", ["ext4", "f2fs"])
 def test_an_ordinary_fsync_of_a_service_lifts_nothing(tools: Tools, kind: str) -> None:
     """It takes a hundred times stuck_ms on a slow phone, and all that it waits for is under way."""
-    shown = ask(tools, "harm.ordinary", data=Data(kind), phone_name="n5", settings=ON)
+    shown = ask(tools, "harm.ordinary", data=Data(kind), phone_name="n5", settings=WITH_DEVICE)
     assert shown["ms"] > 50
     assert shown["stuck"] == 0
 
