@@ -50,7 +50,7 @@ CALLS = 0
 """Place of the counter of calls in SEEN; a file's inode is at 8 and its number."""
 
 
-def app(uid: int, work: Callable[[], None]) -> None:
+def app(uid: int, work: Callable[[], object]) -> None:
     """WORK by a process of that app, which has ended when this returns."""
     if status := as_uid(uid, work):
         raise ChildProcessError(f"an app ended with {status}")
@@ -352,7 +352,7 @@ def journals() -> None:
     app(FRONT, lambda: makes("few", 2, os.fsync))
     app(FRONT, os.sync)
     case("flusher")
-    app(BEHIND, lambda: (DATA / "flushed").write_bytes(b"x" * BLOCK * BLOCKS) and None)
+    app(BEHIND, lambda: (DATA / "flushed").write_bytes(b"x" * BLOCK * BLOCKS))
     app(SERVICE, os.sync)
     case("end")
 

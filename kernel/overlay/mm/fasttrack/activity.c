@@ -82,6 +82,7 @@ static void ft_idle_begins(const struct ft_activity *activity)
 {
 	/* Pairs with the barrier in prepare_to_wait() of ft_idle_wait(). */
 	smp_mb();
+	/* Who comes to wait after that sees that the window has begun. */
 	if (waitqueue_active(&ft_idle_waiters))
 		ft_idle_timer_start(activity);
 }

@@ -209,9 +209,12 @@ void __fasttrack_dirty_write(struct address_space *mapping)
 			return;
 		fasttrack_count(FASTTRACK_DIRTY_WRITTEN);
 		/* Those before it are there when it is on its way. */
-		if (begin)
-			filemap_fdatawait_range_keep_errors(mapping,
-				max(begin - 4 * FT_OWN_PART, 0), begin - 1);
+		if (begin) {
+			loff_t from = max(begin - 4 * FT_OWN_PART, 0);
+
+			filemap_fdatawait_range_keep_errors(mapping, from,
+							    begin - 1);
+		}
 		index += FT_OWN_PART >> PAGE_SHIFT;
 	}
 }

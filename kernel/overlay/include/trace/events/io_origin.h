@@ -296,7 +296,7 @@ TRACE_EVENT_FN(io_bio,
 		__entry->dev = disk_devt(bio->bi_bdev->bd_disk);
 		__entry->sector = bio->bi_iter.bi_sector;
 		__entry->bytes = bio->bi_iter.bi_size;
-		__entry->operation = bio_op(bio);
+		__entry->operation = (__force u8)bio_op(bio);
 		__entry->sync = !!(bio->bi_opf & REQ_SYNC);
 		__entry->fua = !!(bio->bi_opf & REQ_FUA);
 		__entry->preflush = !!(bio->bi_opf & REQ_PREFLUSH);
