@@ -9,7 +9,8 @@
  * Everything is behind the static key @fasttrack_key: with FastTrack switched
  * off (the default) a hook costs one patched-out branch and changes nothing.
  * Scopes are kept all the same, so that a switch in the middle of one leaves it
- * balanced; they are a few stores a commit or fsync.
+ * balanced; they are a few stores a commit or fsync. So is whether a task is still
+ * who it was: one store when its UID or cgroup changes.
  *
  * With FastTrack configured off no hook is there: the compiler drops the calls,
  * so that none of the functions that are declared here has to exist.

@@ -94,11 +94,19 @@ static unsigned int ft_app_place(u32 id)
 	return id & (FT_APPS - 1);
 }
 
-static bool ft_app_is(const struct ft_app *app, const struct ft_app_key *key)
+/* Is @a, which may become another app's meanwhile, the same as @b? */
+static bool ft_same_key(const struct ft_app_key *a, const struct ft_app_key *b)
 {
-	return READ_ONCE(app->key.uid) == key->uid &&
-	       READ_ONCE(app->key.group) == key->group &&
-	       READ_ONCE(app->key.cgroup) == key->cgroup;
+	return READ_ONCE(a->uid) == b->uid &&
+	       READ_ONCE(a->group) == b->group &&
+	       READ_ONCE(a->cgroup) == b->cgroup;
+}
+
+/* Does @id name an app? Who sees that sees its class and who it is. */
+static bool ft_app_is(u32 id)
+{
+	/* Pairs with the releases in ft_app_add() and ft_apps_renew(). */
+	return id && smp_load_acquire(&ft_apps[ft_app_place(id)].id) == id;
 }
 
 static u32 ft_app_hashed(const struct ft_app_key *key)
@@ -112,7 +120,7 @@ static u32 ft_app_find(const struct ft_app_key *key)
 	struct ft_app *app;
 
 	hash_for_each_possible_rcu(ft_app_hash, app, node, ft_app_hashed(key))
-		if (ft_app_is(app, key))
+		if (ft_same_key(&app->key, key))
 			return READ_ONCE(app->id);
 	return 0;
 }
@@ -298,10 +306,7 @@ void ft_apps_classify(const struct ft_config *config)
  */
 bool fasttrack_app_moved(u32 id)
 {
-	unsigned int place = ft_app_place(id);
-
-	return id && READ_ONCE(ft_apps[place].id) == id &&
-	       test_bit(place, ft_apps_moved);
+	return ft_app_is(id) && test_bit(ft_app_place(id), ft_apps_moved);
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_moved);
 
@@ -330,12 +335,6 @@ static struct ft_app_key ft_key_of(struct task_struct *task,
 		.group = READ_ONCE(task->signal->fasttrack_group),
 		.cgroup = config->by_cgroup ? ft_task_cgroup_id(task) : 0,
 	};
-}
-
-static bool ft_same_key(const struct ft_app_key *a, const struct ft_app_key *b)
-{
-	return a->uid == b->uid && a->group == b->group &&
-	       a->cgroup == b->cgroup;
 }
 
 /*
@@ -373,8 +372,7 @@ static u32 ft_app_kept(const struct task_struct *task)
 {
 	u32 id = READ_ONCE(task->fasttrack_app);
 
-	/* Pairs with the release in ft_app_add(). */
-	return smp_load_acquire(&ft_apps[ft_app_place(id)].id) == id ? id : 0;
+	return ft_app_is(id) ? id : 0;
 }
 
 /**
@@ -416,12 +414,8 @@ u32 ft_app_of(struct task_struct *task)
 /* The class of the app @id; neutral if there is no such app (any more). */
 static enum fasttrack_class ft_app_class(u32 id)
 {
-	unsigned int place = ft_app_place(id);
-
-	/* Pairs with the release in ft_app_intern(). */
-	if (!id || smp_load_acquire(&ft_apps[place].id) != id)
-		return FASTTRACK_NEUTRAL;
-	return READ_ONCE(ft_app_classes[place]);
+	return ft_app_is(id) ? READ_ONCE(ft_app_classes[ft_app_place(id)]) :
+			       FASTTRACK_NEUTRAL;
 }
 
 /**
@@ -446,12 +440,8 @@ EXPORT_SYMBOL_GPL(fasttrack_app_class);
  */
 u32 fasttrack_app_uid(u32 id)
 {
-	const struct ft_app *app = &ft_apps[ft_app_place(id)];
-
-	/* Pairs with the release in ft_app_intern(). */
-	if (!id || smp_load_acquire(&app->id) != id)
-		return (u32)-1;
-	return READ_ONCE(app->key.uid);
+	return ft_app_is(id) ? READ_ONCE(ft_apps[ft_app_place(id)].key.uid) :
+			       (u32)-1;
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_uid);
 
@@ -494,10 +484,8 @@ EXPORT_SYMBOL_GPL(__fasttrack_task_class);
 /* @nr more dirty pages are of the app @id; or, negative, fewer. */
 void ft_app_dirtied(u32 id, long nr)
 {
-	struct ft_app *app = &ft_apps[ft_app_place(id)];
-
-	if (id && READ_ONCE(app->id) == id)
-		atomic_long_add(nr, &app->dirty);
+	if (ft_app_is(id))
+		atomic_long_add(nr, &ft_apps[ft_app_place(id)].dirty);
 }
 
 /* Pages that apps in front have dirtied, and nobody has written yet. */

@@ -279,6 +279,7 @@ bool ft_anybody_stuck(void);
 
 /* pause.c */
 void ft_pause_end_all(void);
+bool ft_may_owe(void);
 void ft_owe_segment(void);
 
 /* reclaim.c */

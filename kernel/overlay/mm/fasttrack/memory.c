@@ -254,9 +254,7 @@ bool __fasttrack_dirty_over(struct bdi_writeback *wb)
  */
 void __fasttrack_dirty_pace(struct bdi_writeback *wb)
 {
-	if ((current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
-	    !__fasttrack_dirty_over(wb) ||
-	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+	if (!__fasttrack_dirty_over(wb) || !ft_may_owe())
 		return;
 	if (!writeback_in_progress(wb))
 		wb_start_background_writeback(wb);

@@ -182,6 +182,13 @@ static bool ft_segment_over(void)
 	return current->fasttrack_pages >= READ_ONCE(ft_knobs.segment_pages);
 }
 
+/* Is current of background, and can pause? Workers never return to user mode. */
+bool ft_may_owe(void)
+{
+	return !(current->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
 /* Current, of background, pauses as if it had done a segment's work, soon. */
 void ft_owe_segment(void)
 {
@@ -199,9 +206,7 @@ void ft_owe_segment(void)
  */
 void __fasttrack_cache_work(unsigned long pages)
 {
-	/* Workers never return to user mode. */
-	if ((current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
-	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
+	if (!ft_may_owe())
 		return;
 	current->fasttrack_pages += pages;
 	if (ft_segment_over())
