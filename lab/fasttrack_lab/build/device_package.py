@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from fasttrack_lab.build import stored
 from fasttrack_lab.host import process, ui
-from fasttrack_lab.host.paths import CHECKOUT, DEVICE, cache_root, digest, lock, newest_first, tree_parts
+from fasttrack_lab.host.paths import CHECKOUT, DEVICE, digest, tree_parts
 
 SCRIPT = CHECKOUT / "scripts" / "deb.sh"
 PARTS = (DEVICE, CHECKOUT / "debian", CHECKOUT / "docs" / "man")
@@ -23,17 +22,10 @@ def sources_key() -> str:
 
 def build() -> Path:
     """The package of this checkout."""
-    stored = cache_root() / "device-package" / sources_key()
-    with lock("device-package"):
-        if not stored.is_dir():
-            ui.say("building the Debian package")
-            partial = stored.with_suffix(".part")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            process.output([str(SCRIPT), "--quick", str(partial)])
-            partial.rename(stored)
-            for old in newest_first(stored.parent.iterdir())[STORED:]:
-                shutil.rmtree(old, ignore_errors=True)
-    os.utime(stored)
-    (package,) = stored.glob("fasttrack_*.deb")
+    (package,) = stored.folder("device-package", sources_key(), STORED, _make).glob("fasttrack_*.deb")
     return package
+
+
+def _make(to: Path) -> None:
+    ui.say("building the Debian package")
+    process.output([str(SCRIPT), "--quick", str(to)])

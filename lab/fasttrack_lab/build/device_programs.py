@@ -7,13 +7,12 @@ infinitely fast.
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from fasttrack_lab.build import stored
 from fasttrack_lab.build.guest_program import cargo, compile_by
 from fasttrack_lab.host import process
-from fasttrack_lab.host.paths import DEVICE, cache_dir, cache_root, digest, lock, newest_first, tree_parts
+from fasttrack_lab.host.paths import DEVICE, cache_dir, digest, tree_parts
 
 PROGRAMS = ("fasttrackd", "fasttrack-agent", "fasttrackctl", "fasttrack-standin")
 STORED = 4
@@ -26,27 +25,14 @@ def sources_key() -> str:
 
 def build() -> Path:
     """The folder with the programs of this checkout."""
-    stored = cache_root() / "device" / sources_key()
-    if stored.is_dir():
-        os.utime(stored)
-        return stored
-    with lock("device"):
-        if not stored.is_dir():
-            _compile(stored)
-    return stored
+    return stored.folder("device", sources_key(), STORED, _compile)
 
 
-def _compile(stored: Path) -> None:
+def _compile(to: Path) -> None:
     manifest = DEVICE / "Cargo.toml"
     packages = [f"--package={name}" for name in PROGRAMS]
     argv = [cargo(manifest), "build", "--locked", "--quiet", "--manifest-path", str(manifest), *packages]
     compile_by(argv, {}, "fasttrackd, fasttrack-agent and fasttrackctl")
-    partial = stored.with_suffix(".part")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     for name in PROGRAMS:
         # A guest's directory is in memory, and has a copy of each.
-        process.output(["strip", "-o", str(partial / name), str(cache_dir("cargo") / "debug" / name)])
-    partial.rename(stored)
-    for old in newest_first(stored.parent.iterdir())[STORED:]:
-        shutil.rmtree(old, ignore_errors=True)
+        process.output(["strip", "-o", str(to / name), str(cache_dir("cargo") / "debug" / name)])

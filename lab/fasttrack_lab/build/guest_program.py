@@ -11,21 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fasttrack_lab.build import stored
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import (
-    DEVICE,
-    GUEST,
-    LAB,
-    cache_dir,
-    cache_root,
-    digest,
-    file_sha256,
-    lock,
-    newest_first,
-    tree_parts,
-)
+from fasttrack_lab.host.paths import DEVICE, GUEST, LAB, cache_dir, digest, file_sha256, tree_parts
 
 TARGET, RUSTFLAGS = "x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"
 """Linked statically: the guest's root has no libraries, and the host's differ from machine to machine."""
@@ -110,14 +100,8 @@ def cargo_environment() -> dict[str, str]:
 
 def build(program: Program = PROGRAM) -> Path:
     """A program of this checkout."""
-    stored = cache_root() / program.store / program.sources_key() / program.name
-    if stored.is_file():
-        os.utime(stored.parent)
-        return stored
-    with lock("guest"):
-        if not stored.is_file():
-            _compile(program, stored)
-    return stored
+    folder = stored.folder(program.store, program.sources_key(), STORED, lambda to: _compile(program, to))
+    return folder / program.name
 
 
 def compile_by(argv: Sequence[str], more: Mapping[str, str], what: str) -> None:
@@ -131,14 +115,9 @@ def compile_by(argv: Sequence[str], more: Mapping[str, str], what: str) -> None:
         raise LabError(f"{what} did not build (log: {log}):\n{tail}")
 
 
-def _compile(program: Program, stored: Path) -> None:
+def _compile(program: Program, to: Path) -> None:
     manifest = program.room / "Cargo.toml"
     argv = [cargo(manifest), "build", "--release", "--locked", "--quiet", "--target", TARGET]
     argv += ["--package", program.name, "--manifest-path", str(manifest)]
     compile_by(argv, {"RUSTFLAGS": RUSTFLAGS}, f"the {program.title}")
-    stored.parent.mkdir(parents=True, exist_ok=True)
-    partial = stored.with_suffix(".part")
-    shutil.copy2(cache_dir("cargo") / TARGET / "release" / program.name, partial)
-    partial.replace(stored)
-    for old in newest_first(stored.parent.parent.iterdir())[STORED:]:
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.copy2(cache_dir("cargo") / TARGET / "release" / program.name, to)
