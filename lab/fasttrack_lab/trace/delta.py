@@ -23,7 +23,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import file_sha256
 from fasttrack_lab.trace import engines, logs
-from fasttrack_lab.trace.tables import COLUMNS, Tables, schema
+from fasttrack_lab.trace.tables import COLUMNS, Tables, empty, shaped
 
 DAY = "day"
 _KEEP_NOTHING = {
@@ -147,17 +147,16 @@ def _has(table: DeltaTable, places: list[tuple[str, int]]) -> bool:
 
 
 def read(folder: Path, engine: ibis.BaseBackend) -> Tables:
-    """The tables of an archive. A column that is newer than all of a table's rows is unknown in all of them."""
+    """The tables of an archive."""
     by_name = {}
-    for name, columns in COLUMNS.items():
+    for name in COLUMNS:
         table = _table(folder, name)
         uris = table.file_uris() if table is not None else []
         if not uris:
-            by_name[name] = engine.create_table(name, schema=schema(name), temp=True)
+            by_name[name] = empty(engine, name)
             continue
         rows = engine.read_parquet(uris, union_by_name=True, table_name=f"_archived_{name}")
-        lacking = {column: ibis.null(kind) for column, kind in columns.items() if column not in rows.columns}
-        by_name[name] = engine.create_view(name, rows.mutate(**lacking).select(*columns).cast(columns))
+        by_name[name] = engine.create_view(name, shaped(rows, name))
     return Tables(by_name, engine)
 
 

@@ -7,7 +7,6 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -16,7 +15,7 @@ from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, schema
+from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, empty, shaped
 
 CONTRACT = CHECKOUT / "contract" / "trace.toml"
 DAMAGED = 3
@@ -68,7 +67,7 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
         by_name = {}
         for name, (record, make) in _MAKE.items():
             if record is not None and records.lacks(record):
-                by_name[name] = engine.create_table(name, schema=schema(name), temp=True)
+                by_name[name] = empty(engine, name)
                 continue
             table = make(records).cast(COLUMNS[name]).select(*COLUMNS[name])
             by_name[name] = engine.create_table(name, table.order_by("time"), temp=True)
@@ -249,26 +248,17 @@ def _files(records: Records) -> ir.Table:
 
 def _losses(records: Records) -> ir.Table:
     """Loss records, what the budget left out, and what could not be read."""
-    empty = {"cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT}
-    columns = list(COLUMNS["losses"])
-
-    def shaped(table: ir.Table, **more: Any) -> ir.Table:
-        known = table.mutate(**more)
-        lacking = {name: ibis.null(kind) for name, kind in empty.items() if name not in known.columns}
-        return known.mutate(**lacking).select(*columns).cast(COLUMNS["losses"])
-
     lost = records.timed(records.of("loss").rename(lost="count"))
     over = records.timed(records.of("aggregate"))
     moved = over.read_bytes.fill_null(0) + over.written_bytes.fill_null(0)
     damage = records.of("damage")
-    place = {name: ibis.null(TEXT) for name in ("install", "session")}
-    place |= {name: ibis.null(INT) for name in ("log", "time", "second", "hour", "real_ns")}
     where = damage.path + ibis.literal(": ") + damage.what + ibis.literal(" at byte ") + damage.at.cast(TEXT)
-    return (
-        shaped(lost)
-        .union(shaped(over, reason=ibis.literal("budget"), lost=over.records, bytes=moved))
-        .union(shaped(damage, **place, reason=ibis.literal("unreadable"), lost=damage.records, what=where))
+    kinds = (
+        lost,
+        over.mutate(reason=ibis.literal("budget"), lost=over.records, bytes=moved),
+        damage.mutate(reason=ibis.literal("unreadable"), lost=damage.records, what=where),
     )
+    return ibis.union(*(shaped(kind, "losses") for kind in kinds))
 
 
 _MAKE: dict[str, tuple[str | None, Callable[[Records], ir.Table]]] = {

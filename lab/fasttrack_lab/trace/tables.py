@@ -141,6 +141,18 @@ def schema(table: str) -> ibis.Schema:
     return ibis.schema(COLUMNS[table])
 
 
+def empty(engine: ibis.BaseBackend, table: str) -> ir.Table:
+    """One without rows."""
+    return engine.create_table(table, schema=schema(table), temp=True)
+
+
+def shaped(rows: ir.Table, table: str) -> ir.Table:
+    """Rows as a table has them: a column that they lack is unknown in all of them."""
+    columns = COLUMNS[table]
+    lacking = {column: ibis.null(kind) for column, kind in columns.items() if column not in rows.columns}
+    return rows.mutate(**lacking).select(*columns).cast(columns)
+
+
 @dataclass(frozen=True)
 class Tables:
     """The tables of one or more traces in one engine."""

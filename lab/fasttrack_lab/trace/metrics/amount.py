@@ -18,6 +18,12 @@ def moving(table: ir.Table) -> ir.Table:
     return table.filter(table.operation.isin(_MOVES))
 
 
+def _by_operation(moved: ir.Table, column: str) -> ir.Table:
+    """Count and volume by operation and a column, with their shares of the operation."""
+    grouped = counted(moved, {"operation": moved.operation, column: named(moved[column])})
+    return with_shares(grouped, ["count", "bytes"], ["operation"]).order_by(["operation", column])
+
+
 @metric(
     "Reads and writes",
     unit=_COUNTED,
@@ -41,9 +47,7 @@ def reads_writes(t: Tables) -> ir.Table:
 )
 def block_types(t: Tables) -> ir.Table:
     """Count and volume by operation and block type."""
-    moved = moving(t.segments)
-    grouped = counted(moved, {"operation": moved.operation, "block_type": named(moved.block_type)})
-    return with_shares(grouped, ["count", "bytes"], ["operation"]).order_by(["operation", "block_type"])
+    return _by_operation(moving(t.segments), "block_type")
 
 
 @metric(
@@ -57,9 +61,7 @@ def block_types(t: Tables) -> ir.Table:
 def file_types(t: Tables) -> ir.Table:
     """Count and volume of data blocks by operation and type of file."""
     moved = moving(t.segments)
-    data = moved.filter(moved.block_type == "data")
-    grouped = counted(data, {"operation": data.operation, "file_type": named(data.file_type)})
-    return with_shares(grouped, ["count", "bytes"], ["operation"]).order_by(["operation", "file_type"])
+    return _by_operation(moved.filter(moved.block_type == "data"), "file_type")
 
 
 _SIZES_KIB = (4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -12,6 +12,11 @@ from fasttrack_lab.trace.tables import Tables
 _US = "count: requests; p50, p90, p99, longest: us"
 
 
+def _by_class(rows: ir.Table, us: ir.IntegerValue) -> ir.Table:
+    by = {"app_class": named(rows["class"]), "operation": named(rows.operation)}
+    return percentiles(rows, by, us).order_by(list(by))
+
+
 @metric(
     "Device time by class",
     unit=_US,
@@ -22,9 +27,7 @@ _US = "count: requests; p50, p90, p99, longest: us"
 )
 def device_time(t: Tables) -> ir.Table:
     """Percentiles by class and operation."""
-    rows = t.requests
-    by = {"app_class": named(rows["class"]), "operation": named(rows.operation)}
-    return percentiles(rows, by, rows.device_us).order_by(["app_class", "operation"])
+    return _by_class(t.requests, t.requests.device_us)
 
 
 @metric(
@@ -37,9 +40,7 @@ def device_time(t: Tables) -> ir.Table:
 )
 def queue_time(t: Tables) -> ir.Table:
     """Percentiles by class and operation."""
-    rows = t.requests
-    by = {"app_class": named(rows["class"]), "operation": named(rows.operation)}
-    return percentiles(rows, by, rows.queued_us).order_by(["app_class", "operation"])
+    return _by_class(t.requests, t.requests.queued_us)
 
 
 @metric(
