@@ -1,26 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# setup.sh [--dev] [GROUP]
+# setup.sh [--trace | --dev] [GROUP]
 # Sets up what the lab needs, and prints the path of its Python. Silent and instant when nothing is to do.
 #   packages   by apt, with sudo where this is not root; with an argument GROUP those of packages-GROUP.txt too
 #   host       lab/fasttrack_lab/host/preflight.py
-#   Python     an environment in the cache, by lab/requirements.txt; with --dev, for tests and static checks, by
-#              lab/requirements-dev.txt
+#   Python     an environment in the cache, by lab/requirements.txt; with --trace, for ./fasttrack trace, by
+#              lab/requirements-trace.txt; with --dev, for all, tests and static checks, by lab/requirements-dev.txt
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cache=${FASTTRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fasttrack}
 PATH=$PATH:/usr/sbin:/sbin
-users=$here/lab/requirements.txt
 developers=$here/lab/requirements-dev.txt
-requirements=$users
+requirements=$here/lab/requirements.txt
 programs=$here/lab/guest/Cargo.toml
-if [ "${1:-}" = --dev ]; then
+case ${1:-} in
+--trace)
+	requirements=$here/lab/requirements-trace.txt
+	shift
+	;;
+--dev)
 	requirements=$developers
 	# Tests and static checks are for the device's programs too, which need a newer Rust.
 	programs=$here/device/Cargo.toml
 	shift
-fi
+	;;
+esac
 rust_needed=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$programs" 2>/dev/null || true)
 rust_needed=${rust_needed:-1.75}
 
@@ -125,7 +130,7 @@ is_whole() { [ -x "$1/bin/python" ] && [ -e "$1/complete" ]; }
 exec 9>"$cache/setup/lock"
 flock 9
 venv=$(venv_of "$requirements")
-# A developer's has all of the users', in the same versions.
+# A developer's has all of the others', in the same versions.
 is_whole "$venv" || ! is_whole "$(venv_of "$developers")" || venv=$(venv_of "$developers")
 if ! is_whole "$venv"; then
 	say "making the Python environment"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is installed: pinned with hashes; developers have the users' packages in the same versions."""
+"""What is installed: pinned with hashes; who has more has the others' packages in the same versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fasttrack_lab.host.paths import LAB
 
-USERS, DEVELOPERS = LAB / "requirements.txt", LAB / "requirements-dev.txt"
+USERS, TRACE, DEVELOPERS = (LAB / f"requirements{more}.txt" for more in ("", "-trace", "-dev"))
 
 
 def pins(name: str) -> dict[str, str]:
@@ -25,7 +25,7 @@ def asked(name: str) -> set[str]:
     return {re.split(r"[\[<=>]", line)[0] for line in lines}
 
 
-@pytest.mark.parametrize("path", [USERS, DEVELOPERS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [USERS, TRACE, DEVELOPERS], ids=lambda path: path.name)
 def test_everything_is_pinned_and_has_a_hash(path: Path) -> None:
     found = pins(path.name)
     assert found
@@ -33,18 +33,25 @@ def test_everything_is_pinned_and_has_a_hash(path: Path) -> None:
     assert [pin for pin, rest in found.items() if "--hash=sha256:" not in rest] == []
 
 
-def test_developers_have_what_users_have() -> None:
-    """A developer's environment does for both: scripts/setup.sh relies on it."""
-    users, developers = pins(USERS.name), pins(DEVELOPERS.name)
-    assert {pin: developers.get(pin) for pin in users} == users
+@pytest.mark.parametrize(("fewer", "more"), [(USERS, TRACE), (TRACE, DEVELOPERS)], ids=lambda path: path.stem)
+def test_who_has_more_has_what_the_others_have(fewer: Path, more: Path) -> None:
+    """A developer's environment does for all: scripts/setup.sh relies on it."""
+    some, all_of_them = pins(fewer.name), pins(more.name)
+    assert {pin: all_of_them.get(pin) for pin in some} == some
 
 
 def test_users_have_no_tool_of_developers() -> None:
     tools = asked("requirements-dev.in")
     assert {"mypy", "pytest", "ruff"} <= tools
-    assert {pin.split("==")[0] for pin in pins(USERS.name)} & tools == set()
+    assert {pin.split("==")[0] for pin in pins(TRACE.name)} & tools == set()
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_only_traces_need_databases() -> None:
+    databases = asked("requirements-trace.in")
+    assert {"deltalake", "ibis-framework"} <= databases
+    assert {pin.split("==")[0] for pin in pins(USERS.name)} & databases == set()
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-trace", "requirements-dev"])
 def test_what_is_asked_for_is_pinned(name: str) -> None:
     assert asked(f"{name}.in") <= {pin.split("==")[0] for pin in pins(f"{name}.txt")}
