@@ -25,6 +25,8 @@ COLD_MIB = 16
 READ = 64 << 10
 READS, SYNCS, THINK_S = 100, 50, 0.01
 SECTOR = 512
+UUID = "00000000-0000-4000-8000-000000000001"
+"""dm-verity's, that its place does not depend on the host's random numbers."""
 
 
 def said(*argv: str) -> str:
@@ -47,6 +49,7 @@ def settle(kind: str, source: str, *mkfs: str) -> None:
     DATA.mkdir()
     mount(kind, DATA, source)
     DATA.chmod(0o777)
+    os.umask(0)
     write(VM / "min_free_kbytes", "12288")
 
 
@@ -123,7 +126,7 @@ def dm_verity() -> None:
     mount("erofs", ROOM, mapped("verity", table + "00" * 32, "--readonly"), flags=1)
 
 
-UUID = "00000000-0000-4000-8000-000000000001"
+BUILD = {made.__name__: made for made in (ext4, xfs, btrfs, dm_crypt, overlay, erofs, squashfs, dm_verity)}
 
 
 def reads(room: Path) -> Front:
@@ -159,6 +162,9 @@ def ring_syncs(room: Path) -> Front:
     )
 
 
+FRONTS = {made.__name__: made for made in (reads, syncs, ring_reads, ring_syncs)}
+
+
 def writes_and_syncs(index: int, sync_mib: int) -> None:
     """One that writes without end, and one that makes each few MiB durable."""
     handle = os.open(DATA / f"behind{index}", os.O_CREAT | os.O_WRONLY, 0o644)
@@ -171,17 +177,12 @@ def writes_and_syncs(index: int, sync_mib: int) -> None:
 
 def beside(stack: str, front: str) -> Shown:
     """Milliseconds of each call of the app in front, alone and while two others write."""
-    build = {made.__name__: made for made in (ext4, xfs, btrfs, dm_crypt, overlay, erofs, squashfs, dm_verity)}[stack]
-    build()
+    BUILD[stack]()
     room = ROOM if ROOM.exists() else DATA
     if not (room / "cold0").exists():
         cold_files(room)
-    if room not in (ROOM,) or stack == "overlay":
-        for name in "cold0", "cold1":
-            (room / name).chmod(0o666)
     drop_caches()
-    work = {made.__name__: made for made in (reads, syncs, ring_reads, ring_syncs)}[front]
-    return play(work(room), lambda: start_behind(partial(writes_and_syncs, sync_mib=8), 2))
+    return play(FRONTS[front](room), lambda: start_behind(partial(writes_and_syncs, sync_mib=8), 2))
 
 
 if __name__ == "__main__":
