@@ -63,6 +63,26 @@ class Transaction:
         return sum(one[1] for one in mine), sum(one[2] for one in mine)
 
 
+@dataclass(frozen=True)
+class Slept:
+    """A call, or a wait in one."""
+
+    kind: str
+    task: str
+    began_us: float
+    ended_us: float
+    file: tuple[int, str] | None
+    offset: int
+    bytes: int
+    result: int
+
+    @classmethod
+    def of(cls, kind: str, fields: dict[str, str], file: tuple[int, str] | None) -> Slept:
+        ended = float(fields["at"]) * 1e6
+        numbers = [int(fields.get(name, "0")) for name in ("offset", "bytes", "result")]
+        return cls(kind, fields["task"], ended - int(fields["took_ns"]) / 1e3, ended, file, *numbers)
+
+
 @dataclass
 class Trace:
     """The events so far, in the order of the trace."""
@@ -74,7 +94,15 @@ class Trace:
     bios: dict[str, int] = field(default_factory=dict)
     blocks: dict[int, Said] = field(default_factory=dict)
     transactions: list[Transaction] = field(default_factory=list)
+    calls: list[Slept] = field(default_factory=list)
+    waits: list[Slept] = field(default_factory=list)
     case: str = ""
+
+    def io_call(self, fields: dict[str, str]) -> None:
+        self.calls.append(Slept.of(fields["call"], fields, self.files.get(fields["file"])))
+
+    def io_wait(self, fields: dict[str, str]) -> None:
+        self.waits.append(Slept.of(fields["kind"], fields, self.files.get(fields["file"])))
 
     def tracing_mark_write(self, fields: dict[str, str]) -> None:
         self.case = fields["case"]
@@ -120,8 +148,8 @@ class Trace:
 
 def events(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
     for line in lines:
-        _, name, said = line.split(": ", 2)
-        yield name, dict(pair.split("=", 1) for pair in said.split() if "=" in pair)
+        before, name, said = line.split(": ", 2)
+        yield name, {"at": before.split()[-1]} | dict(pair.split("=", 1) for pair in said.split() if "=" in pair)
 
 
 @dataclass(frozen=True)
@@ -276,3 +304,53 @@ def test_payers_and_triggers(watched: Watched) -> None:
     # Who syncs pays for nothing of what another has written.
     assert paid(flusher, SERVICE)[1] == 0
     assert not ext4 or paid(flusher, BEHIND, through=True)[1] > 0
+
+
+def test_calls_are_those_that_were_made(watched: Watched) -> None:
+    """Each way's calls on its file: how many, where, how much, and what they returned."""
+    shown, calls = watched.shown, watched.trace.calls
+    inodes = {way: shown["inodes"][path] for path, way in shown["ways"].items()}
+
+    def on(way: str, *kinds: str) -> list[tuple[str, int, int, int]]:
+        mine = [one for one in calls if one.file and one.file[0] == inodes[way] and one.kind in kinds]
+        return [(one.kind, one.offset, one.bytes, one.result) for one in mine]
+
+    blocks = [("write", at * 4096, 4096, 4096) for at in range(64)]
+    assert on("buffered", "write") == on("appended", "write") == blocks
+    assert on("direct", "direct_write") == [("direct_write", at * 16384, 16384, 16384) for at in range(16)]
+    assert on("synchronous", "write", "fsync") == blocks[:8]
+    four = [*(blocks[at : at + 4] for at in range(0, 16, 4))]
+    synced = [[*some, (kind, 0, 0, 0)] for kind in ("fsync", "fdatasync") for some in four]
+    assert on("synced", "write", "fsync", "fdatasync") == [one for some in synced for one in some]
+    assert [one[0] for one in on("unlinked", "fsync")] == ["fsync"]
+    written = {offset for _, offset, _, _ in on("mapped", "mmap_write")}
+    assert written == {at * 4096 for at in range(64)}
+    assert len(on("mapped", "msync")) == 1
+    read = {path: shown["inodes"][path] for path in shown["read"]}
+    by_reader = Counter((one.file[0], one.kind) for one in calls if one.file and "read" in one.kind)
+    assert by_reader[read["0"], "read"] == 5 and by_reader[read["1"], "direct_read"] == 16
+    assert sum(one.kind == "sync" for one in calls) >= 8
+
+
+def test_waits_say_what_a_call_took(watched: Watched) -> None:
+    """Computing takes no time here: what a call took it has waited, and its waits are inside it."""
+    waits = sorted(watched.trace.waits, key=lambda one: one.began_us)
+    total: Counter[str] = Counter()
+    told: Counter[str] = Counter()
+    for call in watched.trace.calls:
+        inside = [
+            one
+            for one in waits
+            if one.task == call.task and one.began_us >= call.began_us - 2 and one.ended_us <= call.ended_us + 2
+        ]
+        reached, covered = call.began_us, 0.0
+        for one in inside:
+            covered += max(0.0, one.ended_us - max(reached, one.began_us))
+            reached = max(reached, one.ended_us)
+        total[call.kind] += call.ended_us - call.began_us
+        told[call.kind] += covered
+    if os.environ.get("FASTTRACK_SHOW"):
+        print({kind: (round(took), round(told[kind] / took, 3)) for kind, took in total.items() if took > 1})
+        print(Counter(one.kind for one in waits))
+    for kind in ("read", "direct_read", "direct_write", "fault", "fsync", "fdatasync", "sync", "msync", "write"):
+        assert told[kind] >= 0.95 * total[kind] > 0, kind

@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 2;
+pub const SCHEMA_VERSION: u16 = 3;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0xabff804bdf227aa;
+pub const SCHEMA_ID: u64 = 0x3fe58adb60e379a8;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -190,6 +190,14 @@ enums! {
         PROTECT = 8 "protect",
         /// `checkpoint`.
         CHECKPOINT = 9 "checkpoint",
+        /// `bio`.
+        BIO = 10 "bio",
+        /// `buffer`.
+        BUFFER = 11 "buffer",
+        /// `flush`.
+        FLUSH = 12 "flush",
+        /// `writeback`.
+        WRITEBACK = 13 "writeback",
     }
 }
 
@@ -216,6 +224,8 @@ records! {
         key: String,
         /// Size of a page. Unit: bytes.
         page_bytes: u64,
+        /// Calls that took less are left out, syncs excepted; absent: fsync and fdatasync alone are recorded. Unit: us.
+        calls_over_us: u64,
     }
     /// The clocks at one moment; in each file, at jumps and after suspends.
     Clock = 2 "clock" {

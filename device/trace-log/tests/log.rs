@@ -2,9 +2,9 @@
 //! Log files: what is finished is read, none twice, whatever has happened to the file.
 
 use fasttrack_trace_log::{
-    log_files, read_directory, Bio, Block, CallKind, Damage, FileType, Found, LogError, LogFile,
-    LogWriter, Loss, LossReason, Operation, Options, Record, Sync, Task, Time, TransactionKind,
-    WriteError,
+    log_files, read_directory, Bio, Block, Call, CallKind, Damage, FileType, Found, LogError,
+    LogFile, LogWriter, Loss, LossReason, Operation, Options, Record, Session, Sync, Task, Time,
+    TransactionKind, Wait, WaitKind, WriteError,
 };
 use std::fs;
 use std::io;
@@ -347,37 +347,53 @@ fn bytes_of_a_record() {
     assert!(bytes < 12 * 20_000, "{bytes} bytes for 20,000 records");
 }
 
-/// Readers of all times read the first version's file.
+/// Readers of all times read the file that each version has written.
 #[test]
-fn the_golden_file_of_version_1() {
+fn golden_files_of_all_versions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let path = folder.join("v1.ftlog");
-    if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
-        let dir = TempDir::new().expect("a directory");
-        let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
-        writer.push(&golden()).expect("written");
-        writer.close().expect("closed");
-        fs::copy(&log_files(dir.path()).expect("files")[0].1, &path).expect("copied");
+    for (version, said) in [(1, golden()), (2, golden_2()), (3, golden_3())] {
+        let path = folder.join(format!("v{version}.ftlog"));
+        if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
+            let dir = TempDir::new().expect("a directory");
+            let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
+            writer.push(&said).expect("written");
+            writer.close().expect("closed");
+            fs::copy(&log_files(dir.path()).expect("files")[0].1, &path).expect("copied");
+        }
+        let file = LogFile::open(&path).expect("the golden file");
+        assert!(file.closed && damaged(&file).is_empty(), "{version}");
+        assert_eq!(records(&whole(&file)), said, "{version}");
     }
-    let file = LogFile::open(&path).expect("the golden file");
-    assert!(file.closed && damaged(&file).is_empty());
-    assert_eq!(records(&whole(&file)), golden());
 }
 
-#[test]
-fn the_golden_file_of_version_2() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let path = folder.join("v2.ftlog");
-    if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
-        let dir = TempDir::new().expect("a directory");
-        let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
-        writer.push(&golden_2()).expect("written");
-        writer.close().expect("closed");
-        fs::copy(&log_files(dir.path()).expect("files")[0].1, &path).expect("copied");
-    }
-    let file = LogFile::open(&path).expect("the golden file");
-    assert!(file.closed && damaged(&file).is_empty());
-    assert_eq!(records(&whole(&file)), golden_2());
+/// A call that waited for its bio and for a buffer.
+fn golden_3() -> Vec<Record> {
+    let wait = |kind, sector| {
+        Record::from(Wait {
+            time: Time(40),
+            task: Some(3),
+            kind: Some(kind),
+            duration_ns: Some(10),
+            sector,
+            ..Wait::default()
+        })
+    };
+    vec![
+        Record::from(Session {
+            time: Time(1),
+            calls_over_us: Some(100),
+            ..Session::default()
+        }),
+        wait(WaitKind::BIO, None),
+        wait(WaitKind::BUFFER, Some(8)),
+        Record::from(Call {
+            time: Time(50),
+            task: Some(3),
+            kind: Some(CallKind::DIRECT_READ),
+            duration_ns: Some(30),
+            ..Call::default()
+        }),
+    ]
 }
 
 /// A transaction and its payers.

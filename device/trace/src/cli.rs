@@ -87,6 +87,9 @@ pub struct Record {
     /// Records of bios that an app may have in a second; above, they are summed up. 0 is without end.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub budget: u64,
+    /// Leave out calls that took less, us; syncs are always recorded. Without it, what the kernel is set to (100).
+    #[arg(long, value_name = "US")]
+    pub calls_over: Option<u32>,
     /// Write names of files and tasks as they are. Whoever reads the trace then reads what they tell of a person.
     #[arg(long)]
     pub clear_names: bool,

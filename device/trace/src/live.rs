@@ -21,6 +21,9 @@ use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// The patched kernel's bound of calls, us.
+const CALLS_OVER: &str = "/sys/module/io_origin/parameters/calls_over_us";
+
 fn ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
@@ -45,6 +48,10 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         },
         ..Options::default()
     };
+    if let Some(us) = options.calls_over {
+        fs::write(CALLS_OVER, us.to_string())
+            .map_err(|error| format!("--calls-over: {CALLS_OVER}: {error}"))?;
+    }
     let writer = LogWriter::new(&options.output, id, written)?;
     let mut source = Ftrace::new(&cli.tracefs, cli.buffer)?;
     let privacy = match options.clear_names {
@@ -92,6 +99,7 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
         collector: Some(env!("CARGO_PKG_VERSION").to_string()),
         sources: Some(source.names()),
         events: Some(source.events()),
+        calls_over_us: line(CALLS_OVER).and_then(|us| us.parse().ok()),
         page_bytes: Some(rustix::param::page_size() as u64),
         ..Session::default()
     }

@@ -361,6 +361,7 @@ def begin() -> None:
     """The session is there when its first event is."""
     write(TRACE / "trace_clock", "mono")
     write(TRACE / "buffer_size_kb", "16384")
+    write("/sys/module/io_origin/parameters/calls_over_us", "0")
     enable("io_origin")
     while "io_session" not in read(TRACE / "trace"):
         time.sleep(0.001)

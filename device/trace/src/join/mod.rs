@@ -63,7 +63,7 @@ pub const EVENTS: [&str; 31] = [
 ];
 
 /// Events of the patched kernel that has joined already.
-pub const ORIGIN: [&str; 7] = [
+pub const ORIGIN: [&str; 9] = [
     "io_origin/io_session",
     "io_origin/io_task",
     "io_origin/io_file",
@@ -71,16 +71,23 @@ pub const ORIGIN: [&str; 7] = [
     "io_origin/io_segment",
     "io_origin/io_transaction",
     "io_origin/io_share",
+    "io_origin/io_call",
+    "io_origin/io_wait",
 ];
 
 /// Events that those replace.
-pub const REPLACED: [&str; 13] = [
+pub const REPLACED: [&str; 19] = [
     "block/block_bio_queue",
     "writeback/writeback_dirty_folio",
+    "writeback/balance_dirty_pages",
     "ext4/ext4_es_lookup_extent_exit",
     "ext4/ext4_ext_map_blocks_exit",
     "ext4/ext4_ind_map_blocks_exit",
     "ext4/ext4_free_blocks",
+    "ext4/ext4_sync_file_enter",
+    "ext4/ext4_sync_file_exit",
+    "f2fs/f2fs_sync_file_enter",
+    "f2fs/f2fs_sync_file_exit",
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
@@ -88,6 +95,7 @@ pub const REPLACED: [&str; 13] = [
     "jbd2/jbd2_handle_stats",
     "jbd2/jbd2_start_commit",
     "jbd2/jbd2_run_stats",
+    "fasttrack/fasttrack_pause",
 ];
 
 /// What bios say besides their own event.

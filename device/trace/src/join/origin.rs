@@ -8,8 +8,8 @@ use super::event::Event;
 use super::names::shown_id;
 use super::Joiner;
 use fasttrack_trace_log::{
-    Bio, BlockType, CallKind, Cause, Class, Operation, Record, Segment, Share, Time, Transaction,
-    TransactionKind,
+    Bio, BlockType, Call, CallKind, Cause, Class, Operation, Record, Segment, Share, Time,
+    Transaction, TransactionKind, Wait, WaitKind,
 };
 
 /// `enum req_op` of linux/blk_types.h, and what it is here.
@@ -86,8 +86,62 @@ impl Joiner {
             "segment" => self.continued(event, out),
             "transaction" => out.push(transaction(event)),
             "share" => out.push(share(event)),
+            "call" => self.called(event, out),
+            "wait" => self.waited(event, out),
             _ => {}
         }
+    }
+
+    /// The task of a call or a wait; none where it is the collector's own, which is counted.
+    fn theirs(&mut self, event: &Event<'_>) -> Option<u64> {
+        let task = id(event, "task")?;
+        if self.names.is_own(task) {
+            self.own.events = Some(self.own.events.unwrap_or(0) + 1);
+            return None;
+        }
+        Some(task)
+    }
+
+    fn called(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        let Some(task) = self.theirs(event) else {
+            return;
+        };
+        let file = id(event, "file");
+        out.push(Record::from(Call {
+            time: Time(event.time),
+            task: Some(task),
+            kind: event.number("call").map(CallKind),
+            file,
+            offset: event.number("offset").filter(|_| file.is_some()),
+            bytes: event.number("bytes"),
+            duration_ns: event.number("took_ns"),
+            result: event.signed("result"),
+            sqlite: file.map(|file| self.names.is_sqlite(file)),
+            ..Call::default()
+        }));
+    }
+
+    fn waited(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        let Some(task) = self.theirs(event) else {
+            return;
+        };
+        let kind = event.number("kind").map(WaitKind);
+        let is = |one| kind == Some(one);
+        let number = event.number("number");
+        let file = id(event, "file");
+        out.push(Record::from(Wait {
+            time: Time(event.time),
+            task: Some(task),
+            kind,
+            duration_ns: event.number("took_ns"),
+            dev: event.dev("dev"),
+            file,
+            index: number.filter(|_| is(WaitKind::FOLIO) && file.is_some()),
+            sector: number.filter(|_| is(WaitKind::BUFFER)),
+            transaction: number.filter(|tid| is(WaitKind::TRANSACTION) && *tid != 0),
+            class: event.number("class").map(Class),
+            ..Wait::default()
+        }));
     }
 
     fn begun(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {

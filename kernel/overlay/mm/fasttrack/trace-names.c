@@ -232,7 +232,8 @@ static u64 io_created(struct dentry *dentry)
 	struct kstat stat = {};
 
 	if ((magic != EXT4_SUPER_MAGIC && magic != F2FS_SUPER_MAGIC) ||
-	    !S_ISREG(inode->i_mode) || !inode->i_op->getattr ||
+	    !(S_ISREG(inode->i_mode) || S_ISDIR(inode->i_mode)) ||
+	    !inode->i_op->getattr ||
 	    inode->i_op->getattr(&nop_mnt_idmap, &path, &stat, STATX_BTIME, 0))
 		return 0;
 	return stat.result_mask & STATX_BTIME ?
@@ -269,6 +270,21 @@ u32 io_file(struct inode *inode)
 	return id;
 }
 
+/* The same where nothing can be looked up: who uses the file next names it. */
+u32 io_file_known(const struct inode *inode)
+{
+	struct io_file *file;
+	unsigned long flags;
+	u32 id = 0;
+
+	spin_lock_irqsave(&io_names_lock, flags);
+	file = io_file_get(inode);
+	if (file)
+		id = file->id;
+	spin_unlock_irqrestore(&io_names_lock, flags);
+	return id;
+}
+
 void io_unlink(void *data, struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
@@ -278,7 +294,7 @@ void io_unlink(void *data, struct inode *dir, struct dentry *dentry)
 		io_file_name(io_file_id(inode, &fresh), 2, inode, dentry);
 }
 
-static bool io_is_sync(u8 call)
+bool io_is_sync(u8 call)
 {
 	return call == IO_CALL_FSYNC || call == IO_CALL_FDATASYNC ||
 	       call == IO_CALL_SYNC || call == IO_CALL_SYNCFS ||

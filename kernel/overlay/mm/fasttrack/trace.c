@@ -46,9 +46,17 @@ DEFINE_TRACE(io_commit_asked,
 DEFINE_TRACE(io_checkpoint_asked,
 	     TP_PROTO(struct super_block *sb, bool waits),
 	     TP_ARGS(sb, waits));
+DEFINE_TRACE(io_called,
+	     TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun, s64 result),
+	     TP_ARGS(call, file, offset, begun, result));
+DEFINE_TRACE(io_waits_for_folio,
+	     TP_PROTO(struct io_wait *wait, struct folio *folio),
+	     TP_ARGS(wait, folio));
+DEFINE_TRACE(io_waited, TP_PROTO(const struct io_wait *wait), TP_ARGS(wait));
 EXPORT_TRACEPOINT_SYMBOL_GPL(io_journal_dirty);
 EXPORT_TRACEPOINT_SYMBOL_GPL(io_commit_asked);
 EXPORT_TRACEPOINT_SYMBOL_GPL(io_checkpoint_asked);
+EXPORT_TRACEPOINT_SYMBOL_GPL(io_waited);
 
 /**
  * struct io_direct - the extent that a task's direct I/O works on
@@ -338,6 +346,9 @@ static struct io_probe io_probes[] = {
 	{ "io_checkpoint_asked", io_checkpoint_asked },
 	{ "f2fs_write_checkpoint", io_checkpoint },
 	{ "block_bio_queue", io_bio },
+	{ "io_waits_for_folio", io_waits_for_folio },
+	{ "io_waited", io_waited },
+	{ "io_called", io_called },
 };
 
 static atomic_t io_users = ATOMIC_INIT(0);

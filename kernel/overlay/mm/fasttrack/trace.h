@@ -27,8 +27,10 @@ bool io_names_begin(void);
 void io_names_end(void);
 u32 io_current(void);
 u32 io_file(struct inode *inode);
+u32 io_file_known(const struct inode *inode);
 u32 io_file_owner(dev_t dev, u64 ino);
 u8 io_call(void);
+bool io_is_sync(u8 call);
 
 /* trace-pages.c */
 unsigned long io_pages_begin(void);
@@ -80,5 +82,10 @@ void io_commit_end(void *data, dev_t dev, tid_t tid,
 void io_checkpoint_asked(void *data, struct super_block *sb, bool waits);
 void io_checkpoint(void *data, struct super_block *sb, int reason,
 		   const char *step);
+
+void io_called(void *data, u8 call, struct file *file, loff_t offset, u64 begun,
+	       s64 result);
+void io_waits_for_folio(void *data, struct io_wait *wait, struct folio *folio);
+void io_waited(void *data, const struct io_wait *wait);
 
 #endif /* _MM_FASTTRACK_TRACE_H */

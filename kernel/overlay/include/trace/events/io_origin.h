@@ -8,6 +8,7 @@
 #include <linux/blk_types.h>
 #include <linux/bio.h>
 #include <linux/fasttrack.h>
+#include <linux/io_origin.h>
 #include <linux/tracepoint.h>
 
 #ifndef _IO_ORIGIN_TYPES
@@ -29,40 +30,6 @@ enum io_block_type {
 	IO_BLOCK_METADATA,
 	IO_BLOCK_NODE,
 	IO_BLOCK_CHECKPOINT,
-};
-
-/**
- * enum io_call - the call that a task was in
- * @IO_CALL_OTHER: none of these, or unknown
- * @IO_CALL_READ: read(2) and its like
- * @IO_CALL_WRITE: write(2) and its like
- * @IO_CALL_FSYNC: fsync(2)
- * @IO_CALL_FDATASYNC: fdatasync(2)
- * @IO_CALL_FAULT: a page fault that reads
- * @IO_CALL_SYNC: sync(2)
- * @IO_CALL_SYNCFS: syncfs(2)
- * @IO_CALL_MMAP_WRITE: a page fault that writes
- * @IO_CALL_DIRECT_READ: a direct read
- * @IO_CALL_DIRECT_WRITE: a direct write
- * @IO_CALL_MSYNC: msync(2)
- * @IO_CALL_IO_URING: io_uring_enter(2)
- * @IO_CALL_SPLICE: splice(2), sendfile(2), copy_file_range(2)
- */
-enum io_call {
-	IO_CALL_OTHER,
-	IO_CALL_READ,
-	IO_CALL_WRITE,
-	IO_CALL_FSYNC,
-	IO_CALL_FDATASYNC,
-	IO_CALL_FAULT,
-	IO_CALL_SYNC,
-	IO_CALL_SYNCFS,
-	IO_CALL_MMAP_WRITE,
-	IO_CALL_DIRECT_READ,
-	IO_CALL_DIRECT_WRITE,
-	IO_CALL_MSYNC,
-	IO_CALL_IO_URING,
-	IO_CALL_SPLICE,
 };
 
 /**
@@ -163,6 +130,19 @@ void io_origin_unreg(void);
 		{ 11, "msync" },			\
 		{ 12, "io_uring" },			\
 		{ 13, "splice" })
+
+#define show_io_wait_kind(kind)				\
+	__print_symbolic(kind,				\
+		{ IO_WAIT_FOLIO, "folio" },		\
+		{ IO_WAIT_DIRTY_THROTTLE, "dirty_throttle" }, \
+		{ IO_WAIT_TRANSACTION, "transaction" },	\
+		{ IO_WAIT_TAG, "tag" },			\
+		{ IO_WAIT_PAUSE, "pause" },		\
+		{ IO_WAIT_CHECKPOINT, "checkpoint" },	\
+		{ IO_WAIT_BIO, "bio" },		\
+		{ IO_WAIT_BUFFER, "buffer" },		\
+		{ IO_WAIT_FLUSH, "flush" },		\
+		{ IO_WAIT_WRITEBACK, "writeback" })
 
 #define show_io_transaction_kind(kind)			\
 	__print_symbolic(kind,				\
@@ -433,6 +413,77 @@ TRACE_EVENT_FN(io_share,
 		  __entry->transaction, show_io_transaction_kind(__entry->kind),
 		  __entry->task, __entry->handles, __entry->blocks,
 		  __entry->through_flusher),
+
+	io_origin_reg, io_origin_unreg
+);
+
+/* A call has ended that took some time. */
+TRACE_EVENT_FN(io_call,
+
+	TP_PROTO(u32 task, u8 call, u32 file, u64 offset, u64 bytes, u64 took_ns,
+		 s64 result),
+
+	TP_ARGS(task, call, file, offset, bytes, took_ns, result),
+
+	TP_STRUCT__entry(
+		__field(u32, task)
+		__field(u32, file)
+		__field(u8, call)
+		__field(u64, offset)
+		__field(u64, bytes)
+		__field(u64, took_ns)
+		__field(s64, result)
+	),
+
+	TP_fast_assign(
+		__entry->task = task;
+		__entry->file = file;
+		__entry->call = call;
+		__entry->offset = offset;
+		__entry->bytes = bytes;
+		__entry->took_ns = took_ns;
+		__entry->result = result;
+	),
+
+	TP_printk("task=%u call=%s file=%u offset=%llu bytes=%llu took_ns=%llu result=%lld",
+		  __entry->task, show_io_call(__entry->call), __entry->file,
+		  __entry->offset, __entry->bytes, __entry->took_ns,
+		  __entry->result),
+
+	io_origin_reg, io_origin_unreg
+);
+
+/* A task has waited. */
+TRACE_EVENT_FN(io_wait,
+
+	TP_PROTO(u32 task, const struct io_wait *wait, u64 took_ns, u8 class),
+
+	TP_ARGS(task, wait, took_ns, class),
+
+	TP_STRUCT__entry(
+		__field(u32, task)
+		__field(u32, dev)
+		__field(u32, file)
+		__field(u8, kind)
+		__field(u8, class)
+		__field(u64, number)
+		__field(u64, took_ns)
+	),
+
+	TP_fast_assign(
+		__entry->task = task;
+		__entry->dev = wait->dev;
+		__entry->file = wait->file;
+		__entry->kind = wait->kind;
+		__entry->class = class;
+		__entry->number = wait->number;
+		__entry->took_ns = took_ns;
+	),
+
+	TP_printk("task=%u kind=%s class=%u dev=%d:%d file=%u number=%llu took_ns=%llu",
+		  __entry->task, show_io_wait_kind(__entry->kind), __entry->class,
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->file,
+		  __entry->number, __entry->took_ns),
 
 	io_origin_reg, io_origin_unreg
 );
