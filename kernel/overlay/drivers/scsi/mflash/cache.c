@@ -11,11 +11,14 @@
  * first, also when the foreground's flush has to wait for everybody's pages.
  * Those others then count as foreground writes on the dies. So that they are
  * few, background has only so many in the cache under that policy as keep the
- * dies busy: when the foreground flushes next is not known beforehand.
+ * dies busy: when the foreground flushes next is not known beforehand. And while
+ * the foreground flushes now and then, background's large writes are acknowledged
+ * when they are durable: a flush covers what was acknowledged, so none waits for them.
  */
 #include <linux/errno.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
+#include <linux/time64.h>
 
 #include "cache.h"
 #include "device.h"
@@ -45,6 +48,18 @@ u32 mflash_cache_pages(const struct mflash_model *m)
 #define UNITS_WAITING	2
 
 /*
+ * The foreground's next flush is expected for so long. Editors and databases that sync
+ * more seldom wait for what is under way in the dies, once.
+ */
+#define FLUSH_WINDOW_NS	NSEC_PER_SEC
+
+/*
+ * Background leaves one die in so many free then: an eighth of its throughput. With
+ * fewer dies one of them is soon done.
+ */
+#define DIES_A_KEPT	8
+
+/*
  * A device that takes one command at a time would keep the foreground waiting
  * behind a write that waits for room.
  */
@@ -70,6 +85,23 @@ u32 mflash_cache_room(const struct mflash_model *m, u8 class)
 		return c->nr_free;
 	part = UNITS_WAITING * mflash_ftl_unit(m, mflash_ftl_host_stream(m, class));
 	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
+}
+
+/* does what a class writes make way for the foreground's next flush? */
+static bool flush_expected(const struct mflash_model *m, u8 class)
+{
+	return is_limited(m, class) && m->cache.fg_flushed &&
+	       m->now < m->cache.fg_flushed + FLUSH_WINDOW_NS;
+}
+
+/*
+ * Is a write acknowledged only when it is durable? One that does not fill a program unit
+ * would take a unit for itself.
+ */
+static bool is_through(const struct mflash_model *m, const struct mflash_cmd *cmd)
+{
+	return flush_expected(m, cmd->class) &&
+	       cmd->pages >= mflash_ftl_unit(m, mflash_ftl_host_stream(m, cmd->class));
 }
 
 static struct hlist_head *bucket(struct mflash_cache *c, u32 lpn)
@@ -118,6 +150,14 @@ static void entry_merge(struct mflash_model *m, struct mflash_entry *e, struct m
 	mflash_slot_put(&m->store, e->desc.slot);
 	c->nr_free++;
 	mflash_count(m, cache_merged, 1);
+	if (e->through) {
+		/* another command's data are acknowledged now: flushes cover them */
+		e->through = false;
+		c->fua_dirty++;
+		e->seq = ++m->seq;
+		list_move_tail(&e->order, &c->arrival);
+		c->nr_through--;
+	}
 	if (mflash_rank(MFLASH_FOREGROUND, cmd->class, true) <
 	    mflash_rank(MFLASH_FOREGROUND, e->class, true)) {
 		c->nr_background -= e->class == FASTTRACK_BACKGROUND;
@@ -139,6 +179,7 @@ static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class)
 	e->class = class;
 	e->programming = false;
 	e->trimmed = false;
+	e->through = false;
 	e->waiter = NULL;
 	e->seq = ++m->seq;
 	e->since = m->now;
@@ -158,10 +199,20 @@ static void entry_wait(struct mflash_cache *c, struct mflash_entry *e, struct mf
 	c->fua_dirty++;
 }
 
+/* the new entry's data are acknowledged when it is durable */
+static void entry_through(struct mflash_cache *c, struct mflash_entry *e, struct mflash_cmd *cmd)
+{
+	e->waiter = cmd;
+	cmd->pending++;
+	e->through = true;
+	list_move_tail(&e->order, &c->through);
+	c->nr_through++;
+}
+
 static void flush_begin(struct mflash_model *m, struct mflash_cmd *cmd)
 {
 	m->cache.flush_seq = m->seq;
-	m->cache.flush_dirty = m->cache.nr_dirty;
+	m->cache.flush_dirty = m->cache.nr_dirty - m->cache.nr_through;
 	list_add_tail(&cmd->done, &m->cache.flushes);
 }
 
@@ -174,16 +225,22 @@ static void flush_begin(struct mflash_model *m, struct mflash_cmd *cmd)
 void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages)
 {
 	struct mflash_cache *c = &m->cache;
+	bool through = is_through(m, cmd);
 	struct mflash_entry *e;
 	u32 lpn;
 
+	if (cmd->fua && cmd->class == FASTTRACK_FOREGROUND)
+		c->fg_flushed = m->now;
 	for (; pages; pages--, cmd->sent++) {
 		lpn = cmd->lpn + cmd->sent;
 		e = mflash_cache_find(m, lpn);
-		if (e && !e->programming)
+		if (e && !e->programming) {
 			entry_merge(m, e, cmd);
-		else
+		} else {
 			e = entry_new(m, lpn, cmd->class);
+			if (through && !cmd->fua)
+				entry_through(c, e, cmd);
+		}
 		e->desc = cmd->desc[cmd->sent];
 		if (cmd->fua)
 			entry_wait(c, e, cmd);
@@ -217,9 +274,11 @@ static void entry_clean(struct mflash_cache *c, struct mflash_entry *e)
 	list_del_init(&e->dirty);
 	c->nr_dirty--;
 	c->nr_background -= e->class == FASTTRACK_BACKGROUND;
-	if (e->seq <= c->flush_seq)
+	if (e->through)
+		c->nr_through--;
+	else if (e->seq <= c->flush_seq)
 		c->flush_dirty--;
-	if (e->waiter)
+	if (e->waiter && !e->through)
 		c->fua_dirty--;
 }
 
@@ -248,6 +307,9 @@ void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
 	struct mflash_entry *e, *tmp;
 
 	list_for_each_entry_safe(e, tmp, &m->cache.arrival, order)
+		if (e->lpn - lpn < pages)
+			entry_trim(m, e);
+	list_for_each_entry_safe(e, tmp, &m->cache.through, order)
 		if (e->lpn - lpn < pages)
 			entry_trim(m, e);
 	settle(m);
@@ -291,14 +353,28 @@ static bool foreground_waits(const struct mflash_model *m)
 /* for whom a page is written out: the foreground may wait for it */
 static u8 for_whom(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return e->seq <= m->cache.fg_flush_seq || foreground_waits(m) ? FASTTRACK_FOREGROUND :
-									e->class;
+	bool flushed = !e->through && e->seq <= m->cache.fg_flush_seq;
+
+	return flushed || foreground_waits(m) ? FASTTRACK_FOREGROUND : e->class;
 }
 
 /* where the page goes that is next */
 static enum mflash_stream next_stream(struct mflash_model *m)
 {
 	return mflash_ftl_host_stream(m, for_whom(m, next_dirty(m)));
+}
+
+/* data of background's are on their way, which may fill a unit */
+static bool background_comes(const struct mflash_model *m)
+{
+	const struct mflash_link *link = &m->link[m->phone->half_duplex ? 0 : 1];
+	unsigned long writes = BIT(MFLASH_HEAD(FASTTRACK_BACKGROUND, 1));
+	const struct mflash_qnode *busy = link->busy;
+
+	return (link->queue.used | m->fw_queue.used) & writes ||
+	       (busy && busy->cmd && busy->c.class == FASTTRACK_BACKGROUND) ||
+	       (m->fw_cmd && m->fw_cmd->type == MFLASH_WRITE &&
+		m->fw_cmd->class == FASTTRACK_BACKGROUND);
 }
 
 /**
@@ -314,7 +390,20 @@ bool mflash_cache_is_due(struct mflash_model *m)
 	if (!c->nr_dirty || mflash_map_full(m))
 		return false;
 	return c->flush_dirty || c->fua_dirty || !c->nr_free || m->idle ||
+	       (c->nr_through && !background_comes(m)) ||
 	       c->nr_dirty >= mflash_ftl_unit(m, next_stream(m));
+}
+
+/* background may have no more dies: the foreground's next write finds one that is free */
+static bool dies_kept(const struct mflash_model *m, u8 class)
+{
+	u32 idle = 0, i;
+
+	if (!flush_expected(m, class))
+		return false;
+	for (i = 0; i < m->phone->dies; i++)
+		idle += m->dies[i].state == MFLASH_DIE_IDLE;
+	return idle <= m->phone->dies / DIES_A_KEPT;
 }
 
 static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *c)
@@ -327,7 +416,7 @@ static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *
 	*c = (struct mflash_candidate) {
 		.seq = e->seq, .since = e->since, .class = for_whom(m, e), .write = true,
 	};
-	return true;
+	return !dies_kept(m, c->class);
 }
 
 /* begin the program of the page that is next */
@@ -348,8 +437,11 @@ static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 
 	unit->slots = mflash_ftl_unit(m, stream);
 	unit->slc = stream == MFLASH_BUFFER;
-	for (unit->nr = 0; unit->nr < unit->slots && m->cache.nr_dirty; unit->nr++)
+	unit->hurry = false;
+	for (unit->nr = 0; unit->nr < unit->slots && m->cache.nr_dirty; unit->nr++) {
 		unit->entries[unit->nr] = entry_take(m);
+		unit->hurry |= !unit->entries[unit->nr]->through;
+	}
 	/* background may have room again */
 	m->kick_links = ~0UL;
 	unit->ppn = mflash_ftl_alloc(m, stream, die);
@@ -404,6 +496,7 @@ void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd)
 	cmd->target = m->seq;
 	if (cmd->class == FASTTRACK_FOREGROUND) {
 		c->fg_flush_seq = m->seq;
+		c->fg_flushed = m->now;
 		mflash_nand_hurry(m, &cache_source);
 	}
 	flush_begin(m, cmd);
@@ -425,6 +518,7 @@ int mflash_cache_init(struct mflash_model *m)
 
 	INIT_LIST_HEAD(&c->free);
 	INIT_LIST_HEAD(&c->arrival);
+	INIT_LIST_HEAD(&c->through);
 	INIT_LIST_HEAD(&c->flushes);
 	for (i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		INIT_LIST_HEAD(&c->dirty[i]);

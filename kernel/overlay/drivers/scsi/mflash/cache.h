@@ -16,26 +16,29 @@ struct mflash_model;
 /**
  * struct mflash_cache - the volatile write cache
  * @free: entries
- * @arrival: entries in use, oldest first
+ * @arrival: entries in use whose data were acknowledged, oldest first
+ * @through: entries in use whose data are acknowledged when they are durable
  * @dirty: entries whose program has not begun, by class, oldest first
  * @hash: entries in use by logical page, newest first
  * @nr_free: free entries that are not promised to a transfer
  * @nr_dirty: entries in @dirty
  * @nr_background: those of them that are the background's
+ * @nr_through: those of them that are in @through
  * @nr: all entries
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers
+ * @fg_flushed: time of the foreground's last flush or FUA write; 0: never
  * @flush_seq: entries up to this one must be written out for a flush
  * @flush_dirty: those of them that are in @dirty
- * @fua_dirty: entries in @dirty that a FUA write waits for
+ * @fua_dirty: entries in @dirty, and not in @through, that a write waits for
  */
 struct mflash_cache {
-	struct list_head free, arrival;
+	struct list_head free, arrival, through;
 	struct list_head dirty[FASTTRACK_NR_CLASSES];
 	struct hlist_head hash[1 << MFLASH_HASH_BITS];
-	u32 nr_free, nr_dirty, nr_background, nr;
+	u32 nr_free, nr_dirty, nr_background, nr_through, nr;
 	struct list_head flushes;
-	u64 fg_flush_seq, flush_seq;
+	u64 fg_flush_seq, fg_flushed, flush_seq;
 	u32 flush_dirty, fua_dirty;
 };
 

@@ -290,6 +290,7 @@ static void firmware_event(struct mflash_model *m)
 	default:
 		mflash_cache_trim(m, cmd->lpn, cmd->pages);
 		mflash_ftl_trim(m, cmd->lpn, cmd->pages);
+		mflash_kick_all_dies(m);
 		mflash_cmd_done(m, cmd);
 		break;
 	}

@@ -248,7 +248,7 @@ void mflash_kick_all_dies(struct mflash_model *m)
 }
 
 /**
- * mflash_nand_hurry - the foreground waits for programs that are under way
+ * mflash_nand_hurry - the foreground's flush waits for programs that are under way
  * @m: the model
  * @source: whose
  */
@@ -257,7 +257,8 @@ void mflash_nand_hurry(struct mflash_model *m, const struct mflash_source *sourc
 	u32 i;
 
 	for (i = 0; i < m->phone->dies; i++)
-		if (m->dies[i].array == &m->dies[i].prog && m->dies[i].source == source)
+		if (m->dies[i].array == &m->dies[i].prog && m->dies[i].source == source &&
+		    m->dies[i].unit.hurry)
 			m->dies[i].prog.q.c.class = FASTTRACK_FOREGROUND;
 }
 

@@ -17,12 +17,13 @@ struct mflash_model;
  * @ppn: first slot
  * @slots: slots
  * @slc: programmed in SLC mode
+ * @hurry: a flush may wait for it
  * @nr: entries
  * @entries: the entries, in the order of their slots
  */
 struct mflash_unit {
 	u32 ppn, slots;
-	bool slc;
+	bool slc, hurry;
 	u32 nr;
 	struct mflash_entry *entries[MFLASH_UNIT_MAX];
 };

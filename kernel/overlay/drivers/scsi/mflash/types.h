@@ -49,7 +49,8 @@ enum mflash_cmd_type { MFLASH_READ, MFLASH_WRITE, MFLASH_FLUSH, MFLASH_UNMAP, MF
  * @lpn: first logical page
  * @pages: logical pages
  * @sent: pages of a write that crossed the link
- * @pending: what must end before it completes: pages of a read, programs of a FUA write
+ * @pending: what must end before it completes: pages of a read, programs of a write that is
+ *	durable when it completes
  * @map_wait: map pages that are being read for it
  * @target: what must be durable: cached pages up to this one; 0: its own only
  * @submitted: time
@@ -71,7 +72,7 @@ struct mflash_cmd {
 
 /**
  * struct mflash_entry - one page on its way to the NAND
- * @order: in mflash_cache.arrival, or free list
+ * @order: in mflash_cache.arrival or .through, or free list
  * @dirty: in a dirty list until its program begins
  * @hash: in mflash_cache.hash
  * @seq: order of arrival
@@ -83,7 +84,8 @@ struct mflash_cmd {
  * @class: best class that wrote it
  * @programming: its program has begun
  * @trimmed: unmapped, or overtaken by a newer version, meanwhile
- * @waiter: FUA write that waits for it
+ * @through: in mflash_cache.through
+ * @waiter: write that completes when it is durable
  */
 struct mflash_entry {
 	struct list_head order, dirty;
@@ -92,7 +94,7 @@ struct mflash_entry {
 	u32 lpn, src;
 	struct mflash_desc desc;
 	u8 class;
-	bool programming, trimmed;
+	bool programming, trimmed, through;
 	struct mflash_cmd *waiter;
 };
 

@@ -135,6 +135,81 @@ static void cache_background_part_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, cache_background_most(test, MFLASH_READ_FIRST), most);
 }
 
+/* time of the foreground's write and flush while background's large write is in a die */
+static u64 cache_flush_beside(struct kunit *test, struct kunit_dev *d, bool *done)
+{
+	struct mflash_cmd *large, *flush;
+	u64 begin, took;
+
+	large = kunit_submit(d, 1, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0,
+			     mflash_unit_slots(&d->m, false), 1);
+	while (large->sent < large->pages || d->m.cache.nr_dirty)
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	begin = d->m.now;
+	*done = kunit_is_done(d, large);
+	if (*done)
+		kunit_wait(test, d, large);
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 100, 1, 2);
+	flush = kunit_submit(d, 2, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
+	kunit_wait(test, d, flush);
+	took = d->m.now - begin;
+	if (!*done)
+		kunit_wait(test, d, large);
+	return took;
+}
+
+/* no flush of the foreground's waits for what background has not been told is written */
+static void cache_through_test(struct kunit *test)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct kunit_dev *d;
+	u64 covered;
+	bool done;
+
+	/* what is under way in one die takes longer than all that the foreground needs */
+	phone.bits = 3;
+	phone.slc_mib = 1;
+	phone.t_prog_ns = 10 * phone.t_prog_slc_ns;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	d->m.sched.slc_reserve = 100;
+	covered = cache_flush_beside(test, d, &done);
+	KUNIT_EXPECT_GT(test, covered, phone.t_prog_ns / 2);
+	KUNIT_EXPECT_TRUE(test, done);
+	KUNIT_EXPECT_LT(test, cache_flush_beside(test, d, &done), covered / 2);
+	KUNIT_EXPECT_FALSE(test, done);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 0), 1);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 100), 2);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_through, 0);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+	kunit_check_books(test, d);
+}
+
+/* whose data another command has replaced: flushes cover these, and both are told */
+static void cache_through_merge_test(struct kunit *test)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+	struct mflash_cmd *large;
+
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	kunit_do(test, d, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
+	large = kunit_submit(d, 1, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0,
+			     5 * kunit_phone.page_slots, 1);
+	while (!d->m.cache.nr_through)
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 0, 1, 2);
+	kunit_do(test, d, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[0], 0);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 0), 2);
+	kunit_wait(test, d, large);
+	kunit_flush(test, d);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 0), 2);
+	KUNIT_EXPECT_EQ(test, kunit_word(d, 1), 1);
+	KUNIT_EXPECT_EQ(test, d->m.cache.fua_dirty, 0);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_through, 0);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+}
+
 /* a version whose program ends after a newer one's is never read again */
 static void cache_overtaken_test(struct kunit *test)
 {
@@ -176,6 +251,8 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_pressure_test),
 	KUNIT_CASE(cache_order_test),
 	KUNIT_CASE(cache_background_part_test),
+	KUNIT_CASE(cache_through_test),
+	KUNIT_CASE(cache_through_merge_test),
 	KUNIT_CASE(cache_overtaken_test),
 	KUNIT_CASE(cache_trim_test),
 	{}
