@@ -22,7 +22,7 @@ from fasttrack_lab.trace.importers.intake import (
     asked,
 )
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
 
 _EVENT = re.compile(
     r"\s*(\d+),(\d+)\s+(\d+)\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+([A-Za-z]{1,3})(?:\s+([A-Z]+))?(?:\s+(.*))?"
@@ -51,15 +51,17 @@ def read(files: Sequence[Path], intake: Intake) -> None:
     for path in files:
         unread = Unread(path, intake.damage)
         end = 0
-        for at, number, line in lines(path):
-            end = at + len(line)
+        for at, number, line, is_whole, until in lines(path):
+            end = until
             if not line.strip():
                 continue
             if _SUMMARY.fullmatch(line):
                 intake.skipped["lines of the summary"] += 1
                 continue
             match = _EVENT.fullmatch(line)
-            if match is None or not _taken(match, intake):
+            if not is_whole and not line.endswith("]"):
+                unread.line(at, number, CUT_LINE)
+            elif match is None or not _taken(match, intake):
                 unread.line(at, number, "no event of blkparse's default output")
             else:
                 unread.until(at)
@@ -94,4 +96,8 @@ def _taken(match: re.Match[str], intake: Intake) -> bool:
 
 
 def _error(said: str | None) -> int | None:
-    return int(said) if said is not None and re.fullmatch(r"-?\d{1,6}", said) else None
+    """blkparse prints the 16 bits of an error without their sign."""
+    if said is None or not re.fullmatch(r"-?\d{1,6}", said):
+        return None
+    error = int(said)
+    return error - (1 << 16) if 1 << 15 <= error < 1 << 16 else error

@@ -9,11 +9,11 @@ first sector.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fasttrack_lab.trace.importers.intake import COMPLETE, INSERT, ISSUE, NAME, QUEUE, REQUEUE, SECTOR, Intake, Task
+from fasttrack_lab.trace.importers.intake import COMPLETE, INSERT, ISSUE, NAME, QUEUE, REQUEUE, SECTOR, Intake
 from fasttrack_lab.trace.importers.record_files import RecordFiles
 
 KEPT = 65_536
@@ -22,7 +22,6 @@ BIO_FROM = (QUEUE, ISSUE, INSERT, COMPLETE)
 """Which event is a bio: the first of these that a device has."""
 _JOURNAL = "jbd2/"
 """Names of the threads that write ext4's journal; what else they write has no metadata flag."""
-_NO_TASK = Task()
 
 Key = tuple[int | None, str | None, int | None]
 
@@ -50,7 +49,7 @@ class Joiner:
         """Requests of which no end was seen."""
         self._place = {"session": session, "log": 1}
         self._files = files
-        self._facts: Mapping[int, Task] = intake.tasks
+        self._facts = intake.facts
         self._from = {
             dev: next((kind for kind in BIO_FROM if kind in kinds), "") for dev, kinds in intake.by_device.items()
         }
@@ -87,7 +86,7 @@ class Joiner:
         elif comm is None or (self._named[who] == comm):
             return number
         self._named[who] = comm
-        facts = self._facts.get(pid, _NO_TASK) if pid is not None else _NO_TASK
+        facts = self._facts(pid)
         self.put(
             "task",
             {
@@ -122,6 +121,7 @@ class Joiner:
         path, file_type, block_type, cause, transaction = row[15:]
         self._bios += 1
         carrier = self._task(time, pid, comm)
+        comm = comm or (None if pid is None else self._named.get(pid))
         self.put(
             "bio",
             {
@@ -142,8 +142,7 @@ class Joiner:
             },
         )
         if operation in ("read", "write") and size:
-            reads = operation == "read" and pid is not None
-            reader = reads and self._facts.get(pid, _NO_TASK).kernel_thread is False
+            reader = operation == "read" and self._facts(pid).kernel_thread is False
             self.put(
                 "segment",
                 {

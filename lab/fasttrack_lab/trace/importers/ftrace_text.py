@@ -24,7 +24,7 @@ from fasttrack_lab.trace.importers.intake import (
     asked,
 )
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
 
 _LINE = re.compile(
     r"\s*(?P<comm>.*?)(?:-|\s+)(?P<pid>\d+)(?:/\d+)?\s+(?:\(\s*(?P<tgid>\d+|-+)\)\s+)?\[(?P<cpu>\d+)\]\s+"
@@ -77,13 +77,16 @@ class _Text:
     def read(self) -> None:
         unread = Unread(self._path, self._intake.damage)
         end = 0
-        for at, number, line in lines(self._path):
-            end = at + len(line)
+        for at, number, line, is_whole, until in lines(self._path):
+            end = until
             if _SEEN.search(line) is None:
                 self._aside(line)
                 continue
             match = _LINE.fullmatch(line)
-            why = "no event of ftrace" if match is None else self._event(match)
+            if not is_whole and not line.endswith("]"):
+                why = CUT_LINE
+            else:
+                why = "no event of ftrace" if match is None else self._event(match)
             if why:
                 unread.line(at, number, why)
             else:

@@ -148,6 +148,9 @@ class Task:
     kernel_thread: bool | None = None
 
 
+_NO_TASK = Task()
+
+
 @dataclass
 class Intake:
     """Takes in a recording."""
@@ -211,6 +214,16 @@ class Intake:
     def task(self, pid: int) -> Task:
         """What is known of a task, to be filled in."""
         return self.tasks.setdefault(pid, Task())
+
+    def facts(self, pid: int | None) -> Task:
+        """What is known of a task; what its thread does not say is its process's."""
+        own = _NO_TASK if pid is None else self.tasks.get(pid, _NO_TASK)
+        whole = _NO_TASK if own.tgid is None else self.tasks.get(own.tgid, _NO_TASK)
+        return Task(
+            own.tgid,
+            whole.uid if own.uid is None else own.uid,
+            whole.kernel_thread if own.kernel_thread is None else own.kernel_thread,
+        )
 
     def _flush(self) -> None:
         if not self._rows:

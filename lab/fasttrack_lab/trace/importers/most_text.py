@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fasttrack_lab.trace.importers.intake import COMPLETE, INSERT, ISSUE, QUEUE, REQUEUE, SECTOR, Event, Intake, asked
 from fasttrack_lab.trace.importers.text_numbers import nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
 
 _KINDS = (QUEUE, INSERT, ISSUE, COMPLETE, REQUEUE)
 _TYPES = {"D": "data", "J": "journal", "M": "metadata"}
@@ -37,9 +37,12 @@ def read(files: Sequence[Path], intake: Intake) -> None:
     for path in files:
         unread = Unread(path, intake.damage)
         end = 0
-        for at, number, line in lines(path):
-            end = at + len(line)
+        for at, number, line, is_whole, until in lines(path):
+            end = until
             if not line.strip():
+                continue
+            if not is_whole:
+                unread.line(at, number, CUT_LINE)
                 continue
             parts = _parts(line)
             if parts is None:

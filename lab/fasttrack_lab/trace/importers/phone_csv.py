@@ -15,7 +15,7 @@ from pathlib import Path
 from fasttrack_lab.inputs.traces.pixel6a import TWICE_WITHIN_S
 from fasttrack_lab.trace.importers.intake import QUEUE, SECTOR, Asked, Event, Intake, asked
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
 
 _NEEDED = {"rw_flag", "timestamp"}
 _PROCESS = ("proces", "process", "comm")
@@ -45,8 +45,8 @@ def _read(path: Path, intake: Intake) -> None:
     kept: OrderedDict[Key, int] = OrderedDict()
     names: list[str] = []
     end = 0
-    for at, number, line in lines(path):
-        end = at + len(line)
+    for at, number, line, is_whole, until in lines(path):
+        end = until
         if not names:
             names = _names(line)
             if not set(names) >= _NEEDED:
@@ -55,7 +55,7 @@ def _read(path: Path, intake: Intake) -> None:
             continue
         if not line:
             continue
-        event, why = _event(names, line)
+        event, why = _event(names, line) if is_whole else (None, CUT_LINE)
         if event is None:
             unread.line(at, number, why)
             continue

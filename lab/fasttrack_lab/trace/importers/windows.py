@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 _CHUNK = 1 << 20
 LINE = 1 << 16
 """Longer lines are no events: a binary file has such."""
+TOO_LONG = "\ufffd"
+"""In their place."""
 
 
 class Window:
@@ -78,18 +81,36 @@ class Window:
             self.skip(len(data) - rest)
 
 
-def lines(path: Path) -> Iterator[tuple[int, int, str]]:
-    """Place in bytes, number and text of each line; of a longer one than LINE nothing."""
+CUT_LINE = "the last line has no end: it may be cut"
+"""Why it is not read."""
+
+
+class Line(NamedTuple):
+    """A line of a text."""
+
+    at: int
+    """Byte of the file."""
+    number: int
+    text: str
+    is_whole: bool
+    """It has its end: the last line of a file that was cut has none."""
+    until: int
+    """Where the next one begins."""
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """The lines of a file; a longer one than LINE is `TOO_LONG`."""
     with path.open("rb") as file:
         at, number = 0, 0
         while line := file.readline(LINE):
             number += 1
             begin, part = at, line
             at += len(line)
-            while not part.endswith(b"\n") and (part := file.readline(LINE)):
-                at += len(part)
-                line = b""
-            yield begin, number, line.decode("utf-8", errors="replace").rstrip("\r\n")
+            while not part.endswith(b"\n") and (more := file.readline(LINE)):
+                at += len(more)
+                line, part = b"", more
+            text = line.decode("utf-8", errors="replace").rstrip("\r\n") if line else TOO_LONG
+            yield Line(begin, number, text, part.endswith(b"\n"), at)
 
 
 class Unread:
