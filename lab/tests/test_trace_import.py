@@ -24,7 +24,6 @@ from trace_samples import (
     PIXEL,
     REAL_NS,
     SAMPLES,
-    SENT,
     US,
     WHOLE,
     Sent,
@@ -92,8 +91,11 @@ def test_all_that_is_said(tmp_path: Path, sample: str) -> None:
     assert done.damages == []
     tasks = {row["task"]: (row["pid"], row["name"]) for row in rows(out, "task")}
     bios = [
-        (row["time"], row["dev"], row["operation"], row["sector"], row["bytes"], tasks[row["carrier"]])
-        + tuple(row[flag] for flag in ("sync", "fua", "preflush", "meta", "read_ahead"))
+        (
+            *(row[name] for name in ("time", "dev", "operation", "sector", "bytes")),
+            tasks[row["carrier"]],
+            *(row[flag] for flag in ("sync", "fua", "preflush", "meta", "read_ahead")),
+        )
         for row in rows(out, "bio")
     ]
     at = base(sample)
@@ -272,9 +274,8 @@ def only(kinds: str) -> str:
         if kind in kinds:
             at = time - BEGIN_NS
             said = 0 if kind == "C" else sent.comm
-            lines.append(
-                f"  8,0 1 {number} {at // 10**9}.{at % 10**9:09} {sent.pid} {kind} {sent.rwbs} {sent.sector} + {sent.sectors} [{said}]\n"
-            )
+            place = f"{at // 10**9}.{at % 10**9:09} {sent.pid} {kind} {sent.rwbs} {sent.sector} + {sent.sectors}"
+            lines.append(f"  8,0 1 {number} {place} [{said}]\n")
     return "".join(lines)
 
 
@@ -475,7 +476,7 @@ def test_an_older_export_is_read(tmp_path: Path) -> None:
     bios.write_text("".join(line.rpartition(",")[0] + "\n" for line in bios.read_text().splitlines()))
     requests = out / "request.csv"
     requests.write_text(
-        "".join(f"{line},{'newer' if not at else at}\n" for at, line in enumerate(requests.read_text().splitlines()))
+        "".join(f"{line},{at or 'newer'}\n" for at, line in enumerate(requests.read_text().splitlines()))
     )
     tables = sources.open_all([out])
     assert count(tables) == 3
@@ -525,11 +526,16 @@ def test_cut_files(tmp_path: Path, sample: str) -> None:
 )
 def test_what_is_not_of_a_format(tmp_path: Path, form: str, data: bytes) -> None:
     """Named by the user: nothing is read, and that is told, save of what is empty."""
-    done = import_all([written(tmp_path, "a", data)], tmp_path / "out", form)
-    assert rows(tmp_path / "out", "bio") == []
-    assert done.damages or not data.strip() or form == "ftrace"
+    found = taken(form, written(tmp_path, "a", data), tmp_path / "taken")
+    assert found.kinds.total() == 0
+    assert found.damages or not data.strip() or form == "ftrace"
+
+
+def test_a_report_over_nothing_says_so(tmp_path: Path) -> None:
+    done = import_all([written(tmp_path, "a", b"\xff" * 70000)], tmp_path / "out", "blkparse")
+    assert len(done.damages) == 1
     report = trace_report.make(sources.open_all([tmp_path / "out"]), ["a"])
-    assert trace_shown.head(report)[0] == "a: no I/O was recorded"
+    assert trace_shown.head(report) == ["a: no I/O was recorded"]
 
 
 def test_damage_is_in_the_report(tmp_path: Path) -> None:

@@ -138,7 +138,8 @@ def ftrace(flags: str = "d..1.", tgid: bool = False, priority: str = " be,0,4", 
         found.append(
             f"{task[0]:>16}-{task[1]:<5}{group} [001] {flags} {time // 10**9}.{time % 10**9 // US:06}: {said}\n"
         )
-    sync = f"  atrace-1 [001] ..... 1000.000000: tracing_mark_write: trace_event_clock_sync: realtime_ts={REAL_NS // 10**6}\n"
+    real = f"trace_event_clock_sync: realtime_ts={REAL_NS // 10**6}"
+    sync = f"  atrace-1 [001] ..... 1000.000000: tracing_mark_write: {real}\n"
     return (
         "# tracer: nop\n#\n# entries-in-buffer/entries-written: 12/12   #P:2\n" + sync if heading else ""
     ) + "".join(found)
@@ -237,7 +238,8 @@ class _Dat:
         return self.number(4, len(small)) + self.number(4, len(data)) + small
 
     def header_info(self) -> bytes:
-        page = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+        page = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+        page += b"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
         return b"header_page\0" + self.sized(page) + b"header_event\0" + self.sized(b"# compressed entry header\n")
 
     def formats(self) -> bytes:
@@ -349,9 +351,13 @@ def perfetto_packets() -> list[bytes]:
         bundles.append(pb((1, cpu), *found, *([(2, pb((1, BEGIN_NS), (2, 1), (4, pb((1, 5)))))] if cpu else [(3, 1)])))
     stats = [pb((1, phase), (2, pb((1, 0), (3, lost)))) for phase, lost in ((1, 2), (2, 9))]
     return [
-        pb((45, system)), pb((6, clocks)), pb((2, tree)), pb((34, stats[0])), *(pb((10, 2), (1, one)) for one in bundles),
+        pb((45, system)),
+        pb((6, clocks)),
+        pb((2, tree)),
+        pb((34, stats[0])),
+        *(pb((10, 2), (1, one)) for one in bundles),
         pb((34, stats[1])),
-    ]  # fmt: skip
+    ]
 
 
 def perfetto(packed: bool = False) -> bytes:

@@ -97,6 +97,7 @@ def _event(names: list[str], line: str) -> tuple[Event | None, str]:
         return None, f"rw_flag '{flag[:20]}'"
     sectors = whole(row.get("size"))
     comm, pid = _task(next((row[name] for name in _PROCESS if name in row), ""))
+    pid = whole(row.get("pid")) if pid is None else pid
     # A letter alone does not say that the others are not set.
     how = asked(flag) if len(flag) > 1 else Asked(asked(flag).operation)
     dev = _device(row.get("device", ""))
