@@ -30,8 +30,8 @@ _PAGE = "report.html"
 def command() -> None:
     """Report, compare, query and archive traces of I/O origin.
 
-    A PATH is a directory of log files (as run --trace and fasttrack-trace record make), a log file, an archive, or
-    block I/O that another tool has recorded: Pixel 6a CSV, blktrace text.
+    A PATH is a directory of log files (as run --trace and fasttrack-trace record make), a log file, an archive, or a
+    file of another tool; import makes a PATH of several such files, and names their formats.
     """
 
 
@@ -40,6 +40,44 @@ def _opened(paths: Sequence[Path]) -> Tables:
     from fasttrack_lab.trace.sources import open_all  # noqa: PLC0415
 
     return open_all(paths)
+
+
+@command.command("import")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The directory to make; one that is an import is made anew.",
+)
+@click.option("--format", "form", metavar="NAME", help="The format of all files; else it is recognised by content.")
+@click.option("--installation", metavar="ID", help="The device's id, by which erase finds it: letters and digits.")
+@common.json_option
+def import_command(
+    sources: tuple[Path, ...], out: Path, form: str | None, installation: str | None, json_path: str | None
+) -> None:
+    """Make records of other tools' traces, which report, diff, sql and archive read as they read log files.
+
+    A SOURCE is a file or a directory of files; gzip is unpacked. Formats: blktrace (files of processors), blkparse
+    (text), trace.dat (trace-cmd, versions 6 and 7), ftrace (text of tracefs, systrace, atrace, trace-cmd report, perf
+    script), perfetto, pixel6a (CSV), most (text), androtrace (.uio).
+
+    What a source does not say is unknown. What cannot be read is told, and is in the report's losses; the rest is
+    imported, and the exit status is 3.
+    """
+    common.check_json_path(json_path)
+    from fasttrack_lab.trace.importers.importing import import_all  # noqa: PLC0415
+    from fasttrack_lab.trace.importers.shown import told  # noqa: PLC0415
+    from fasttrack_lab.trace.logs import DAMAGED  # noqa: PLC0415
+
+    imported = import_all(sources, out, form, installation)
+    common.write_json(json_path, imported.to_json())
+    for line in told(imported):
+        ui.say(line)
+    if imported.damages:
+        sys.exit(DAMAGED)
 
 
 @command.command("report")
@@ -135,7 +173,7 @@ def sql_command(query: str, paths: tuple[Path, ...]) -> None:
 @click.argument("archive", metavar="ARCHIVE", type=click.Path(path_type=Path))
 @_PATHS
 def archive_command(archive: Path, paths: tuple[Path, ...]) -> None:
-    """Add log files to an ARCHIVE, a directory of Delta tables, made if it is not there.
+    """Add log files and imports to an ARCHIVE, a directory of Delta tables, made if it is not there.
 
     A file that is there already changes nothing; one that has grown replaces its rows.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The archive: every table of a trace as a Delta table, partitioned by day (UTC).
 
-The content hash of a log file is the id of its transaction: who appends it again changes nothing, and of two who append
-it at once one is refused. A file that has grown since replaces its rows. Neither old files nor Delta's old log are
-kept, so `erase` leaves no byte of a device.
+The content hash of a log file, or of an import, is the id of its transaction: who appends it again changes nothing, and
+of two who append it at once one is refused. A file that has grown since replaces its rows. Neither old files nor
+Delta's old log are kept, so `erase` leaves no byte of a device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
-from fasttrack_lab.host.paths import file_sha256
+from fasttrack_lab.host.paths import digest, file_sha256
 from fasttrack_lab.trace import engines, logs
 from fasttrack_lab.trace.tables import COLUMNS, Tables, empty, shaped
 
@@ -62,10 +62,14 @@ def _lacks(folder: Path, key: str) -> list[str]:
 
 
 def append(folder: Path, paths: Sequence[Path]) -> Appended:
-    """Adds log files, and those of directories, to the archive in FOLDER, which is made if it is not there."""
+    """Adds log files, those of directories, and imports to the archive in FOLDER, which is made if it is not there."""
     new = known = rows = 0
     by_directory: dict[Path, list[Path]] = defaultdict(list)
     for path in paths:
+        if logs.is_exported(path):
+            added = _append_exported(folder, path)
+            new, known, rows = new + added.new, known + added.known, rows + added.rows
+            continue
         for file in sorted(path.glob(f"*{logs.SUFFIX}")) if path.is_dir() else [path]:
             by_directory[file.parent].append(file)
     for directory, files in by_directory.items():
@@ -79,6 +83,23 @@ def append(folder: Path, paths: Sequence[Path]) -> Appended:
                 folder, logs.read([directory], engines.duckdb()), {file: keys[file] for file in lacking}, lacking
             )
     return Appended(new, known, rows)
+
+
+def _append_exported(folder: Path, path: Path) -> Appended:
+    """Adds a directory of records. It has one id: its records'; what damage is told beside them is not in it."""
+    kinds = sorted(logs.record_columns().keys() - {"damage"})
+    key = digest([file_sha256(file) for kind in kinds if (file := path / f"{kind}.csv").exists()])
+    if not (lacking := _lacks(folder, key)):
+        return Appended(0, 1, 0)
+    rows = 0
+    tables = logs.read([path], engines.duckdb())
+    logged = tables.sessions.select("session", "log").distinct().to_pyarrow().to_pylist()
+    for name, table in tables:
+        if name in lacking:
+            data = dated(table.to_pyarrow())
+            commit(folder / name, data, [(row["session"], row["log"]) for row in logged], [Transaction(key, _VERSION)])
+            rows += data.num_rows
+    return Appended(1, 0, rows)
 
 
 def _append(folder: Path, tables: Tables, keys: dict[Path, str], lacking: dict[Path, list[str]]) -> int:

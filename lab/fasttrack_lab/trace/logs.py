@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From log files to tables: `fasttrack-trace export` reads them, here names, classes and clocks are joined to rows."""
+"""From log files to tables: `fasttrack-trace export` reads them, here names, classes and clocks are joined to rows.
+
+What was exported already, or imported of other tools' files, is read as it is.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import ibis.expr.types as ir
 
 from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process, ui
-from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.errors import InputError, LabError
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, empty, shaped
 
@@ -24,7 +27,8 @@ SUFFIX = ".ftlog"
 
 _TYPES = {"u64": INT, "i64": INT, "time": INT, "bool": FLAG, "string": TEXT}
 _SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
-_DAMAGE = {"path": TEXT, "at": INT, "bytes": INT, "records": INT, "what": TEXT}
+_DAMAGE = {"path": TEXT, "at": INT, "bytes": INT, "records": INT, "what": TEXT, "session": TEXT, "log": INT}
+"""Only an import knows of which session a damaged file is."""
 _NS = 1_000_000_000
 _HOUR_S = 3600
 _LAST = (1 << 63) - 1
@@ -48,6 +52,11 @@ def is_logs(path: Path) -> bool:
     return path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}")))
 
 
+def is_exported(path: Path) -> bool:
+    """Whether PATH is a directory of records as `fasttrack-trace export` and `./fasttrack trace import` make it."""
+    return all((path / f"{record}.csv").is_file() for record in ("session", "bio", "damage"))
+
+
 def export(paths: Sequence[Path], to: Path) -> None:
     """Log files as CSV files."""
     program = str(guest_program.build(guest_program.COLLECTOR))
@@ -60,10 +69,13 @@ def export(paths: Sequence[Path], to: Path) -> None:
 
 
 def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
-    """The tables of log files and directories of log files, in ENGINE, which is DuckDB."""
+    """The tables of log files, directories of them and directories of records, in ENGINE, which is DuckDB."""
     with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
-        export(paths, Path(where))
-        records = Records(engine, Path(where))
+        folders = [path for path in paths if is_exported(path)]
+        if logged := [path for path in paths if path not in folders]:
+            export(logged, Path(where))
+            folders.append(Path(where))
+        records = Records(engine, folders)
         by_name = {}
         for name, (record, make) in _MAKE.items():
             if record is not None and records.lacks(record):
@@ -77,10 +89,10 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
 class Records:
     """Records of log files, each kind a table, and what they refer to."""
 
-    def __init__(self, engine: ibis.BaseBackend, folder: Path) -> None:
-        """Tables of CSV files."""
+    def __init__(self, engine: ibis.BaseBackend, folders: Sequence[Path]) -> None:
+        """Tables of the CSV files in FOLDERS."""
         self._engine = engine
-        self._folder = folder
+        self._folders = folders
         self._columns = record_columns()
         self._kept: dict[str, ir.Table] = {}
         self._key = self._keep("sessions", self._session())
@@ -92,28 +104,42 @@ class Records:
     def _keep(self, name: str, table: ir.Table) -> ir.Table:
         return self._engine.create_table(f"_{name}", table, temp=True)
 
-    def _file(self, record: str) -> Path:
-        return self._folder / f"{record}.csv"
+    def _files(self, record: str) -> list[Path]:
+        """Those of a kind: an older export does not have every kind."""
+        return [file for folder in self._folders if (file := folder / f"{record}.csv").exists()]
 
     def lacks(self, record: str) -> bool:
-        """Whether there is no record of a kind: only the heading."""
-        with self._file(record).open() as lines:
-            return next(lines, "") == "" or next(lines, None) is None
+        """Whether there is no record of a kind: only headings."""
+        return not any(_has_rows(file) for file in self._files(record))
 
     def of(self, record: str) -> ir.Table:
         """All records of a kind."""
         if record not in self._kept:
-            self._kept[record] = self._engine.read_csv(
-                self._file(record),
-                columns={name: _SQL[kind] for name, kind in self._columns[record].items()},
-                header=True,
-                quote='"',
-                escape='"',
-                delim=",",
-                allow_quoted_nulls=False,
-                auto_detect=False,
-            )
+            parts = [self._read(file, self._columns[record]) for file in self._files(record)]
+            nothing = self._engine.create_table(f"_no_{record}", schema=ibis.schema(self._columns[record]), temp=True)
+            self._kept[record] = ibis.union(*parts) if len(parts) > 1 else parts[0] if parts else nothing
         return self._kept[record]
+
+    def _read(self, file: Path, columns: dict[str, str]) -> ir.Table:
+        """A file. Its heading says which columns it has: fewer where it is older, more where it is newer."""
+        with file.open(encoding="utf-8") as lines:
+            heading = next(lines, "").rstrip("\n").split(",")
+        if heading == [""]:
+            heading = list(columns)
+        if not set(heading) & set(columns):
+            raise InputError("no file of records: its heading has none of their columns", file)
+        rows = self._engine.read_csv(
+            file,
+            columns={name: _SQL[columns.get(name, TEXT)] for name in heading},
+            header=True,
+            quote='"',
+            escape='"',
+            delim=",",
+            allow_quoted_nulls=False,
+            auto_detect=False,
+        )
+        newer = {name: ibis.null(kind) for name, kind in columns.items() if name not in heading}
+        return rows.mutate(**newer).select(*columns)
 
     def _session(self) -> ir.Table:
         """Session -> installation."""
@@ -137,10 +163,14 @@ class Records:
         true = [*_same("session", "log"), *_true_then(table, clock)]
         offset = (clock.real_ns - clock.time).name("real_offset")
         clocked = table.left_join(clock, true).select(table, offset, clock.utc_offset_s)
-        keyed = clocked.left_join(self._key, "session").drop("session_right")
+        keyed = self.placed(clocked)
         real = keyed.time + keyed.real_offset
         local_s = _whole(real, _NS) + keyed.utc_offset_s.fill_null(0)
         return keyed.mutate(second=_whole(keyed.time, _NS), real_ns=real, hour=_whole(local_s, _HOUR_S))
+
+    def placed(self, table: ir.Table) -> ir.Table:
+        """With the installation."""
+        return table.left_join(self._key, "session").drop("session_right")
 
     def with_task(self, table: ir.Table, by: str, names: dict[str, str]) -> ir.Table:
         """With columns of the task that column BY refers to: NAMES has the task's names of them."""
@@ -158,6 +188,11 @@ class Records:
         found = {new: names[old] for new, old in wanted.items()}
         kept = [column for column in table.columns if column not in found]
         return table.left_join(names, true).select(*(table[column] for column in kept), **found)
+
+
+def _has_rows(file: Path) -> bool:
+    with file.open(encoding="utf-8") as lines:
+        return next(lines, "") != "" and next(lines, None) is not None
 
 
 def _same(*columns: str) -> list[tuple[str, str]]:
@@ -251,7 +286,7 @@ def _losses(records: Records) -> ir.Table:
     lost = records.timed(records.of("loss").rename(lost="count"))
     over = records.timed(records.of("aggregate"))
     moved = over.read_bytes.fill_null(0) + over.written_bytes.fill_null(0)
-    damage = records.of("damage")
+    damage = records.placed(records.of("damage"))
     where = damage.path + ibis.literal(": ") + damage.what + ibis.literal(" at byte ") + damage.at.cast(TEXT)
     kinds = (
         lost,

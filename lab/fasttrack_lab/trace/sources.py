@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import ibis
 
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import InputError
-from fasttrack_lab.trace import delta, engines, logs, recordings
+from fasttrack_lab.trace import delta, engines, logs
+from fasttrack_lab.trace.importers.importing import import_all
+from fasttrack_lab.trace.importers.shown import told
 from fasttrack_lab.trace.tables import Tables
 
 
 def open_all(paths: Sequence[Path], engine: ibis.BaseBackend | None = None) -> Tables:
-    """The tables of all PATHS: log files and their directories together, or one archive, or one other recording."""
+    """The tables of all PATHS: log files, their directories and imports together, an archive, or another recording."""
     engine = engine or engines.duckdb()
     for path in paths:
         if not path.exists():
@@ -27,11 +30,12 @@ def open_all(paths: Sequence[Path], engine: ibis.BaseBackend | None = None) -> T
     if archives:
         return delta.read(archives[0], engine)
     if others:
-        tables, notes = recordings.read(others[0], engine)
-        for note in notes:
-            ui.say(note)
-        return tables
+        with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
+            imported = import_all(others, Path(where))
+            for line in told(imported):
+                ui.say(line)
+            return logs.read([Path(where)], engine)
     for path in paths:
-        if not logs.is_logs(path):
+        if not (logs.is_logs(path) or logs.is_exported(path)):
             raise InputError("no log file of fasttrack-trace (*.ftlog) is there, and no archive", path)
     return logs.read(paths, engine)

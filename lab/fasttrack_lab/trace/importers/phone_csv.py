@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Block recordings by eBPF on a Pixel 6a: CSV with a heading. Columns in any order; what a file lacks is unknown.
+
+The recorder may log a request twice; an equal one within a second of the one kept is left out and counted, as
+`inputs/traces/pixel6a.py` does.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+from fasttrack_lab.inputs.traces.pixel6a import TWICE_WITHIN_S
+from fasttrack_lab.trace.importers.intake import QUEUE, SECTOR, Asked, Event, Intake, asked
+from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
+
+_NEEDED = {"rw_flag", "timestamp"}
+_PROCESS = ("proces", "process", "comm")
+_TWICE_NS = int(TWICE_WITHIN_S * 1e9)
+_FLAG = "RWFDN"
+Key = tuple[int | None, str, int | None, int | None]
+
+
+def _names(line: str) -> list[str]:
+    return [name.strip().strip('"').lower() for name in line.lstrip("\ufeff").split(",")]
+
+
+def recognises(head: str) -> bool:
+    """Whether a text begins with such a heading."""
+    first = head.splitlines()[0] if head else ""
+    return set(_names(first)) >= _NEEDED
+
+
+def read(files: Sequence[Path], intake: Intake) -> None:
+    """Reads files."""
+    for path in files:
+        _read(path, intake)
+
+
+def _read(path: Path, intake: Intake) -> None:
+    unread = Unread(path, intake.damage)
+    kept: OrderedDict[Key, int] = OrderedDict()
+    names: list[str] = []
+    end = 0
+    for at, number, line, is_whole, until in lines(path):
+        end = until
+        if not names:
+            names = _names(line)
+            if not set(names) >= _NEEDED:
+                intake.damage(path, 0, path.stat().st_size, "its heading lacks rw_flag or timestamp; nothing is read")
+                return
+            continue
+        if not line:
+            continue
+        event, why = _event(names, line) if is_whole else (None, CUT_LINE)
+        if event is None:
+            unread.line(at, number, why)
+            continue
+        unread.until(at)
+        if _is_new(kept, event):
+            intake.event(event)
+        else:
+            intake.skipped["requests logged twice within 1 s"] += 1
+    unread.until(end)
+
+
+def _is_new(kept: OrderedDict[Key, int], event: Event) -> bool:
+    """Whether a request was not logged a moment ago."""
+    key = (event.dev, event.asked.operation or "", event.sector, event.bytes)
+    last = kept.get(key)
+    if last is not None and abs(event.time - last) < _TWICE_NS:
+        return False
+    kept.pop(key, None)
+    kept[key] = event.time
+    while event.time - next(iter(kept.values())) > 2 * _TWICE_NS:
+        kept.popitem(last=False)
+    return True
+
+
+def _event(names: list[str], line: str) -> tuple[Event | None, str]:
+    """A request, or why there is none."""
+    try:
+        cells = next(csv.reader([line]), [])
+    except csv.Error as error:
+        return None, f"no CSV: {error}"
+    if len(cells) != len(names):
+        return None, f"{len(cells)} fields, the heading has {len(names)}"
+    row = dict(zip(names, cells, strict=True))
+    time = nanoseconds(row["timestamp"].strip())
+    flag = row["rw_flag"].strip()
+    if time is None:
+        return None, f"timestamp '{row['timestamp'][:20]}'"
+    if flag[:1] not in _FLAG or not flag:
+        return None, f"rw_flag '{flag[:20]}'"
+    sectors = whole(row.get("size"))
+    comm, pid = _task(next((row[name] for name in _PROCESS if name in row), ""))
+    pid = whole(row.get("pid")) if pid is None else pid
+    # A letter alone does not say that the others are not set.
+    how = asked(flag) if len(flag) > 1 else Asked(asked(flag).operation)
+    dev = _device(row.get("device", ""))
+    return Event(
+        time, QUEUE, dev, whole(row.get("sector")), None if sectors is None else sectors * SECTOR, how, pid, comm
+    ), ""
+
+
+def _task(text: str) -> tuple[str | None, int | None]:
+    """`dmd-1181`: name and thread id; `<...>` is a name that the recorder did not know."""
+    name, _, pid = text.rpartition("-")
+    comm, number = (name, whole(pid)) if name and whole(pid) is not None else (text, None)
+    return (None if comm in ("", "<...>") else comm), number
+
+
+def _device(text: str) -> int | None:
+    """The kernel's number, or MAJOR,MINOR or MAJOR:MINOR."""
+    major, sign, minor = text.replace(":", ",").partition(",")
+    return device(major, minor) if sign else whole(text)
