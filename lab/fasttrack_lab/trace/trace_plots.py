@@ -150,7 +150,7 @@ _PLOTS: dict[str, Any] = {
     "layers": lambda rows: _bars(
         rows,
         ["app_class"],
-        {"page_cache": "page cache", "block_layer": "block layer", "device": "device"},
+        {"page_cache": "page cache", "journal": "journal", "block_layer": "block layer", "device": "device"},
         "time (s)",
         1e6,
     ),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.metric import metric, named, percentiles, ratio, total
+from fasttrack_lab.trace.metric import metric, named, percentiles, ratio, sum_if, total
 from fasttrack_lab.trace.tables import Tables
 
 _US = "count: requests; p50, p90, p99, longest: us"
@@ -92,27 +92,33 @@ def foreground_coefficient(t: Tables) -> ir.Table:
     return found.mutate(coefficient=ratio(found.foreground, found.busy))
 
 
-_PAGE_CACHE = ("folio", "dirty_throttle", "transaction", "checkpoint", "pause")
+_PAGE_CACHE = ("folio", "dirty_throttle", "writeback", "pause")
+_JOURNAL = ("transaction", "checkpoint", "buffer")
+_LAYERS = ("page_cache", "journal", "block_layer", "device")
 
 
 @metric(
     "Layers",
-    unit="page_cache, block_layer, device: us",
-    formula="waits for folios, throttling and transactions; queue time; device time, by class. Layers overlap",
+    unit="page_cache, journal, block_layer, device: us",
+    formula="waits for folios, throttling, the flusher and pauses; for transactions, checkpoints and buffers of "
+    "metadata; for tags, and queue time; device time, by class. Layers overlap",
     source="FastTrack, figure 3 (F7, F8)",
     table="waits",
     known="class",
 )
 def layers(t: Tables) -> ir.Table:
     """Time by class and layer."""
-    above = t.waits.filter(t.waits.kind.isin(_PAGE_CACHE))
-    waited = above.group_by(app_class=named(above["class"])).agg(page_cache=total(above.duration_us))
+    waits = t.waits
+
+    def of(*kinds: str) -> ir.IntegerScalar:
+        return sum_if(waits.duration_us, waits.kind.isin(kinds))
+
+    zero = ibis.literal(0, "int64")
+    above = waits.group_by(app_class=named(waits["class"])).agg(
+        page_cache=of(*_PAGE_CACHE), journal=of(*_JOURNAL), block_layer=of("tag")
+    )
     below = t.requests.group_by(app_class=named(t.requests["class"])).agg(
         block_layer=total(t.requests.queued_us), device=total(t.requests.device_us)
     )
-    zero = ibis.literal(0, "int64")
-    rows = waited.mutate(block_layer=zero, device=zero).union(
-        below.mutate(page_cache=zero).select("app_class", "page_cache", "block_layer", "device")
-    )
-    sums = {name: total(rows[name]) for name in ("page_cache", "block_layer", "device")}
-    return rows.group_by("app_class").agg(**sums).order_by("app_class")
+    rows = above.mutate(device=zero).union(below.mutate(page_cache=zero, journal=zero).select("app_class", *_LAYERS))
+    return rows.group_by("app_class").agg(**{name: total(rows[name]) for name in _LAYERS}).order_by("app_class")
