@@ -90,6 +90,7 @@ class Trace:
     tasks: dict[str, int] = field(default_factory=dict)
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
     unlinked: set[str] = field(default_factory=set)
+    renamed: list[tuple[int, str]] = field(default_factory=list)
     created: list[int] = field(default_factory=list)
     bios: dict[str, int] = field(default_factory=dict)
     blocks: dict[int, Said] = field(default_factory=dict)
@@ -134,6 +135,8 @@ class Trace:
         self.created.append(int(fields["created_ns"]))
         if fields["event"] == "unlink":
             self.unlinked.add(fields["path"])
+        if fields["event"] == "rename":
+            self.renamed.append((int(fields["inode"]), fields["path"]))
         self.files.setdefault(fields["file"], (int(fields["inode"]), fields["path"]))
 
     def io_bio(self, fields: dict[str, str]) -> None:
@@ -256,6 +259,8 @@ def test_every_block_is_its_owner_s(watched: Watched) -> None:
     # f2fs keeps it only where it is made with extra attributes.
     assert fs == "f2fs" or min(trace.created) > 0
     gone = {path for path, way in shown["ways"].items() if way == "unlinked"}
+    moved = {(shown["inodes"][path], f"/renamed{path}") for path, way in shown["ways"].items() if way == "renamed"}
+    assert moved <= set(trace.renamed)
     assert {f"/path{path}" for path in gone} <= {path.removesuffix("//deleted") for path in trace.unlinked}
 
 

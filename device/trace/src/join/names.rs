@@ -276,7 +276,7 @@ impl Names {
         self.tasks.insert(id, Named { record, written_in });
     }
 
-    /// The kernel describes a file; gives the record of one that is unlinked.
+    /// The kernel describes a file; gives the record of one that is renamed or unlinked.
     pub fn told_file(&mut self, event: &Event<'_>) -> Option<File> {
         let id = event.number("file").map(shown_id)?;
         let (dev, inode) = (event.dev("dev")?, event.number("inode")?);
@@ -306,10 +306,13 @@ impl Names {
             bytes: event.number("bytes"),
             ..File::default()
         };
+        // Nobody has read of a file that no record was about.
+        let known = self.files.get(&id).is_some_and(|file| file.written_in != 0);
+        let renamed = (known && why == FileEvent::RENAME).then(|| record.clone());
         self.by_inode.insert((dev, inode), id);
         let written_in = 0;
         self.files.insert(id, Named { record, written_in });
-        None
+        renamed
     }
 
     /// A file's inode is gone: its number may come again. Gives the file, unless the kernel has told of its end.

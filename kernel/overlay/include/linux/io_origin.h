@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 struct buffer_head;
+struct dentry;
 struct file;
 struct folio;
 struct journal_s;
@@ -114,6 +115,9 @@ DECLARE_TRACE(io_checkpoint_asked,
 	      TP_PROTO(struct super_block *sb, bool waits),
 	      TP_ARGS(sb, waits));
 
+/* @dentry has a new name. */
+DECLARE_TRACE(io_renamed, TP_PROTO(struct dentry *dentry), TP_ARGS(dentry));
+
 /* A call of current's on @file, if it has one, ends with @result; begun: as above. */
 DECLARE_TRACE(io_called,
 	      TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun,
@@ -205,6 +209,10 @@ static inline void trace_io_commit_asked(struct journal_s *journal,
 }
 
 static inline void trace_io_checkpoint_asked(struct super_block *sb, bool waits)
+{
+}
+
+static inline void trace_io_renamed(struct dentry *dentry)
 {
 }
 

@@ -183,22 +183,26 @@ u8 io_call(void)
 
 /* --- files */
 
+static bool io_file_is(const struct io_file *file, const struct inode *inode)
+{
+	return file->ino == inode->i_ino && file->dev == inode->i_sb->s_dev &&
+	       file->generation == inode->i_generation;
+}
+
 /* Under the lock; NULL: there is no memory. */
 static struct io_file *io_file_get(const struct inode *inode)
 {
-	u32 dev = inode->i_sb->s_dev;
 	struct io_file *file;
 
 	hash_for_each_possible(io_names->files, file, node, inode->i_ino)
-		if (file->ino == inode->i_ino && file->dev == dev &&
-		    file->generation == inode->i_generation)
+		if (io_file_is(file, inode))
 			return file;
 	file = kzalloc(sizeof(*file), GFP_NOWAIT | __GFP_NOWARN);
 	if (!file)
 		return NULL;
 	file->id = io_next_id();
 	file->ino = inode->i_ino;
-	file->dev = dev;
+	file->dev = inode->i_sb->s_dev;
 	file->generation = inode->i_generation;
 	hash_add(io_names->files, &file->node, file->ino);
 	return file;
@@ -292,6 +296,25 @@ void io_unlink(void *data, struct inode *dir, struct dentry *dentry)
 
 	if (inode)
 		io_file_name(io_file_id(inode, &fresh), 2, inode, dentry);
+}
+
+/* Of a file that has been named in this session: nobody needs another's new name. */
+void io_renamed(void *data, struct dentry *dentry)
+{
+	struct inode *inode = d_inode(dentry);
+	struct io_file *file;
+	unsigned long flags;
+	u32 id = 0;
+
+	if (!inode || !inode->i_sb->s_bdev)
+		return;
+	spin_lock_irqsave(&io_names_lock, flags);
+	hash_for_each_possible(io_names->files, file, node, inode->i_ino)
+		if (io_file_is(file, inode) && file->named)
+			id = file->id;
+	spin_unlock_irqrestore(&io_names_lock, flags);
+	if (id)
+		io_file_name(id, 1, inode, dentry);
 }
 
 bool io_is_sync(u8 call)

@@ -12,7 +12,7 @@
  *  - A node of f2fs belongs to who changed its file last.
  *
  * Not covered: bios that a file system sends from a worker with other pages than
- * the file's (compression); renames.
+ * the file's (compression); that a file is elsewhere because its directory is.
  *
  * Registration only queues work, because tracepoints cannot register others:
  * io_session says when everything is in place.
@@ -46,6 +46,7 @@ DEFINE_TRACE(io_commit_asked,
 DEFINE_TRACE(io_checkpoint_asked,
 	     TP_PROTO(struct super_block *sb, bool waits),
 	     TP_ARGS(sb, waits));
+DEFINE_TRACE(io_renamed, TP_PROTO(struct dentry *dentry), TP_ARGS(dentry));
 DEFINE_TRACE(io_called,
 	     TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun, s64 result),
 	     TP_ARGS(call, file, offset, begun, result));
@@ -326,6 +327,7 @@ static struct io_probe io_probes[] = {
 	{ "f2fs_vm_page_mkwrite", io_f2fs_mkwrite },
 	{ "ext4_unlink_enter", io_unlink },
 	{ "f2fs_unlink_enter", io_unlink },
+	{ "io_renamed", io_renamed },
 	{ "iomap_iter_dstmap", io_direct_begin },
 	{ "iomap_iter", io_direct_end },
 	{ "writeback_mark_inode_dirty", io_inode_dirty },

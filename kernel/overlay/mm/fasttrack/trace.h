@@ -48,6 +48,7 @@ void io_journal_wrote(const struct io_segment *segment);
 
 /* Probes; their first argument is not used. */
 void io_unlink(void *data, struct inode *dir, struct dentry *dentry);
+void io_renamed(void *data, struct dentry *dentry);
 void io_inode_dirty(void *data, struct inode *inode, int flags);
 
 void io_dirty_folio(void *data, struct folio *folio,

@@ -152,6 +152,7 @@ void io_origin_unreg(void);
 #define show_io_file_event(event)			\
 	__print_symbolic(event,				\
 		{ 0, "first_use" },			\
+		{ 1, "rename" },			\
 		{ 2, "unlink" })
 
 /* Everything is in place: what is dirtied from now on has an owner. */
@@ -206,7 +207,7 @@ TRACE_EVENT_FN(io_task,
 	io_origin_reg, io_origin_unreg
 );
 
-/* A file is met for the first time, or is unlinked. */
+/* A file is met for the first time, has a new name, or is unlinked. */
 TRACE_EVENT_FN(io_file,
 
 	TP_PROTO(u32 file, u8 event, const struct inode *inode, u64 created_ns,
