@@ -598,6 +598,20 @@ def test_other_clocks(tmp_path: Path) -> None:
     assert "its clock does not count seconds" in done.damages[0].what and rows(tmp_path / "out", "bio") == []
 
 
+@pytest.mark.parametrize(
+    ("at", "with_what"),
+    [(23, (1 << 63).to_bytes(8, "little")), (23, (1 << 45).to_bytes(8, "little")), (33, b"\1")],
+)
+def test_places_outside_a_file(tmp_path: Path, at: int, with_what: bytes) -> None:
+    """Of the options; and a section that says it is packed."""
+    data = bytearray(trace_dat_7())
+    place = data.index(b"none\0" + b"1\0") + 7
+    assert place == 25
+    data[at + 2 : at + 2 + len(with_what)] = with_what
+    done = import_all([written(tmp_path, "a.dat", bytes(data))], tmp_path / "out")
+    assert done.damages
+
+
 def test_a_packet_of_perfetto_that_is_broken(tmp_path: Path) -> None:
     """The packets after it are read."""
     packets = perfetto_packets()

@@ -20,6 +20,8 @@ _PART = 256 << 20
 """Bytes: a part that says it is larger is damaged."""
 _COUNT = 100_000
 """Systems, events, processors: more are damage."""
+_PLACES = 1 << 42
+"""Bytes: no file is larger; file systems refuse places that are."""
 _COMPRESSED = 1
 _CODECS = ("zstd", "zlib")
 _DATE, _BUFFER, _CLOCK, _UNAME, _OFFSET, _TICK = 1, 3, 4, 5, 7, 14
@@ -95,7 +97,7 @@ class Parts:
 
     def seek(self, at: int) -> None:
         """Goes to a place."""
-        if at < 0 or at >= 1 << 62:
+        if at >= _PLACES:
             raise Cut("a place outside the file", self.at)
         self._file.seek(at)
 
@@ -291,13 +293,13 @@ class _Seven:
         if not packed:
             at = parts.at
             return Parts(BytesIO(parts.take(size, "a section")), parts.order, at)
+        if self._contents.codec is None:
+            raise Cut("a packed section, while the head says that nothing is packed", at)
         small, whole = parts.number(4, "a section's size"), parts.number(4, "a section's size")
         if whole > _PART:
             raise Cut(f"a section says it has {whole} bytes", parts.at)
         try:
-            return Parts(
-                BytesIO(inflated(parts.take(small, "a section"), self._contents.codec or "", whole)), parts.order
-            )
+            return Parts(BytesIO(inflated(parts.take(small, "a section"), self._contents.codec, whole)), parts.order)
         except Packed as error:
             raise Cut(f"a section cannot be unpacked: {error}", at) from error
 

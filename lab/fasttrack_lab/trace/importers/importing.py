@@ -26,6 +26,8 @@ from fasttrack_lab.trace.importers.unpack import unpacked
 
 _ID = 32
 """Letters of a session's id."""
+_SORT_MEMORY = "256MB"
+"""Of DuckDB while it sorts events; what is more goes to a temporary directory."""
 _PLAIN = "{}.plain"
 """What is in a packed file, by its place."""
 _MADE_FROM = {"Q": "queue", "D": "issue", "I": "insert", "C": "completion"}
@@ -195,7 +197,7 @@ def _put(
             "loss",
             {"time": loss.time, "reason": "ring_overrun", "cpu": loss.cpu, "since": loss.since, "count": loss.count},
         )
-    joiner.join(intake.in_order(engines.duckdb()))
+    joiner.join(intake.in_order(engines.duckdb(_SORT_MEMORY)))
     unpacked_to = {intake.folder / _PLAIN.format(place): path for place, path in enumerate(paths)}
     imported.damages += [
         replace(one, path=unpacked_to.get(one.path, one.path), session=session) for one in intake.damages

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from fasttrack_lab.trace.logs import record_columns
+
+_QUOTED = re.compile(r'[",\n\r]')
 
 
 class RecordFiles:
@@ -57,7 +60,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     text = str(value).replace("\0", "")
-    if text == "" or any(sign in text for sign in '",\n\r'):
+    if text == "" or _QUOTED.search(text):
         quoted = text.replace('"', '""')
         return f'"{quoted}"'
     return text
