@@ -150,7 +150,7 @@ def test_checkpoint(tools: Tools) -> None:
     assert sum(stock.beside) > 5 * sum(fasttrack.beside)
     assert median(fasttrack.beside) < 11.5
     # The first one finds one of others under way, which is as long as stock's. How long, a page of memory decides.
-    assert max(fasttrack.beside) < 0.75 * max(stock.beside)
+    assert max(fasttrack.beside) < min(250, 0.75 * max(stock.beside))
     assert max(fasttrack.beside[1:]) < 63
 
 
