@@ -141,6 +141,7 @@ def _calls(maker: Maker, count: int) -> dict[str, Any]:
         "kind": maker.choice(CALLS, 3, 3, 1, 2, 1)(count),
         "bytes": maker.random.integers(1, 9, count) * 512,
         "result": np.zeros(count, np.int64),
+        "every_call": np.ones(count, np.int64),
     }
 
 

@@ -26,7 +26,7 @@ def record(kind: str, time: int, **fields: Any) -> Record:
 
 
 HEAD = (
-    record("session", 1000, install=INSTALL, kernel="6.12", sources="kernel", clear_names="true", page_bytes=4096),
+    record("session", 1000, install=INSTALL, kernel="6.12", clear_names="true", page_bytes=4096, calls_over_us=0),
     record("clock", 1000, reason="file_start", real_ns=START_NS, utc_offset_s=UTC_OFFSET_S),
     record("task", 2000, task=2, pid=10, tgid=10, uid=10101, name='mail, "new"', kernel_thread="false"),
     record("task", 2000, task=4, pid=11, tgid=11, uid=0, name="kworker/u2:0", kernel_thread="true"),

@@ -142,9 +142,9 @@ class Records:
         return rows.mutate(**newer).select(*columns)
 
     def _session(self) -> ir.Table:
-        """Session -> installation."""
+        """Session -> installation, and calls that took less are left out (us)."""
         sessions = self.of("session")
-        return sessions.group_by("session").agg(install=sessions.install.max())
+        return sessions.group_by("session").agg(install=sessions.install.max(), bound=sessions.calls_over_us.max())
 
     @staticmethod
     def _ranges(table: ir.Table, key: list[str]) -> ir.Table:
@@ -170,7 +170,14 @@ class Records:
 
     def placed(self, table: ir.Table) -> ir.Table:
         """With the installation."""
-        return table.left_join(self._key, "session").drop("session_right")
+        key = self._key.drop("bound")
+        return table.left_join(key, "session").drop("session_right")
+
+    def with_bound(self, calls: ir.Table) -> ir.Table:
+        """With `every_call`: 1 where calls are recorded however short they are, else unknown."""
+        key = self._key.drop("install")
+        joined = calls.left_join(key, "session").drop("session_right")
+        return joined.mutate(every_call=ibis.ifelse(joined.bound == 0, 1, ibis.null(INT)))
 
     def with_task(self, table: ir.Table, by: str, names: dict[str, str]) -> ir.Table:
         """With columns of the task that column BY refers to: NAMES has the task's names of them."""
@@ -254,7 +261,7 @@ def _requests(records: Records) -> ir.Table:
 def _calls(records: Records) -> ir.Table:
     calls = records.timed(records.of("call"))
     calls = calls.mutate(duration_us=_whole(calls.duration_ns, 1000))
-    return records.with_file(records.with_task(calls, "task", _TASK))
+    return records.with_file(records.with_task(records.with_bound(calls), "task", _TASK))
 
 
 def _waits(records: Records) -> ir.Table:

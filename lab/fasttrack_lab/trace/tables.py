@@ -38,6 +38,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "clear_names": FLAG,
         "page_bytes": INT,
         "utc_offset_s": INT,
+        "calls_over_us": INT,
     },
     "io": {
         **PLACE,
@@ -92,6 +93,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "bytes": INT,
         "duration_us": INT,
         "result": INT,
+        "every_call": INT,
     },
     "waits": {**PLACE, **WHEN, **_TASK, "kind": TEXT, "class": TEXT, "duration_us": INT, "dev": INT, "sector": INT},
     "transactions": {

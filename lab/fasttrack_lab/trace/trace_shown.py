@@ -15,7 +15,18 @@ from fasttrack_lab.compare.report import render
 from fasttrack_lab.host.units import format_size
 from fasttrack_lab.trace.trace_report import Answer, Report
 
-_TERMINAL = ("reads_writes", "block_types", "apps", "sync_share", "sync_calls", "journals", "device_time", "known")
+_TERMINAL = (
+    "reads_writes",
+    "block_types",
+    "apps",
+    "sync_share",
+    "sync_calls",
+    "journals",
+    "calls",
+    "waits",
+    "device_time",
+    "known",
+)
 """Metrics of the summary."""
 _ROWS = 8
 """Rows of a table in the terminal."""

@@ -30,7 +30,8 @@ impl Collector {
         let program = Path::new(RUN).join(name);
         let mut command = Command::new(&program);
         command
-            .args(["record", "--clear-names", "--state", STATE, "--output"])
+            .args(["record", "--clear-names", "--calls-over", "0"])
+            .args(["--state", STATE, "--output"])
             .arg(Path::new(RUN).join(LOGS))
             .env_clear()
             .env("PATH", PATH)

@@ -80,18 +80,18 @@ def databases(t: Tables) -> ir.Table:
 @metric(
     "Journaling of journal",
     unit="row_bytes, device_bytes: bytes; syncs: calls; factor: device_bytes over row_bytes",
-    formula="bytes written to databases and their journals at the device, over bytes of write calls on databases",
+    formula="bytes written to databases and their journals at the device, over bytes of write calls on databases, "
+    "where calls of any length are recorded (--calls-over 0)",
     source="Androtrace, A7: the journaling of journal anomaly",
     table="calls",
-    known="bytes",
+    known="every_call",
 )
 def journaling_of_journal(t: Tables) -> ir.Table:
     """How many bytes the device writes for a byte that an app writes to a database."""
     of_db = t.calls.filter(t.calls.database.notnull())
     wrote = of_db.kind.isin(("write", "mmap_write", "direct_write")) & (of_db.file_type == "sqlite_db")
-    asked = of_db.agg(
-        row_bytes=sum_if(of_db.bytes.fill_null(0), wrote), syncs=count_if(of_db.kind.isin(("fsync", "fdatasync")))
-    )
+    rows = sum_if(of_db.bytes.fill_null(0), wrote & of_db.every_call.notnull())
+    asked = of_db.agg(row_bytes=rows, syncs=count_if(of_db.kind.isin(("fsync", "fdatasync"))))
     data = t.segments.filter((t.segments.operation == "write") & t.segments.database.notnull())
     done = data.agg(device_bytes=total(data.bytes))
     both = asked.cross_join(done)
