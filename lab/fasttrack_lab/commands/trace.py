@@ -112,6 +112,37 @@ def report_command(
         ui.say(f"page: {out / _PAGE}")
 
 
+@command.command("explain")
+@_PATHS
+@click.option("--kind", metavar="CALL", help="Only such calls: read, write, fsync, fdatasync, fault, sync and so on.")
+@click.option("--app", metavar="NAME", help="Only calls of this task, by name or user id.")
+@click.option("--file", metavar="TEXT", help="Only calls on files whose path contains this.")
+@click.option(
+    "--since", type=float, metavar="S", help="Only calls that end at this time of the boot clock or later, s."
+)
+@click.option("--until", type=float, metavar="S", help="Only calls that end at this time or earlier, s.")
+@click.option("-n", "--count", type=click.IntRange(1), default=1, show_default=True, help="How many, slowest first.")
+def explain_command(
+    paths: tuple[Path, ...],
+    kind: str | None,
+    app: str | None,
+    file: str | None,
+    since: float | None,
+    until: float | None,
+    count: int,
+) -> None:
+    """Follow the slowest call: what it waited for, whose transaction that was, and the requests below.
+
+    What no wait accounts for is computing, a lock, or not recorded.
+    """
+    tables = _opened(paths).between(since, until)
+    from fasttrack_lab.trace.call_story import Choice, stories, told  # noqa: PLC0415
+
+    for story in stories(tables, Choice(kind, app, file, count)):
+        for line in told(story):
+            click.echo(line)
+
+
 def _shown(found: Interval) -> str:
     if found.value is None:
         return "-"

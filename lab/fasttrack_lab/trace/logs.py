@@ -237,7 +237,7 @@ def _io(records: Records) -> ir.Table:
     bios = records.bios
     window = ibis.window(group_by=["session", "dev", "operation"], order_by=[bios.time, bios.bio])
     end = (bios.sector + _whole(bios.bytes, 512)).lag().over(window)
-    io = bios.rename(journal_transaction="transaction").mutate(sequential=bios.sector == end)
+    io = bios.rename(journal_transaction="transaction").mutate(sequential=bios.sector == end, carrier_task=bios.carrier)
     return records.with_task(io, "carrier", {"carrier": "name", "carrier_kernel": "kernel_thread"})
 
 
@@ -247,7 +247,9 @@ _OF_BIO = ("operation", "sync", "class", "cause", "app_uid", "dev")
 def _segments(records: Records) -> ir.Table:
     segments, bios = records.of("segment"), records.bios
     timed = [bios[name] for name in ("install", "second", "hour", "real_ns", *_OF_BIO)]
-    joined = segments.left_join(bios, _same("session", "bio")).select(segments, *timed)
+    joined = segments.left_join(bios, _same("session", "bio")).select(
+        segments, *timed, owner_task=segments.owner, page=segments["index"]
+    )
     return records.with_file(records.with_task(joined, "owner", _TASK))
 
 
@@ -266,13 +268,16 @@ def _calls(records: Records) -> ir.Table:
 
 def _waits(records: Records) -> ir.Table:
     waits = records.timed(records.of("wait"))
-    waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000)).rename(app_uid="uid")
-    named = records.with_task(waits, "task", _TASK)
+    waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000)).rename(
+        app_uid="uid", page="index", journal_transaction="transaction"
+    )
+    named = records.with_file(records.with_task(waits, "task", _TASK))
     return named.mutate(uid=named.uid.fill_null(named.app_uid))
 
 
 def _transactions(records: Records) -> ir.Table:
     made = records.timed(records.of("transaction")).rename(journal_transaction="transaction")
+    made = made.mutate(carrier_task=made.carrier)
     triggered = records.with_task(made, "trigger", {"trigger_uid": "uid", "trigger_name": "name"})
     return records.with_task(triggered, "carrier", {"carrier": "name"})
 

@@ -56,6 +56,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "carrier": TEXT,
         "carrier_kernel": FLAG,
         "journal_transaction": INT,
+        "carrier_task": INT,
     },
     "segments": {
         **PLACE,
@@ -71,6 +72,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         **_TASK,
         "dirtied": INT,
         "call": TEXT,
+        "owner_task": INT,
+        "page": INT,
     },
     "requests": {
         **PLACE,
@@ -94,8 +97,22 @@ COLUMNS: dict[str, dict[str, str]] = {
         "duration_us": INT,
         "result": INT,
         "every_call": INT,
+        "task": INT,
     },
-    "waits": {**PLACE, **WHEN, **_TASK, "kind": TEXT, "class": TEXT, "duration_us": INT, "dev": INT, "sector": INT},
+    "waits": {
+        **PLACE,
+        **WHEN,
+        **_TASK,
+        "kind": TEXT,
+        "class": TEXT,
+        "duration_us": INT,
+        "dev": INT,
+        "sector": INT,
+        "task": INT,
+        "page": INT,
+        "path": TEXT,
+        "journal_transaction": INT,
+    },
     "transactions": {
         **PLACE,
         **WHEN,
@@ -110,6 +127,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trigger_uid": INT,
         "trigger_name": TEXT,
         "carrier": TEXT,
+        "carrier_task": INT,
     },
     "shares": {
         **PLACE,
