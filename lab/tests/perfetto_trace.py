@@ -45,6 +45,8 @@ class Decoded:
     tracks: dict[int, Track] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
     instants: list[Slice] = field(default_factory=list)
+    begun: list[Slice] = field(default_factory=list)
+    """Slices and instants, in the file's order."""
     counts: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     clocks: list[dict[int, int]] = field(default_factory=list)
     packets: int = 0
@@ -128,6 +130,7 @@ class Decoder:
         name, category = self._texts[2, every[10][0]], self._texts[1, every[3][0]]
         parent = stack[-1] if stack else None
         one = Slice(track, name, category, time, arguments, every[47], every[48], parent)
+        self.found.begun.append(one)
         if kind == BEGIN:
             stack.append(one)
             self.found.slices.append(one)

@@ -160,6 +160,8 @@ def test_a_call_its_wait_its_bio_and_the_request(monkeypatch: pytest.MonkeyPatch
     (instant,) = found.instants
     assert instant.parent is wait and instant.track == call.track
     assert len(instant.flows) == 1 and instant.flows == request.ends_flows
+    order = [one.category for one in found.begun if one.begin == instant.begin]
+    assert order == ["bio", "request", "queue"], "a flow leads forwards"
     assert (request.begin, request.end) == (2 * SECOND - 6000, 2 * SECOND)
     assert (commit.name, commit.begin, commit.end) == ("jbd2", SECOND, 3 * SECOND)
     assert {"trigger_call": "fsync", "blocks": 9, "trigger_uid": 10101}.items() <= commit.arguments.items()

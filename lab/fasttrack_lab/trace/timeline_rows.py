@@ -12,7 +12,8 @@ import ibis.expr.types as ir
 from fasttrack_lab.trace.tables import FLAG, INT, TEXT, Tables
 
 CALL, WAIT, TRANSACTION, BIO, REQUEST, LOSS = range(6)
-"""What a row is of; of rows that begin together that is the order."""
+"""What a row is of. Of rows that begin together that is the order, so that a bio is before its request; calls and waits
+are in order of their length, so that the outer one is first."""
 
 COLUMNS = {
     "at": INT,
@@ -129,8 +130,9 @@ def of(tables: Tables) -> ir.Table:
 
 
 def ordered(tables: Tables, rows: ir.Table) -> Iterator[dict[str, Any]]:
-    """ROWS of TABLES one by one: in order of their begin, longer ones first; those of an unknown time first of all."""
-    order = [ibis.asc(rows.at, nulls_first=True), ibis.desc(rows.until, nulls_first=False), rows.what]
+    """ROWS of TABLES one by one: in order of their begin; those of an unknown time first of all."""
+    begin, length = ibis.asc(rows.at, nulls_first=True), ibis.desc(rows.until, nulls_first=False)
+    order = [begin, ibis.greatest(rows.what, WAIT), length, rows.what]
     connection = tables.engine.con
     connection.execute(tables.engine.compile(rows.order_by(order)))
     try:
