@@ -72,6 +72,9 @@ class Maker:
     def task(self, count: int) -> dict[str, Any]:
         uid = self.uid(count)
         return {
+            "task": self.some(uid, 0.1),
+            "pid": uid,
+            "tgid": uid,
             "uid": self.some(uid, 0.02),
             "name": np.char.add("app-", uid.astype(str)),
             "kernel_thread": self.random.random(count) < 0.1,

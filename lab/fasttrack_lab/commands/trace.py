@@ -28,7 +28,7 @@ _PAGE = "report.html"
 
 @click.group("trace")
 def command() -> None:
-    """Report, compare, query and archive traces of I/O origin.
+    """Report, compare, query, draw and archive traces of I/O origin.
 
     A PATH is a directory of log files (as run --trace and fasttrack-trace record make), a log file, an archive, or a
     file of another tool; import makes a PATH of several such files, and names their formats.
@@ -198,6 +198,34 @@ def sql_command(query: str, paths: tuple[Path, ...]) -> None:
         raise UsageProblem(f"the query: {' '.join(str(error).split())}") from error
     for row in rows:
         click.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
+
+
+@command.command("perfetto")
+@_PATHS
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file to write, FILE.pftrace; one that is there is replaced when the new one is whole.",
+)
+@click.option("--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds.")
+@click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")
+@click.option("--session", metavar="ID", help="Of this recording alone; needed where there are several boots.")
+def perfetto_command(
+    paths: tuple[Path, ...], out: Path, since: float | None, until: float | None, session: str | None
+) -> None:
+    """Write a trace for ui.perfetto.dev and trace_processor.
+
+    Each process has its tasks with their calls, what they waited for within these, and the bios that they sent, with
+    flows to the requests. Each device has its requests, by time in the queue and in the device, their number, and its
+    file system's transactions. Losses are instants.
+    """
+    from fasttrack_lab.trace import perfetto_export  # noqa: PLC0415
+
+    done = perfetto_export.write(_opened(paths).between(since, until), out, session)
+    ui.say(f"{out}: {done.slices} slices, {done.instants} instants, {done.counts} counts, {done.bytes} bytes")
 
 
 @command.command("archive")

@@ -227,10 +227,20 @@ def _named(files: ir.Table) -> ir.Table:
 
 
 _TASK = {"uid": "uid", "name": "name", "kernel_thread": "kernel_thread"}
+_THREAD = {**_TASK, "pid": "pid", "tgid": "tgid"}
 
 
 def _sessions(records: Records) -> ir.Table:
     return records.timed(records.of("session").drop("install"))
+
+
+_CARRIER = {
+    "carrier": "name",
+    "carrier_kernel": "kernel_thread",
+    "carrier_pid": "pid",
+    "carrier_tgid": "tgid",
+    "carrier_uid": "uid",
+}
 
 
 def _io(records: Records) -> ir.Table:
@@ -238,7 +248,7 @@ def _io(records: Records) -> ir.Table:
     window = ibis.window(group_by=["session", "dev", "operation"], order_by=[bios.time, bios.bio])
     end = (bios.sector + _whole(bios.bytes, 512)).lag().over(window)
     io = bios.rename(journal_transaction="transaction").mutate(sequential=bios.sector == end, carrier_task=bios.carrier)
-    return records.with_task(io, "carrier", {"carrier": "name", "carrier_kernel": "kernel_thread"})
+    return records.with_task(io, "carrier", _CARRIER)
 
 
 _OF_BIO = ("operation", "sync", "class", "cause", "app_uid", "dev")
@@ -262,16 +272,15 @@ def _requests(records: Records) -> ir.Table:
 
 def _calls(records: Records) -> ir.Table:
     calls = records.timed(records.of("call"))
-    calls = calls.mutate(duration_us=_whole(calls.duration_ns, 1000))
-    return records.with_file(records.with_task(records.with_bound(calls), "task", _TASK))
+    calls = calls.mutate(duration_us=_whole(calls.duration_ns, 1000), began=calls.time - calls.duration_ns)
+    return records.with_file(records.with_task(records.with_bound(calls), "task", _THREAD))
 
 
 def _waits(records: Records) -> ir.Table:
     waits = records.timed(records.of("wait"))
-    waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000)).rename(
-        app_uid="uid", page="index", journal_transaction="transaction"
-    )
-    named = records.with_file(records.with_task(waits, "task", _TASK))
+    waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000), began=waits.time - waits.duration_ns)
+    waits = waits.rename(app_uid="uid", page="index", journal_transaction="transaction")
+    named = records.with_file(records.with_task(waits, "task", _THREAD))
     return named.mutate(uid=named.uid.fill_null(named.app_uid))
 
 

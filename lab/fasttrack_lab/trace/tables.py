@@ -25,6 +25,8 @@ WHEN = {"time": INT, "second": INT, "hour": INT, "real_ns": INT}
 _SENT = {"operation": TEXT, "sync": FLAG, "class": TEXT, "cause": TEXT, "app_uid": INT}
 _FILE = {"path": TEXT, "file_type": TEXT, "database": TEXT}
 _TASK = {"uid": INT, "name": TEXT, "kernel_thread": FLAG}
+_DOING = {"began": INT, "task": INT, "pid": INT, "tgid": INT}
+"""When it began, ns of the boot clock, and which task it is of; its id is a session's."""
 
 COLUMNS: dict[str, dict[str, str]] = {
     "sessions": {
@@ -57,6 +59,9 @@ COLUMNS: dict[str, dict[str, str]] = {
         "carrier_kernel": FLAG,
         "journal_transaction": INT,
         "carrier_task": INT,
+        "carrier_pid": INT,
+        "carrier_tgid": INT,
+        "carrier_uid": INT,
     },
     "segments": {
         **PLACE,
@@ -85,6 +90,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "queued_us": INT,
         "device_us": INT,
         "error": INT,
+        "first_bio": INT,
     },
     "calls": {
         **PLACE,
@@ -97,7 +103,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "duration_us": INT,
         "result": INT,
         "every_call": INT,
-        "task": INT,
+        **_DOING,
     },
     "waits": {
         **PLACE,
@@ -108,10 +114,10 @@ COLUMNS: dict[str, dict[str, str]] = {
         "duration_us": INT,
         "dev": INT,
         "sector": INT,
-        "task": INT,
         "page": INT,
         "path": TEXT,
         "journal_transaction": INT,
+        **_DOING,
     },
     "transactions": {
         **PLACE,
@@ -204,3 +210,8 @@ class Tables:
             return table
 
         return replace(self, by_name={name: cut(name, table) for name, table in self})
+
+    def of_session(self, session: str) -> Tables:
+        """What is of one session, or of nobody knows which."""
+        mine = {name: table.filter(table.session.isnull() | (table.session == session)) for name, table in self}
+        return replace(self, by_name=mine)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Protocol Buffers' wire format, as far as a writer of a few fields needs it: each function gives a field's bytes."""
+
+from __future__ import annotations
+
+from fasttrack_lab.trace.importers.wire_format import BYTES, FIXED64, VARINT
+
+_LIMIT = 1 << 64
+
+
+def varint(number: int) -> bytes:
+    """A number; one below 0 as two's complement of 64 bits."""
+    number %= _LIMIT
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def integer(field: int, number: int) -> bytes:
+    """An int, uint, bool or enum of any size."""
+    return varint(field << 3 | VARINT) + varint(number)
+
+
+def fixed64(field: int, number: int) -> bytes:
+    """A fixed64."""
+    return varint(field << 3 | FIXED64) + (number % _LIMIT).to_bytes(8, "little")
+
+
+def blob(field: int, data: bytes) -> bytes:
+    """A message, or bytes."""
+    return varint(field << 3 | BYTES) + varint(len(data)) + data
+
+
+def string(field: int, text: str) -> bytes:
+    """A text."""
+    return blob(field, text.encode("utf-8", errors="replace"))

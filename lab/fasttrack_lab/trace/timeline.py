@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The timeline of a trace: its rows as events on tracks, in order of time.
+
+A process has a track for each task, with calls, waits within them, and the bios that it sends; a device one for each
+request that it has at once, a counter of those and one for each transaction of its file system.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fasttrack_lab.trace import timeline_rows
+from fasttrack_lab.trace.lanes import Lanes
+from fasttrack_lab.trace.perfetto_packets import BEGIN, COUNTER, END, INSTANT, Event, Track
+
+Row = Mapping[str, Any]
+
+_ARGUMENTS = {
+    timeline_rows.CALL: ("path", "file_type", "bytes", "result", "uid"),
+    timeline_rows.WAIT: ("class", "dev", "sector", "journal_transaction", "uid"),
+    timeline_rows.TRANSACTION: (
+        "journal_transaction",
+        "handles",
+        "blocks",
+        "logged",
+        "trigger_call",
+        "trigger_name",
+        "trigger_uid",
+        "carrier",
+    ),
+    timeline_rows.BIO: ("number", "dev", "sector", "bytes", "sync", "class", "cause", "app_uid", "journal_transaction"),
+    timeline_rows.REQUEST: ("number", "sector", "bytes", "sync", "class", "cause", "app_uid", "error"),
+    timeline_rows.LOSS: ("lost", "cpu", "since", "bytes", "detail"),
+}
+"""What a row is of -> the columns that are its event's arguments."""
+_CATEGORIES = {
+    timeline_rows.CALL: "call",
+    timeline_rows.WAIT: "wait",
+    timeline_rows.TRANSACTION: "transaction",
+    timeline_rows.BIO: "bio",
+    timeline_rows.REQUEST: "request",
+    timeline_rows.LOSS: "loss",
+}
+_SESSION_BITS = 44
+"""A flow's id is a bio's, with the number of its session above these bits."""
+
+
+def _device(dev: int | None) -> str:
+    return "an unknown device" if dev is None else f"{dev >> 20}:{dev & 0xFFFFF}"
+
+
+class Timeline:
+    """Makes events of rows."""
+
+    def __init__(self, processes: Mapping[int, str]) -> None:
+        """PROCESSES are names by id."""
+        self._names = processes
+        self._later: list[tuple[int, int, Callable[[], Event | None]]] = []
+        """What is to come, by time; of one time the last that was told first, so that inner slices end first."""
+        self._told = 0
+        self._lanes: dict[tuple[Any, ...], Lanes] = {}
+        self._roots: dict[Any, Track] = {}
+        self._threads: set[int] = set()
+        self._in_device: Counter[int | None] = Counter()
+        self._changed: set[int | None] = set()
+        """Devices whose count has changed at the time below, and is not told."""
+        self._changed_at = 0
+        self._sessions: dict[str | None, int] = {}
+
+    def events(self, rows: Iterable[Row]) -> Iterator[Event]:
+        """The events of ROWS, which are in order of their begin; those of an unknown time are at the first's."""
+        undated: list[Row] = []
+        for row in rows:
+            if row["at"] is None:
+                undated.append(row)
+                continue
+            yield from self._until(row["at"])
+            for early in (*undated, row):
+                yield from self._of(early, row["at"])
+            undated.clear()
+        yield from self._until(None)
+
+    def _until(self, time: int | None) -> Iterator[Event]:
+        """What is to come, up to TIME; all of it without one."""
+        while self._later and (time is None or self._later[0][0] <= time):
+            yield from self._counts(self._later[0][0])
+            event = heapq.heappop(self._later)[2]()
+            if event is not None:
+                yield event
+        yield from self._counts(time)
+
+    def _at(self, time: int, action: Callable[[], Event | None]) -> None:
+        self._told += 1
+        heapq.heappush(self._later, (time, -self._told, action))
+
+    def _counts(self, time: int | None) -> Iterator[Event]:
+        """Counts that have changed before TIME."""
+        if time is not None and time <= self._changed_at:
+            return
+        for dev in sorted(self._changed, key=str):
+            track = self._root(("count", dev), f"requests in {_device(dev)}", counter=True)
+            yield Event(self._changed_at, COUNTER, track, value=self._in_device[dev])
+        self._changed.clear()
+
+    def _count(self, time: int, dev: int | None, by: int) -> None:
+        self._in_device[dev] += by
+        self._changed.add(dev)
+        self._changed_at = time
+
+    def _of(self, row: Row, time: int) -> Iterator[Event]:
+        what = row["what"]
+        if what == timeline_rows.REQUEST:
+            yield from self._request(row, time)
+        elif what == timeline_rows.BIO:
+            lanes = self._of_task(row)
+            flows = [self._flow(row)] if row["flow"] else []
+            yield self._event(row, time, INSTANT, lanes.track(lanes.busy()), flows=flows)
+        elif what == timeline_rows.LOSS:
+            yield self._event(row, time, INSTANT, self._root("loss", "losses"))
+        elif what == timeline_rows.TRANSACTION:
+            yield from self._slice(row, time, self._of_device(row["dev"], "transactions of"))
+        else:
+            yield from self._slice(row, time, self._of_task(row))
+
+    def _slice(self, row: Row, time: int, lanes: Lanes) -> Iterator[Event]:
+        """A row's whole time; an instant at its end where its begin is unknown."""
+        if row["until"] is None:
+            yield self._event(row, time, INSTANT, lanes.track(0))
+            return
+        lane = lanes.place(row["until"])
+        yield self._event(row, time, BEGIN, lanes.track(lane))
+        self._at(row["until"], lambda: _closed(row["until"], lanes, lane))
+
+    def _request(self, row: Row, time: int) -> Iterator[Event]:
+        """A request: a slice with its time in the queue and in the device as slices within."""
+        lanes = self._of_device(row["dev"], "requests of")
+        flows = [self._flow(row)] if row["flow"] else []
+        if row["until"] is None:
+            yield self._event(row, time, INSTANT, lanes.track(0), ends_flows=flows)
+            return
+        dev, issued, end = row["dev"], row["issued"], row["until"]
+        lane = lanes.place(end)
+        track = lanes.track(lane)
+        yield self._event(row, time, BEGIN, track, ends_flows=flows)
+        self._at(end, lambda: _closed(end, lanes, lane))
+        self._at(end, lambda: self._count(end, dev, -1))
+        self._at(end, lambda: Event(end, END, track))
+        self._at(issued, lambda: Event(issued, BEGIN, track, "device", "device"))
+        self._at(issued, lambda: self._count(issued, dev, 1))
+        if issued > time:
+            yield Event(time, BEGIN, track, "queue", "queue")
+            self._at(issued, lambda: Event(issued, END, track))
+
+    def _event(
+        self, row: Row, time: int, kind: int, track: Track, flows: Sequence[int] = (), ends_flows: Sequence[int] = ()
+    ) -> Event:
+        arguments = {name: row[name] for name in _ARGUMENTS[row["what"]]}
+        if arguments.get("dev") is not None:
+            arguments["dev"] = _device(row["dev"])
+        category = _CATEGORIES[row["what"]]
+        return Event(time, kind, track, row["kind"] or category, category, arguments, flows, ends_flows)
+
+    def _flow(self, row: Row) -> int:
+        session = self._sessions.setdefault(row["session"], len(self._sessions))
+        return session << _SESSION_BITS | int(row["number"])
+
+    def _root(self, key: Any, name: str, pid: int | None = None, counter: bool = False) -> Track:
+        if key not in self._roots:
+            self._roots[key] = Track(name, pid=pid, counter=counter)
+        return self._roots[key]
+
+    def _of_device(self, dev: int | None, what: str) -> Lanes:
+        key = (what, dev)
+        if key not in self._lanes:
+            root = self._root(key, f"{what} {_device(dev)}")
+            self._lanes[key] = Lanes(lambda lane: Track(f"{lane}", root), nested=False)
+        return self._lanes[key]
+
+    def _of_task(self, row: Row) -> Lanes:
+        """The lanes of a row's task; where nobody knows the task, of all of its user and name."""
+        session, task = row["session"], row["task"]
+        key = (session, task) if task is not None else (session, row["uid"], row["name"], row["tgid"])
+        if key not in self._lanes:
+            process, name = self._process(row), row["name"] or "unknown"
+            pid, tid = row["tgid"], row["pid"]
+            if pid is None or tid is None or tid in self._threads:
+                first = Track(name, process)
+            else:
+                self._threads.add(tid)
+                first = Track(name, process, pid, tid)
+            self._lanes[key] = Lanes(
+                lambda lane: first if lane == 0 else Track(f"{name} {lane}", first), nested=task is not None
+            )
+        return self._lanes[key]
+
+    def _process(self, row: Row) -> Track:
+        """A row's process; where nobody knows it, its user."""
+        uid, pid = row["uid"], row["tgid"]
+        user = "of an unknown user" if uid is None else f"uid {uid}"
+        if pid is None:
+            return self._root(("app", uid), f"app {user}")
+        return self._root(("process", pid), f"{self._names.get(pid, 'unknown')} {user}", pid)
+
+
+def _closed(time: int, lanes: Lanes, lane: int) -> Event:
+    lanes.close(lane)
+    return Event(time, END, lanes.track(lane))
