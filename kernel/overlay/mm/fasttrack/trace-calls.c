@@ -93,8 +93,8 @@ void io_waited(void *data, const struct io_wait *wait)
 {
 	u64 took = io_took(wait->begun);
 
-	/* What it was to wait for had come. */
-	if (!took)
+	/* What it was to wait for had come: no sleep is so short. */
+	if (took < NSEC_PER_USEC)
 		return;
 	trace_io_wait(io_current(), wait, took,
 		      fasttrack_enabled() ? __fasttrack_task_class(current) :

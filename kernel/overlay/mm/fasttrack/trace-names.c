@@ -227,19 +227,25 @@ static u32 io_file_id(const struct inode *inode, bool *fresh)
 	return id;
 }
 
-/* When a file was made; 0: its file system does not say so without sleeping. */
-static u64 io_created(struct dentry *dentry)
+/*
+ * When a file was made; 0: its file system does not say so without sleeping, or the
+ * dentry, which nobody may hold, is @inode's no more.
+ */
+static u64 io_created(struct dentry *dentry, const struct inode *inode)
 {
-	unsigned long magic = dentry->d_sb->s_magic;
+	unsigned long magic = inode->i_sb->s_magic;
 	const struct path path = { .dentry = dentry };
-	struct inode *inode = d_inode(dentry);
 	struct kstat stat = {};
 
 	if ((magic != EXT4_SUPER_MAGIC && magic != F2FS_SUPER_MAGIC) ||
 	    !(S_ISREG(inode->i_mode) || S_ISDIR(inode->i_mode)) ||
-	    !inode->i_op->getattr ||
-	    inode->i_op->getattr(&nop_mnt_idmap, &path, &stat, STATX_BTIME, 0))
+	    !inode->i_op->getattr)
 		return 0;
+	spin_lock(&dentry->d_lock);
+	if (d_inode(dentry) != inode ||
+	    inode->i_op->getattr(&nop_mnt_idmap, &path, &stat, STATX_BTIME, 0))
+		stat.result_mask = 0;
+	spin_unlock(&dentry->d_lock);
 	return stat.result_mask & STATX_BTIME ?
 		stat.btime.tv_sec * NSEC_PER_SEC + stat.btime.tv_nsec : 0;
 }
@@ -255,8 +261,8 @@ static void io_file_name(u32 id, u8 event, struct inode *inode,
 		if (IS_ERR(path))
 			path = "";
 	}
-	trace_io_file(id, event, inode,
-		      dentry && d_inode(dentry) ? io_created(dentry) : 0, path);
+	trace_io_file(id, event, inode, dentry ? io_created(dentry, inode) : 0,
+		      path);
 	kfree(buf);
 }
 

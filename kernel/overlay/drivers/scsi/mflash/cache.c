@@ -156,6 +156,7 @@ static void entry_merge(struct mflash_model *m, struct mflash_entry *e, struct m
 		c->fua_dirty++;
 		e->seq = ++m->seq;
 		list_move_tail(&e->order, &c->arrival);
+		list_move_tail(&e->dirty, &c->dirty[e->class]);
 		c->nr_through--;
 	}
 	if (mflash_rank(MFLASH_FOREGROUND, cmd->class, true) <
@@ -353,7 +354,9 @@ static bool foreground_waits(const struct mflash_model *m)
 /* for whom a page is written out: the foreground may wait for it */
 static u8 for_whom(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	bool flushed = !e->through && e->seq <= m->cache.fg_flush_seq;
+	/* what was not acknowledged is in front of what a flush waits for */
+	bool flushed = e->seq <= m->cache.fg_flush_seq &&
+		       (!e->through || m->cache.flush_dirty);
 
 	return flushed || foreground_waits(m) ? FASTTRACK_FOREGROUND : e->class;
 }
@@ -416,7 +419,12 @@ static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *
 	*c = (struct mflash_candidate) {
 		.seq = e->seq, .since = e->since, .class = for_whom(m, e), .write = true,
 	};
-	return !dies_kept(m, c->class);
+	/* nothing starves */
+	if (!dies_kept(m, c->class) ||
+	    (m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns))
+		return true;
+	m->die_refused = true;
+	return false;
 }
 
 /* begin the program of the page that is next */

@@ -82,6 +82,7 @@ struct mflash_link {
  * @kick_links: links that may have
  * @next_die: die that is asked first whether it takes a program
  * @kick_gc: the copy job may go on
+ * @die_refused: a die was not given what it had room for, so that others stay free
  * @idle: nothing was asked for a while
  * @idle_ns: how long that is
  * @ops: free operations
@@ -115,7 +116,7 @@ struct mflash_model {
 	u32 nr_sources;
 	unsigned long kick_dies, kick_channels, kick_links;
 	u32 next_die;
-	bool kick_gc;
+	bool kick_gc, die_refused;
 	bool idle;
 	u64 idle_ns;
 	struct list_head ops;

@@ -62,6 +62,11 @@ static void die_free(struct mflash_model *m, u32 die)
 	m->dies[die].op = NULL;
 	m->dies[die].state = m->dies[die].array ? MFLASH_DIE_SUSPENDED : MFLASH_DIE_IDLE;
 	m->kick_dies |= BIT(die);
+	/* another one was refused for this one */
+	if (m->die_refused) {
+		m->die_refused = false;
+		mflash_kick_all_dies(m);
+	}
 }
 
 static u64 array_ns(struct mflash_model *m, struct mflash_op *op)

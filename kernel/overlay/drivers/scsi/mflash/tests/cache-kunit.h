@@ -185,6 +185,33 @@ static void cache_through_test(struct kunit *test)
 	kunit_check_books(test, d);
 }
 
+/* what fills block after block of many dies ends, though one die is kept free */
+static void cache_through_blocks_test(struct kunit *test)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct mflash_cmd *cmd[2] = {};
+	struct kunit_dev *d;
+	u32 pages, i;
+
+	phone.dies = 8;
+	phone.rows = 2;
+	d = kunit_dev(test, &phone, NULL, 8);
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	pages = mflash_unit_slots(&d->m, false);
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 0, 1, 1);
+	kunit_wait(test, d, kunit_submit(d, 0, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0));
+	for (i = 0; i < 60; i++) {
+		if (cmd[i % 2])
+			kunit_wait(test, d, cmd[i % 2]);
+		cmd[i % 2] = kunit_submit(d, 1 + i % 2, MFLASH_WRITE, FASTTRACK_BACKGROUND,
+					  pages * (i % 16), pages, i);
+	}
+	kunit_wait(test, d, cmd[0]);
+	kunit_wait(test, d, cmd[1]);
+	KUNIT_EXPECT_EQ(test, d->m.cache.nr_free, d->m.cache.nr);
+	kunit_check_books(test, d);
+}
+
 /* whose data another command has replaced: flushes cover these, and both are told */
 static void cache_through_merge_test(struct kunit *test)
 {
@@ -252,6 +279,7 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_order_test),
 	KUNIT_CASE(cache_background_part_test),
 	KUNIT_CASE(cache_through_test),
+	KUNIT_CASE(cache_through_blocks_test),
 	KUNIT_CASE(cache_through_merge_test),
 	KUNIT_CASE(cache_overtaken_test),
 	KUNIT_CASE(cache_trim_test),
