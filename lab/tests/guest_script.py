@@ -7,11 +7,12 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from fasttrack_lab.host.paths import CHECKOUT, cache_root
+from fasttrack_lab.host.paths import CHECKOUT, cache_dir, cache_root, digest, write_if_changed
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.boot.backend import BootSpec
@@ -61,9 +62,22 @@ class Data:
 EXT4 = Data()
 
 
+@cache
+def scripts() -> Path:
+    """The scripts as the guest sees them: until one mounts something, all is where the host has it.
+
+    In the cache, at a path that is the same for all checkouts. It is in the guest's memory, and where that is short a
+    byte more changes what happens.
+    """
+    texts = {path.name: path.read_bytes() for path in sorted((Path(__file__).parent / "guest").glob("*.py"))}
+    where = cache_dir("scripts") / digest(part for text in texts.items() for part in text)[:16]
+    for name, text in texts.items():
+        write_if_changed(where / name, text, executable=True)
+    return where
+
+
 def script(name: str) -> Path:
-    """A script as the guest sees it: until the script mounts something, all is where the host has it."""
-    return Path(__file__).parent / "guest" / f"{name}.py"
+    return scripts() / f"{name}.py"
 
 
 def write_asked(
@@ -121,7 +135,7 @@ run(text)
 
 def look(tools: Tools, text: str) -> dict[str, Any]:
     """What a few lines put into SHOWN; their write() gives what it said as a word. The kernel's log must be clean."""
-    init = init_script(TEXT.format(directory=str(script("prologue").parent), body=indent(text, "    ")))
+    init = init_script(TEXT.format(directory=str(scripts()), body=indent(text, "    ")))
     with run_dir(MEMORY_MIB + ROOM_MIB) as where:
         write_asked(where, "text")
         return _shown(tools, init, where, "s6")
