@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,15 @@ _PATHS: common.Decorator = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path)
 )
 _PAGE = "report.html"
+
+
+def _interval(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of an interval."""
+    since = "Only what is not before this time of the boot clock, seconds."
+    command = click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")(
+        command
+    )
+    return click.option("--since", type=float, metavar="S", help=since)(command)
 
 
 @click.group("trace")
@@ -82,8 +91,7 @@ def import_command(
 
 @command.command("report")
 @_PATHS
-@click.option("--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds.")
-@click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")
+@_interval
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
 )
@@ -210,8 +218,7 @@ def sql_command(query: str, paths: tuple[Path, ...]) -> None:
     metavar="FILE",
     help="The file to write, FILE.pftrace; one that is there is replaced when the new one is whole.",
 )
-@click.option("--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds.")
-@click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")
+@_interval
 @click.option("--session", metavar="ID", help="Of this recording alone; needed where there are several boots.")
 def perfetto_command(
     paths: tuple[Path, ...], out: Path, since: float | None, until: float | None, session: str | None

@@ -83,7 +83,8 @@ def _chosen(tables: Tables, choice: Choice) -> list[Row]:
         calls = calls.filter((calls.name == choice.app) | (calls.uid.cast("string") == choice.app))
     if choice.file:
         calls = calls.filter(calls.path.contains(choice.file))
-    return _rows(calls.limit(None), ibis.desc("duration_us"), "time")[: choice.count]
+    slowest = calls.order_by([ibis.desc("duration_us"), "time"]).limit(choice.count)
+    return _rows(slowest, ibis.desc("duration_us"), "time")
 
 
 def untold_us(call: Row, waits: Iterable[Row]) -> int:
@@ -110,7 +111,7 @@ def _committed(tables: Tables, call: Row, waits: Sequence[Row]) -> list[Committe
     made, shares = tables.transactions, tables.shares
     begin, end = _begin_ns(call), int(call["time"])
     during = made.filter((made.session == call["session"]) & (made.time >= begin) & (made.time <= end + _SLACK_NS))
-    numbers = {(wait["journal_transaction"]) for wait in waits if wait["journal_transaction"] is not None}
+    numbers = {wait["journal_transaction"] for wait in waits if wait["journal_transaction"] is not None}
     checkpoint = any(wait["kind"] == "checkpoint" for wait in waits)
     found = []
     for said in _rows(during):

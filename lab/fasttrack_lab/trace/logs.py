@@ -18,7 +18,7 @@ from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import InputError, LabError
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, empty, shaped
+from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, empty, shaped, with_columns
 
 CONTRACT = CHECKOUT / "contract" / "trace.toml"
 DAMAGED = 3
@@ -138,8 +138,7 @@ class Records:
             allow_quoted_nulls=False,
             auto_detect=False,
         )
-        newer = {name: ibis.null(kind) for name, kind in columns.items() if name not in heading}
-        return rows.mutate(**newer).select(*columns)
+        return with_columns(rows, columns)
 
     def _session(self) -> ir.Table:
         """Session -> installation, and calls that took less are left out (us)."""
@@ -170,14 +169,16 @@ class Records:
 
     def placed(self, table: ir.Table) -> ir.Table:
         """With the installation."""
-        key = self._key.drop("bound")
-        return table.left_join(key, "session").drop("session_right")
+        return self._of_session(table, "install")
 
     def with_bound(self, calls: ir.Table) -> ir.Table:
         """With `every_call`: 1 where calls are recorded however short they are, else unknown."""
-        key = self._key.drop("install")
-        joined = calls.left_join(key, "session").drop("session_right")
+        joined = self._of_session(calls, "bound")
         return joined.mutate(every_call=ibis.ifelse(joined.bound == 0, 1, ibis.null(INT)))
+
+    def _of_session(self, table: ir.Table, column: str) -> ir.Table:
+        """With what is known of each row's session."""
+        return table.left_join(self._key.select("session", column), "session").drop("session_right")
 
     def with_task(self, table: ir.Table, by: str, names: dict[str, str]) -> ir.Table:
         """With columns of the task that column BY refers to: NAMES has the task's names of them."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from pathlib import Path
 import ibis
 
 from fasttrack_lab.host.errors import InputError, UsageProblem
+from fasttrack_lab.host.paths import replaced
 from fasttrack_lab.trace import timeline_rows
+from fasttrack_lab.trace.importers.wire_format import SAME_OFFSET_NS
 from fasttrack_lab.trace.perfetto_packets import BEGIN, COUNTER, INSTANT, Packets
 from fasttrack_lab.trace.tables import Tables
 from fasttrack_lab.trace.timeline import Timeline
 
-_SAME_OFFSET_NS = 1_000_000
-"""Clocks that differ less than before are not told again."""
 _TIMED = ("io", "requests", "calls", "waits", "transactions")
 """Tables of what takes place; without a row in any nothing was recorded."""
 
@@ -42,17 +41,11 @@ def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
         raise InputError("that is a directory", out)
     chosen = _one_boot(tables, session)
     kinds: Counter[int] = Counter()
-    handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for packet in _packets(chosen, kinds):
-                file.write(packet)
-            size = file.tell()
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(out)
-    except BaseException:
-        Path(name).unlink()
-        raise
+    with replaced(out) as file:
+        for packet in _packets(chosen, kinds):
+            file.write(packet)
+        size = file.tell()
+        os.fchmod(file.fileno(), 0o666 & ~_umask())
     return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size)
 
 
@@ -105,6 +98,6 @@ def _clocks(tables: Tables) -> list[tuple[int, int]]:
     """Time and offset where the real time begins or jumps."""
     kept: list[tuple[int, int]] = []
     for time, offset in timeline_rows.offsets(tables):
-        if not kept or abs(offset - kept[-1][1]) >= _SAME_OFFSET_NS:
+        if not kept or abs(offset - kept[-1][1]) >= SAME_OFFSET_NS:
             kept.append((time, offset))
     return kept

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fasttrack_lab.trace.importers.wire_encode import blob, fixed64, integer, string
+from fasttrack_lab.trace.importers.wire_format import BOOTTIME, REALTIME
 
-REALTIME, BOOTTIME = 1, 6
-"""BUILTIN_CLOCK_REALTIME, BUILTIN_CLOCK_BOOTTIME."""
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 """TrackEvent.Type."""
 _SEQUENCE = 1

@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.tables import FLAG, INT, TEXT, Tables
+from fasttrack_lab.trace.tables import FLAG, INT, TEXT, Tables, with_columns
 
 CALL, WAIT, TRANSACTION, BIO, REQUEST, LOSS = range(6)
 """What a row is of. Of rows that begin together that is the order, so that a bio is before its request; calls and waits
@@ -59,12 +59,6 @@ then `at` is the end. `number` is a bio's id; of a request its first bio's. `flo
 _BATCH = 4096
 _NS = 1000
 """ns in a us."""
-
-
-def _shaped(rows: ir.Table, what: int) -> ir.Table:
-    rows = rows.mutate(what=ibis.literal(what))
-    lacking = {column: ibis.null(kind) for column, kind in COLUMNS.items() if column not in rows.columns}
-    return rows.mutate(**lacking).select(*COLUMNS).cast(COLUMNS)
 
 
 def _lasted(rows: ir.Table) -> ir.Table:
@@ -126,7 +120,7 @@ def of(tables: Tables) -> ir.Table:
         (_requests(tables), REQUEST),
         (_losses(tables), LOSS),
     )
-    return ibis.union(*(_shaped(rows, what) for rows, what in parts))
+    return ibis.union(*(with_columns(rows.mutate(what=ibis.literal(what)), COLUMNS) for rows, what in parts))
 
 
 def ordered(tables: Tables, rows: ir.Table) -> Iterator[dict[str, Any]]:

@@ -180,6 +180,15 @@ impl Joiner {
         any.then(|| Record::from(Own { time, ..own }))
     }
 
+    /// Whether an event is the collector's own; then it is counted.
+    fn left_out_as_own(&mut self, task: u64) -> bool {
+        let own = self.names.is_own(task);
+        if own {
+            self.own.events = Some(self.own.events.unwrap_or(0) + 1);
+        }
+        own
+    }
+
     fn block(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
             "bio_queue" => self.bio(event, out),
@@ -252,8 +261,7 @@ impl Joiner {
             return;
         };
         let task = self.names.task(event.pid(), event.time);
-        if self.names.is_own(task) {
-            self.own.events = Some(self.own.events.unwrap_or(0) + 1);
+        if self.left_out_as_own(task) {
             return;
         }
         let kind = match datasync.or(said) {

@@ -95,11 +95,7 @@ impl Joiner {
     /// The task of a call or a wait; none where it is the collector's own, which is counted.
     fn theirs(&mut self, event: &Event<'_>) -> Option<u64> {
         let task = id(event, "task")?;
-        if self.names.is_own(task) {
-            self.own.events = Some(self.own.events.unwrap_or(0) + 1);
-            return None;
-        }
-        Some(task)
+        (!self.left_out_as_own(task)).then_some(task)
     }
 
     fn called(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {

@@ -118,7 +118,7 @@ DECLARE_TRACE(io_checkpoint_asked,
 /* @dentry has a new name. */
 DECLARE_TRACE(io_renamed, TP_PROTO(struct dentry *dentry), TP_ARGS(dentry));
 
-/* A call of current's on @file, if it has one, ends with @result; begun: as above. */
+/* A call of current's on @file, if it has one, that has @begun, ends with @result. */
 DECLARE_TRACE(io_called,
 	      TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun,
 		       s64 result),

@@ -35,9 +35,9 @@
  */
 #include <linux/backing-dev.h>
 #include <linux/freezer.h>
-#include <linux/io_origin.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/io_origin.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
@@ -115,13 +115,14 @@ static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 
 static void ft_tell_paused(u64 ns)
 {
-	struct io_wait wait = io_wait_begin(IO_WAIT_PAUSE, 0, 0);
+	struct io_wait wait;
 
 	if (!ns)
 		return;
 	fasttrack_count(FASTTRACK_PAUSE);
 	fasttrack_max(FASTTRACK_PAUSE_MAX, ns);
 	trace_fasttrack_pause(current, ns);
+	wait = io_wait_begin(IO_WAIT_PAUSE, 0, 0);
 	if (wait.begun)
 		wait.begun -= ns;
 	io_wait_end(&wait);

@@ -183,20 +183,25 @@ u8 io_call(void)
 
 /* --- files */
 
-static bool io_file_is(const struct io_file *file, const struct inode *inode)
+/* Under the lock; NULL: it has no number. */
+static struct io_file *io_file_find(const struct inode *inode)
 {
-	return file->ino == inode->i_ino && file->dev == inode->i_sb->s_dev &&
-	       file->generation == inode->i_generation;
+	struct io_file *file;
+
+	hash_for_each_possible(io_names->files, file, node, inode->i_ino)
+		if (file->ino == inode->i_ino && file->dev == inode->i_sb->s_dev &&
+		    file->generation == inode->i_generation)
+			return file;
+	return NULL;
 }
 
 /* Under the lock; NULL: there is no memory. */
 static struct io_file *io_file_get(const struct inode *inode)
 {
-	struct io_file *file;
+	struct io_file *file = io_file_find(inode);
 
-	hash_for_each_possible(io_names->files, file, node, inode->i_ino)
-		if (io_file_is(file, inode))
-			return file;
+	if (file)
+		return file;
 	file = kzalloc(sizeof(*file), GFP_NOWAIT | __GFP_NOWARN);
 	if (!file)
 		return NULL;
@@ -208,7 +213,7 @@ static struct io_file *io_file_get(const struct inode *inode)
 	return file;
 }
 
-/* The number of a file; @fresh: nobody has named it. */
+/* The number of a file; @fresh, or NULL: nobody has named it, and current is to. */
 static u32 io_file_id(const struct inode *inode, bool *fresh)
 {
 	struct io_file *file;
@@ -219,8 +224,10 @@ static u32 io_file_id(const struct inode *inode, bool *fresh)
 	file = io_file_get(inode);
 	if (file) {
 		/* Looking for the name takes locks of a task. */
-		*fresh = !file->named && in_task();
-		file->named |= *fresh;
+		if (fresh) {
+			*fresh = !file->named && in_task();
+			file->named |= *fresh;
+		}
 		id = file->id;
 	}
 	spin_unlock_irqrestore(&io_names_lock, flags);
@@ -283,16 +290,7 @@ u32 io_file(struct inode *inode)
 /* The same where nothing can be looked up: who uses the file next names it. */
 u32 io_file_known(const struct inode *inode)
 {
-	struct io_file *file;
-	unsigned long flags;
-	u32 id = 0;
-
-	spin_lock_irqsave(&io_names_lock, flags);
-	file = io_file_get(inode);
-	if (file)
-		id = file->id;
-	spin_unlock_irqrestore(&io_names_lock, flags);
-	return id;
+	return io_file_id(inode, NULL);
 }
 
 void io_unlink(void *data, struct inode *dir, struct dentry *dentry)
@@ -315,9 +313,9 @@ void io_renamed(void *data, struct dentry *dentry)
 	if (!inode || !inode->i_sb->s_bdev)
 		return;
 	spin_lock_irqsave(&io_names_lock, flags);
-	hash_for_each_possible(io_names->files, file, node, inode->i_ino)
-		if (io_file_is(file, inode) && file->named)
-			id = file->id;
+	file = io_file_find(inode);
+	if (file && file->named)
+		id = file->id;
 	spin_unlock_irqrestore(&io_names_lock, flags);
 	if (id)
 		io_file_name(id, 1, inode, dentry);

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.host.paths import replaced
 from fasttrack_lab.host.units import format_size
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -104,14 +103,8 @@ class Trace:
 
     def write(self, path: Path) -> None:
         """Writes the normalised trace, whole or not at all."""
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                out.write(self.text())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replaced(path) as out:
+            out.write(self.text().encode())
 
 
 @dataclass(frozen=True)

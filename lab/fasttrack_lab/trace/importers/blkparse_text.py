@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fasttrack_lab.trace.importers.intake import (
     COMPLETE,
+    ENDED,
     INSERT,
     ISSUE,
     QUEUE,
@@ -22,7 +23,7 @@ from fasttrack_lab.trace.importers.intake import (
     asked,
 )
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Line, Unread, lines, take_lines
 
 _EVENT = re.compile(
     r"\s*(\d+),(\d+)\s+(\d+)\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+([A-Za-z]{1,3})(?:\s+([A-Z]+))?(?:\s+(.*))?"
@@ -32,8 +33,6 @@ _KINDS = (QUEUE, INSERT, ISSUE, COMPLETE, REQUEUE)
 _SUMMARY = re.compile(
     r"\s*(?:CPU ?\d+ |Total |Reads? |Writes? |PC |IO unplugs|Timer unplugs|Throughput|Events |Skips|Input file).*"
 )
-_ENDED = (COMPLETE, REQUEUE)
-"""Events whose last field is an error, and whose task is any."""
 
 
 def recognises(head: str) -> bool:
@@ -49,23 +48,20 @@ def _is_event(line: str) -> bool:
 def read(files: Sequence[Path], intake: Intake) -> None:
     """Reads texts."""
     for path in files:
-        unread = Unread(path, intake.damage)
-        end = 0
-        for at, number, line, is_whole, until in lines(path):
-            end = until
-            if not line.strip():
-                continue
-            if _SUMMARY.fullmatch(line):
-                intake.skipped["lines of the summary"] += 1
-                continue
-            match = _EVENT.fullmatch(line)
-            if not is_whole and not line.endswith("]"):
-                unread.line(at, number, CUT_LINE)
-            elif match is None or not _taken(match, intake):
-                unread.line(at, number, "no event of blkparse's default output")
-            else:
-                unread.until(at)
-        unread.until(end)
+        take_lines(lines(path), Unread(path, intake.damage), lambda line: _line(line, intake))
+
+
+def _line(line: Line, intake: Intake) -> str | None:
+    """Takes a line; why it is not understood."""
+    if not line.text.strip():
+        return None
+    if _SUMMARY.fullmatch(line.text):
+        intake.skipped["lines of the summary"] += 1
+        return None
+    match = _EVENT.fullmatch(line.text)
+    if not line.is_whole and not line.text.endswith("]"):
+        return CUT_LINE
+    return "" if match is not None and _taken(match, intake) else "no event of blkparse's default output"
 
 
 def _taken(match: re.Match[str], intake: Intake) -> bool:
@@ -78,7 +74,7 @@ def _taken(match: re.Match[str], intake: Intake) -> bool:
     if time is None or dev is None or rwbs is None or extent is None:
         return False
     sectors = whole(extent[2] or "0")
-    ended = action in _ENDED
+    ended = action in ENDED
     intake.event(
         Event(
             time,

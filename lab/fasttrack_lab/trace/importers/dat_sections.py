@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from fasttrack_lab.trace.importers.event_formats import Format, fields_of, parse
+from fasttrack_lab.trace.importers.event_formats import Format, fields_of, number_of, parse
 from fasttrack_lab.trace.importers.ring_pages import Layout
 from fasttrack_lab.trace.importers.unpack import Packed, inflated
 
@@ -113,7 +113,7 @@ class Parts:
 
     def number(self, size: int, what: str) -> int:
         """A number without a sign."""
-        return int.from_bytes(self.take(size, what), "big" if self.order == ">" else "little")
+        return number_of(self.take(size, what), self.order)
 
     def text(self, what: str) -> str:
         """A text that a 0 ends."""
@@ -170,8 +170,7 @@ def _six(path: Path, parts: Parts, contents: Contents, tell: Tell) -> None:
         while (option := parts.number(2, "an option")) != _DONE:
             data = parts.take(parts.number(4, "an option's size"), "an option")
             if option == _BUFFER and len(data) > 8:
-                at = int.from_bytes(data[:8], "big" if parts.order == ">" else "little")
-                instances.append((at, _text_of(data[8:])))
+                instances.append((number_of(data[:8], parts.order), _text_of(data[8:])))
             else:
                 _option(option, data, contents)
         kind = parts.take(10, "the kind of its content")

@@ -14,6 +14,11 @@ _ID = re.compile(r"^ID: (\d+)", re.MULTILINE)
 _DYNAMIC = ("__data_loc", "__rel_loc")
 
 
+def number_of(data: bytes, order: str, signed: bool = False) -> int:
+    """All of DATA as a number. ORDER is struct's sign."""
+    return int.from_bytes(data, "big" if order == ">" else "little", signed=signed)
+
+
 @dataclass(frozen=True)
 class Field:
     """Where a field is."""
@@ -39,7 +44,7 @@ class Format:
         if field is None or not 0 < field.size <= 8 or field.offset + field.size > len(data):
             return None
         part = data[field.offset : field.offset + field.size]
-        return int.from_bytes(part, "big" if order == ">" else "little", signed=field.signed)
+        return number_of(part, order, field.signed)
 
     def text(self, data: bytes, name: str, order: str) -> str | None:
         """A text of an event; None if it has none."""
@@ -48,7 +53,7 @@ class Format:
             return None
         begin, size = field.offset, field.size
         if field.dynamic:
-            place = int.from_bytes(data[begin : begin + 4], "big" if order == ">" else "little")
+            place = number_of(data[begin : begin + 4], order)
             base = begin + 4 if field.dynamic == "__rel_loc" else 0
             begin, size = base + (place & 0xFFFF), place >> 16
         return data[begin : begin + size].split(b"\0", 1)[0].decode("utf-8", errors="replace")

@@ -10,21 +10,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from fasttrack_lab.trace.importers.intake import (
-    COMPLETE,
-    INSERT,
-    ISSUE,
-    QUEUE,
-    REQUEUE,
-    SECTOR,
-    Clock,
-    Event,
-    Intake,
-    Loss,
-    asked,
-)
+from fasttrack_lab.trace.importers.intake import BLOCK_EVENTS, COMPLETE, QUEUE, Clock, Event, Intake, Loss, block_event
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Line, Unread, lines, take_lines
 
 _LINE = re.compile(
     r"\s*(?P<comm>.*?)(?:-|\s+)(?P<pid>\d+)(?:/\d+)?\s+(?:\(\s*(?P<tgid>\d+|-+)\)\s+)?\[(?P<cpu>\d+)\]\s+"
@@ -33,14 +21,6 @@ _LINE = re.compile(
 _SEEN = re.compile(r"\[\d+\]\s.*\s\d+(?:\.\d+)?:\s")
 _BIO = re.compile(r"(\d+),(\d+) (\S*) (\d+) \+ (\d+) \[(.*)\]\s*")
 _REQUEST = re.compile(r"(\d+),(\d+) (\S*) (?:(\d+) )?\((.*?)\) (\d+) \+ (\d+)(?: \S+,\d+,\d+)? \[(.*)\]\s*")
-_KINDS = {
-    "block_bio_queue": QUEUE,
-    "block_rq_insert": INSERT,
-    "block_rq_issue": ISSUE,
-    "block_rq_complete": COMPLETE,
-    "block_rq_requeue": REQUEUE,
-}
-_ENDED = (COMPLETE, REQUEUE)
 _LOST = re.compile(r"CPU:(\d+) \[(?:LOST )?(?:(\d+) )?EVENTS(?: DROPPED)?\]")
 _ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d+)/(\d+).*")
 _REAL = re.compile(r"trace_event_clock_sync: realtime_ts=(\d+)\s*")
@@ -75,24 +55,18 @@ class _Text:
         """Losses before the next event: processor and count."""
 
     def read(self) -> None:
-        unread = Unread(self._path, self._intake.damage)
-        end = 0
-        for at, number, line, is_whole, until in lines(self._path):
-            end = until
-            if _SEEN.search(line) is None:
-                self._aside(line)
-                continue
-            match = _LINE.fullmatch(line)
-            if not is_whole and not line.endswith("]"):
-                why = CUT_LINE
-            else:
-                why = "no event of ftrace" if match is None else self._event(match)
-            if why:
-                unread.line(at, number, why)
-            else:
-                unread.until(at)
-        unread.until(end)
+        take_lines(lines(self._path), Unread(self._path, self._intake.damage), self._line)
         self._tell_losses(self._last)
+
+    def _line(self, line: Line) -> str | None:
+        """Takes a line; why it is not understood."""
+        if _SEEN.search(line.text) is None:
+            self._aside(line.text)
+            return None
+        match = _LINE.fullmatch(line.text)
+        if not line.is_whole and not line.text.endswith("]"):
+            return CUT_LINE
+        return "no event of ftrace" if match is None else self._event(match)
 
     def _aside(self, line: str) -> None:
         """A line that is no event: a heading, or a loss."""
@@ -120,7 +94,7 @@ class _Text:
             self._tell_losses(time)
         self._last = time
         name, rest = match["event"], match["rest"] or ""
-        kind = _KINDS.get(name)
+        kind = BLOCK_EVENTS.get(name)
         pid, tgid = whole(match["pid"]), whole(match["tgid"])
         if pid and tgid is not None:
             self._intake.task(pid).tgid = tgid
@@ -147,20 +121,8 @@ def _block(kind: str, time: int, pid: int | None, comm: str, rest: str) -> Event
         size, sector, sectors, said = None, match[4], match[5], match[6]
     else:
         size, sector, sectors, said = whole(match[4]), match[6], match[7], match[8]
-    count = whole(sectors)
-    if count is not None and (count or not size):
-        size = count * SECTOR
-    ended = kind in _ENDED
     error = int(said) if kind == COMPLETE and re.fullmatch(r"-?\d{1,6}", said) else None
-    name = said or comm.strip()
-    return Event(
-        time,
-        kind,
-        dev,
-        whole(sector),
-        size,
-        asked(match[3]),
-        None if ended else pid,
-        None if ended or name == _NO_NAME else name,
-        error,
-    )
+    name: str | None = said or comm.strip()
+    if name == _NO_NAME:
+        name = None
+    return block_event(kind, time, dev, whole(sector), whole(sectors), size, match[3], pid, name, error)

@@ -57,6 +57,16 @@ def asked(rwbs: str) -> Asked:
 
 QUEUE, INSERT, ISSUE, COMPLETE, REQUEUE, NAME = "Q", "I", "D", "C", "R", "N"
 """Kinds of events. A name is what a task is called from then on."""
+BLOCK_EVENTS = {
+    "block_bio_queue": QUEUE,
+    "block_rq_insert": INSERT,
+    "block_rq_issue": ISSUE,
+    "block_rq_complete": COMPLETE,
+    "block_rq_requeue": REQUEUE,
+}
+"""ftrace's events of these kinds."""
+ENDED = (COMPLETE, REQUEUE)
+"""Kinds in whose context any task may be."""
 
 
 class Event(NamedTuple):
@@ -79,6 +89,26 @@ class Event(NamedTuple):
     block_type: str | None = None
     cause: str | None = None
     transaction: int | None = None
+
+
+def block_event(
+    kind: str,
+    time: int,
+    dev: int | None,
+    sector: int | None,
+    sectors: int | None,
+    size: int | None,
+    rwbs: str,
+    pid: int | None,
+    comm: str | None,
+    error: int | None,
+) -> Event:
+    """An event as ftrace has it: SIZE, in bytes, counts where there are no sectors; None where it is not said."""
+    if sectors is not None and (sectors or not size):
+        size = sectors * SECTOR
+    if kind in ENDED:
+        pid = comm = None
+    return Event(time, kind, dev, sector, size, asked(rwbs), pid, comm, error if kind == COMPLETE else None)
 
 
 _INT, _TEXT, _FLAG = pa.int64(), pa.string(), pa.bool_()

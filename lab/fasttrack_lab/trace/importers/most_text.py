@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fasttrack_lab.trace.importers.intake import COMPLETE, INSERT, ISSUE, QUEUE, REQUEUE, SECTOR, Event, Intake, asked
 from fasttrack_lab.trace.importers.text_numbers import nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Line, Unread, lines, take_lines
 
 _KINDS = (QUEUE, INSERT, ISSUE, COMPLETE, REQUEUE)
 _TYPES = {"D": "data", "J": "journal", "M": "metadata"}
@@ -35,27 +35,23 @@ def recognises(head: str) -> bool:
 def read(files: Sequence[Path], intake: Intake) -> None:
     """Reads texts."""
     for path in files:
-        unread = Unread(path, intake.damage)
-        end = 0
-        for at, number, line, is_whole, until in lines(path):
-            end = until
-            if not line.strip():
-                continue
-            if not is_whole:
-                unread.line(at, number, CUT_LINE)
-                continue
-            parts = _parts(line)
-            if parts is None:
-                unread.line(
-                    at, number, "no event of MOST: time, action, RWBS, sector, sectors, pid, process, type, path"
-                )
-                continue
-            unread.until(at)
-            if parts[1] in _KINDS:
-                intake.event(_event(parts))
-            else:
-                intake.skipped[f"events of kind {parts[1]}"] += 1
-        unread.until(end)
+        take_lines(lines(path), Unread(path, intake.damage), lambda line: _line(line, intake))
+
+
+def _line(line: Line, intake: Intake) -> str | None:
+    """Takes a line; why it is not understood."""
+    if not line.text.strip():
+        return None
+    if not line.is_whole:
+        return CUT_LINE
+    parts = _parts(line.text)
+    if parts is None:
+        return "no event of MOST: time, action, RWBS, sector, sectors, pid, process, type, path"
+    if parts[1] in _KINDS:
+        intake.event(_event(parts))
+    else:
+        intake.skipped[f"events of kind {parts[1]}"] += 1
+    return ""
 
 
 def _parts(line: str) -> list[str] | None:

@@ -16,16 +16,28 @@ from fasttrack_lab.trace.importers.intake import (
     ISSUE,
     QUEUE,
     REQUEUE,
-    SECTOR,
     Clock,
     Event,
     Intake,
     Loss,
-    asked,
+    block_event,
 )
 from fasttrack_lab.trace.importers.unpack import Packed, inflated
 from fasttrack_lab.trace.importers.windows import Window
-from fasttrack_lab.trace.importers.wire_format import Value, Wrong, fields, message, number, signed, text, varint
+from fasttrack_lab.trace.importers.wire_format import (
+    BOOTTIME,
+    MONOTONIC,
+    REALTIME,
+    SAME_OFFSET_NS,
+    Value,
+    Wrong,
+    fields,
+    message,
+    number,
+    signed,
+    text,
+    varint,
+)
 
 _PACKET = 0x0A
 """Tag of a packet: field 1, bytes."""
@@ -57,9 +69,6 @@ _PLACES = {
     REQUEUE: {"rwbs": 5},
 }
 """Fields of the events; dev, sector and nr_sector are 1 to 3 in all."""
-_REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
-_SAME_OFFSET_NS = 1_000_000
-"""Clocks that differ less than before are not told again."""
 _STATS_BEGIN, _STATS_END = 1, 2
 _KTHREADD = 2
 
@@ -242,11 +251,11 @@ class _File:
                 which, time = number(said.get(1)), number(said.get(2))
                 if which is not None and time is not None:
                     clocks[which] = time
-        if _REALTIME not in clocks or _BOOTTIME not in clocks:
+        if REALTIME not in clocks or BOOTTIME not in clocks:
             return
-        found = Clock(clocks[_BOOTTIME], clocks[_REALTIME], None, clocks.get(_MONOTONIC))
+        found = Clock(clocks[BOOTTIME], clocks[REALTIME], None, clocks.get(MONOTONIC))
         last = self._clock
-        if last is None or abs((found.real_ns - found.time) - (last.real_ns - last.time)) >= _SAME_OFFSET_NS:
+        if last is None or abs((found.real_ns - found.time) - (last.real_ns - last.time)) >= SAME_OFFSET_NS:
             self._intake.clocks.append(found)
             self._clock = found
 
@@ -300,21 +309,17 @@ class _File:
 def _block(kind: str, time: int, pid: int | None, said: dict[int, Value]) -> Event:
     """A block event. A field that is 0 is not written."""
     places = _PLACES[kind]
-    ended = kind in (COMPLETE, REQUEUE)
-    sectors, size = number(said.get(3)) or 0, number(said.get(places.get("bytes", -1)))
-    rwbs = text(said.get(places["rwbs"]))
-    error = signed(said.get(7)) or signed(said.get(4)) or 0
-    comm = text(said.get(places.get("comm", -1)))
-    return Event(
-        time,
+    return block_event(
         kind,
+        time,
         _device(number(said.get(1))),
         number(said.get(2)) or 0,
-        sectors * SECTOR if sectors or not size else size,
-        asked(rwbs or ""),
-        None if ended else pid,
-        None if ended else comm or None,
-        error if kind == COMPLETE else None,
+        number(said.get(3)) or 0,
+        number(said.get(places.get("bytes", -1))),
+        text(said.get(places["rwbs"])) or "",
+        pid,
+        text(said.get(places.get("comm", -1))) or None,
+        signed(said.get(7)) or signed(said.get(4)) or 0,
     )
 
 

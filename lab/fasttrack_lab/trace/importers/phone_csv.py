@@ -15,7 +15,7 @@ from pathlib import Path
 from fasttrack_lab.inputs.traces.pixel6a import TWICE_WITHIN_S
 from fasttrack_lab.trace.importers.intake import QUEUE, SECTOR, Asked, Event, Intake, asked
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
-from fasttrack_lab.trace.importers.windows import CUT_LINE, Unread, lines
+from fasttrack_lab.trace.importers.windows import CUT_LINE, Line, Unread, lines, take_lines
 
 _NEEDED = {"rw_flag", "timestamp"}
 _PROCESS = ("proces", "process", "comm")
@@ -41,30 +41,29 @@ def read(files: Sequence[Path], intake: Intake) -> None:
 
 
 def _read(path: Path, intake: Intake) -> None:
-    unread = Unread(path, intake.damage)
     kept: OrderedDict[Key, int] = OrderedDict()
-    names: list[str] = []
-    end = 0
-    for at, number, line, is_whole, until in lines(path):
-        end = until
-        if not names:
-            names = _names(line)
-            if not set(names) >= _NEEDED:
-                intake.damage(path, 0, path.stat().st_size, "its heading lacks rw_flag or timestamp; nothing is read")
-                return
-            continue
-        if not line:
-            continue
-        event, why = _event(names, line) if is_whole else (None, CUT_LINE)
+    found = lines(path)
+    heading = next(found, None)
+    if heading is None:
+        return
+    names = _names(heading.text)
+    if not set(names) >= _NEEDED:
+        intake.damage(path, 0, path.stat().st_size, "its heading lacks rw_flag or timestamp; nothing is read")
+        return
+
+    def take(line: Line) -> str | None:
+        if not line.text:
+            return None
+        event, why = _event(names, line.text) if line.is_whole else (None, CUT_LINE)
         if event is None:
-            unread.line(at, number, why)
-            continue
-        unread.until(at)
+            return why
         if _is_new(kept, event):
             intake.event(event)
         else:
             intake.skipped["requests logged twice within 1 s"] += 1
-    unread.until(end)
+        return ""
+
+    take_lines(found, Unread(path, intake.damage), take)
 
 
 def _is_new(kept: OrderedDict[Key, int], event: Event) -> bool:

@@ -11,29 +11,9 @@ from pathlib import Path
 
 from fasttrack_lab.trace.importers import ring_pages
 from fasttrack_lab.trace.importers.dat_sections import MAGIC, Buffer, Contents, Cut, contents_of
-from fasttrack_lab.trace.importers.event_formats import Format
-from fasttrack_lab.trace.importers.intake import (
-    COMPLETE,
-    INSERT,
-    ISSUE,
-    QUEUE,
-    REQUEUE,
-    SECTOR,
-    Clock,
-    Event,
-    Intake,
-    Loss,
-    asked,
-)
+from fasttrack_lab.trace.importers.event_formats import Format, number_of
+from fasttrack_lab.trace.importers.intake import BLOCK_EVENTS, Clock, Intake, Loss, block_event
 
-_KINDS = {
-    "block_bio_queue": QUEUE,
-    "block_rq_insert": INSERT,
-    "block_rq_issue": ISSUE,
-    "block_rq_complete": COMPLETE,
-    "block_rq_requeue": REQUEUE,
-}
-_ENDED = (COMPLETE, REQUEUE)
 _TICKS = ("counter", "x86-tsc", "ppc-tb")
 """Clocks that do not count ns. trace-cmd says the ns of a tick for the second."""
 
@@ -63,7 +43,7 @@ class _Reader:
         self._intake = intake
         self._order = contents.order
         self._formats: dict[int, tuple[Format, str | None]] = {
-            one.number: (one, _KINDS.get(one.name)) for one in contents.formats
+            one.number: (one, BLOCK_EVENTS.get(one.name)) for one in contents.formats
         }
 
     def read(self) -> None:
@@ -117,7 +97,7 @@ class _Reader:
 
     def _event(self, time: int, data: bytes) -> None:
         order = self._order
-        number = int.from_bytes(data[:2], "big" if order == ">" else "little")
+        number = number_of(data[:2], order)
         found = self._formats.get(number)
         if found is None:
             self._intake.skipped["events without a format"] += 1
@@ -126,25 +106,22 @@ class _Reader:
         if kind is None:
             self._intake.skipped[form.name] += 1
             return
-        sectors, size = form.integer(data, "nr_sector", order), form.integer(data, "bytes", order)
-        if sectors is not None and (sectors or not size):
-            size = sectors * SECTOR
-        ended = kind in _ENDED
-        error = form.integer(data, "error", order)
         rwbs = form.text(data, "rwbs", order)
         if rwbs is None:
             self._intake.skipped[f"{form.name} that is cut"] += 1
             return
+        error = form.integer(data, "error", order)
         self._intake.event(
-            Event(
-                time,
+            block_event(
                 kind,
+                time,
                 form.integer(data, "dev", order),
                 form.integer(data, "sector", order),
-                size,
-                asked(rwbs),
-                None if ended else form.integer(data, "common_pid", order),
-                None if ended else form.text(data, "comm", order) or None,
-                (error if error is not None else form.integer(data, "errors", order)) if kind == COMPLETE else None,
+                form.integer(data, "nr_sector", order),
+                form.integer(data, "bytes", order),
+                rwbs,
+                form.integer(data, "common_pid", order),
+                form.text(data, "comm", order) or None,
+                form.integer(data, "errors", order) if error is None else error,
             )
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -134,6 +134,19 @@ class Unread:
         if self._begin is None:
             return
         begin, number, why = self._begin
-        lines = f"line {number}" if self._count == 1 else f"lines {number} to {number + self._count - 1}"
-        self._tell(self._path, begin, at - begin, f"{lines}: {why}", self._count)
+        where = f"line {number}" if self._count == 1 else f"lines {number} to {number + self._count - 1}"
+        self._tell(self._path, begin, at - begin, f"{where}: {why}", self._count)
         self._begin, self._count = None, 0
+
+
+def take_lines(some: Iterable[Line], unread: Unread, take: Callable[[Line], str | None]) -> None:
+    """Gives lines to TAKE, which says why one is not understood: nothing where it is, None where it is no matter."""
+    end = 0
+    for line in some:
+        end = line.until
+        why = take(line)
+        if why:
+            unread.line(line.at, line.number, why)
+        elif why is not None:
+            unread.until(line.at)
+    unread.until(end)

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Protocol Buffers' wire format, as far as a reader of a few fields needs it."""
+"""Protocol Buffers' wire format, as far as a reader of a few fields needs it; and the clocks of Perfetto's traces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
+"""BuiltinClock."""
+SAME_OFFSET_NS = 1_000_000
+"""Clocks that differ less than before are not told again."""
 Value = int | bytes
 
 

@@ -316,11 +316,16 @@ void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
 	settle(m);
 }
 
-/* it was passed over for as long as anything may, and somebody waits for durability */
+/* it was passed over for as long as anything may: nothing starves */
 static bool is_overdue(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns &&
-	       (m->cache.fua_dirty || m->cache.flush_dirty);
+	return m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns;
+}
+
+/* somebody waits for durability */
+static bool is_awaited(const struct mflash_model *m)
+{
+	return m->cache.fua_dirty || m->cache.flush_dirty;
 }
 
 static struct mflash_entry *next_dirty(struct mflash_model *m)
@@ -334,7 +339,10 @@ static struct mflash_entry *next_dirty(struct mflash_model *m)
 		if (!e)
 			continue;
 		/* a write's rank is above 0 where the policy orders at all */
-		rank = is_overdue(m, e) ? 0 : mflash_rank(m->sched.policy, e->class, true);
+		if (is_awaited(m) && is_overdue(m, e))
+			rank = 0;
+		else
+			rank = mflash_rank(m->sched.policy, e->class, true);
 		if (!best || rank < best_rank || (rank == best_rank && e->seq < best->seq)) {
 			best = e;
 			best_rank = rank;
@@ -419,9 +427,7 @@ static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *
 	*c = (struct mflash_candidate) {
 		.seq = e->seq, .since = e->since, .class = for_whom(m, e), .write = true,
 	};
-	/* nothing starves */
-	if (!dies_kept(m, c->class) ||
-	    (m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns))
+	if (!dies_kept(m, c->class) || is_overdue(m, e))
 		return true;
 	m->die_refused = true;
 	return false;
