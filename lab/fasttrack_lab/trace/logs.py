@@ -302,6 +302,10 @@ def _files(records: Records) -> ir.Table:
     return files.mutate(life_ms=_whole(gone, _LIFE_FROM))
 
 
+def _tasks(records: Records) -> ir.Table:
+    return records.timed(records.of("task"))
+
+
 def _losses(records: Records) -> ir.Table:
     """Loss records, what the budget left out, and what could not be read."""
     lost = records.timed(records.of("loss").rename(lost="count"))
@@ -328,5 +332,6 @@ _MAKE: dict[str, tuple[str | None, Callable[[Records], ir.Table]]] = {
     "shares": ("share", _shares),
     "files": ("file", _files),
     "losses": (None, _losses),
+    "tasks": ("task", _tasks),
 }
 """Table -> the record that a row is of, if it is of one, and how it is made."""

@@ -14,6 +14,7 @@ import ibis
 
 from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.trace import timeline_rows
+from fasttrack_lab.trace.io_flows import Flows
 from fasttrack_lab.trace.perfetto_packets import BEGIN, COUNTER, INSTANT, Packets
 from fasttrack_lab.trace.tables import Tables
 from fasttrack_lab.trace.timeline import Timeline
@@ -32,6 +33,8 @@ class Exported:
     instants: int
     counts: int
     bytes: int
+    flows: bool
+    """Whether it has flows and files: of too many bios it has none."""
 
 
 def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
@@ -42,10 +45,11 @@ def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
         raise InputError("that is a directory", out)
     chosen = _one_boot(tables, session)
     kinds: Counter[int] = Counter()
+    flows = Flows(chosen)
     handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            for packet in _packets(chosen, kinds):
+            for packet in _packets(chosen, kinds, flows):
                 file.write(packet)
             size = file.tell()
         Path(name).chmod(0o666 & ~_umask())
@@ -53,7 +57,7 @@ def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
     except BaseException:
         Path(name).unlink()
         raise
-    return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size)
+    return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size, flows.known)
 
 
 def _umask() -> int:
@@ -88,12 +92,12 @@ def _sessions(tables: Tables) -> dict[str, str]:
     return {row["session"]: row["boot"] or row["session"] for row in named}
 
 
-def _packets(tables: Tables, kinds: Counter[int]) -> Iterator[bytes]:
+def _packets(tables: Tables, kinds: Counter[int], flows: Flows) -> Iterator[bytes]:
     """Packets in order of time; KINDS counts events."""
     packets = Packets()
     clocks = _clocks(tables)
     rows = timeline_rows.of(tables)
-    for event in Timeline(timeline_rows.processes(rows)).events(timeline_rows.ordered(tables, rows)):
+    for event in Timeline(timeline_rows.processes(rows), flows).events(timeline_rows.ordered(tables, rows)):
         while clocks and (clocks[0][0] <= event.time or not kinds):
             time, offset = clocks.pop(0)
             yield packets.clock(time, time + offset)

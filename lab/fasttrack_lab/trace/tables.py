@@ -91,6 +91,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "device_us": INT,
         "error": INT,
         "first_bio": INT,
+        "queued_ns": INT,
+        "device_ns": INT,
     },
     "calls": {
         **PLACE,
@@ -104,6 +106,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "result": INT,
         "every_call": INT,
         **_DOING,
+        "offset": INT,
     },
     "waits": {
         **PLACE,
@@ -118,6 +121,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "path": TEXT,
         "journal_transaction": INT,
         **_DOING,
+        "file": INT,
     },
     "transactions": {
         **PLACE,
@@ -134,6 +138,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trigger_name": TEXT,
         "carrier": TEXT,
         "carrier_task": INT,
+        "trigger": INT,
     },
     "shares": {
         **PLACE,
@@ -144,6 +149,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "handles": INT,
         "blocks": INT,
         "through_flusher": FLAG,
+        "task": INT,
     },
     "files": {
         **PLACE,
@@ -158,8 +164,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "life_ms": INT,
     },
     "losses": {**PLACE, **WHEN, "reason": TEXT, "cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT},
+    "tasks": {**PLACE, **WHEN, "task": INT, "pid": INT, "tgid": INT, **_TASK},
 }
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
+
+
+_WHOLE = ("sessions", "tasks")
+"""What other rows refer to, whenever they are."""
 
 
 def schema(table: str) -> ibis.Schema:
@@ -200,7 +211,7 @@ class Tables:
         """What is in an interval, s of the boot clock; a loss too if a part of it is, or if its time is unknown."""
 
         def cut(name: str, table: ir.Table) -> ir.Table:
-            if name == "sessions":
+            if name in _WHOLE:
                 return table
             begin = table.since.fill_null(table.time) if name == "losses" else table.time
             if since_s is not None:
