@@ -279,8 +279,8 @@ def erase_command(archive: Path, install: str) -> None:
 
     Readers that have the archive open lose it.
     """
-    from fasttrack_lab.trace import delta  # noqa: PLC0415
+    from fasttrack_lab.trace import delta, logs  # noqa: PLC0415
 
-    if not delta.is_archive(archive):
+    if not logs.is_archive(archive):
         raise UsageProblem(f"{archive}: not an archive")
     ui.say(f"{archive}: {delta.erase(archive, install)} rows erased")

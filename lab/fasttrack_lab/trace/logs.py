@@ -57,6 +57,11 @@ def is_exported(path: Path) -> bool:
     return all((path / f"{record}.csv").is_file() for record in ("session", "bio", "damage"))
 
 
+def is_archive(path: Path) -> bool:
+    """Whether PATH is the directory of an archive (`delta.py`)."""
+    return (path / "io" / "_delta_log").is_dir()
+
+
 def export(paths: Sequence[Path], to: Path) -> None:
     """Log files as CSV files."""
     program = str(guest_program.build(guest_program.COLLECTOR))
