@@ -14,8 +14,8 @@ from fasttrack_lab.trace.belonging import Index
 from fasttrack_lab.trace.scene import Bio
 from fasttrack_lab.trace.tables import Tables
 
-MOST = 1_000_000
-"""Bios: some 5 GB."""
+MOST = 500_000
+"""Bios: some 2 GB."""
 
 _RANK = ("sent", "waited for", "transaction", "file")
 """A bio that belongs to several calls is drawn to the first of these, else to the one that began first."""
