@@ -12,6 +12,8 @@ import pytest
 from perfetto_trace import Decoded, decode
 from trace_generator import write as generate
 from trace_records import HEAD, SECOND, START_NS, Record, bio, exported, record
+from trace_story import CAMERA, FSYNC, PEOPLE, sent
+from trace_story import request as carried
 
 from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.trace import engines, logs, perfetto_export, sources
@@ -161,11 +163,44 @@ def test_a_call_its_wait_its_bio_and_the_request(monkeypatch: pytest.MonkeyPatch
     assert instant.parent is wait and instant.track == call.track
     assert len(instant.flows) == 1 and instant.flows == request.ends_flows
     order = [one.category for one in found.begun if one.begin == instant.begin]
-    assert order == ["bio", "request", "queue"], "a flow leads forwards"
+    assert order == ["bio", "request", "queue", "run"], "a flow leads forwards"
+    assert call.flows == instant.flows
+    (run,) = found.of("run")
+    assert (run.name, run.end, run.arguments["number"]) == ("x.db", 2 * SECOND, 1)
+    assert [track.name for number, track in found.tracks.items() if number == run.track] == ["sqlite_db"]
     assert (request.begin, request.end) == (2 * SECOND - 6000, 2 * SECOND)
     assert (commit.name, commit.begin, commit.end) == ("jbd2", SECOND, 3 * SECOND)
     assert {"trigger_call": "fsync", "blocks": 9, "trigger_uid": 10101}.items() <= commit.arguments.items()
     assert [clock[1] - clock[6] for clock in found.clocks] == [START_NS - 1000]
+
+
+def test_flows_are_found_by_sectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No request says which bios it has. The journal's bio is the call's that waits for its transaction."""
+    merged = [sent(7, 30, 2000, CAMERA), sent(8, 31, 2008, CAMERA), carried(35, 2000, 3, 2, bytes=8192)]
+    split = [sent(9, 40, 3000, CAMERA, bytes=8192), carried(44, 3008, 0, 1), carried(46, 3000, 0, 1)]
+    found = written(monkeypatch, tmp_path, [*PEOPLE, *FSYNC, *merged, *split])
+    ways: dict[int, list[str]] = {}
+    for one in found.begun:
+        for flow in (*one.flows, *one.ends_flows):
+            ways.setdefault(flow, []).append(one.category)
+    assert ways == {
+        1: ["call", "bio", "request"],
+        2: ["call", "bio", "request"],
+        7: ["bio", "request"],
+        8: ["bio", "device"],
+        9: ["bio", "request", "request"],
+    }
+    ended = [flow for one in found.begun for flow in one.ends_flows]
+    assert sorted(ended) == [1, 2, 7, 8, 9]
+
+
+def test_of_too_many_bios_no_flow_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("fasttrack_lab.trace.io_flows.MOST", 1)
+    exported(monkeypatch, [*HEAD, *PEOPLE, *FSYNC])
+    done = perfetto_export.write(logs.read([Path("logs")], engines.duckdb()), tmp_path / "x")
+    found = decode((tmp_path / "x").read_bytes())
+    assert not done.flows
+    assert not any(one.flows or one.ends_flows or one.category == "run" for one in found.begun)
 
 
 def test_a_flow_has_two_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_flows_clocks_and_threads(processor: Path, tmp_path: Path, monkeypatch: 
         ],
     )
     assert wrong == []
-    assert flows == [{"a": "bio", "b": "request"}]
+    assert flows == [{"a": "call", "b": "bio"}, {"a": "bio", "b": "request"}]
     assert threads == [{"tid": 10, "thread": 'mail, "new"', "pid": 10}]
     assert nested == [{"ts": SECOND - 1, "dur": 2 * SECOND + 1, "path": "/data/x.db"}]
 
@@ -113,7 +113,7 @@ def test_the_names_are_those_of_the_contract() -> None:
 def test_views_and_configuration_name_events_that_are_there() -> None:
     headers = {path.stem: path.read_text() for path in EVENTS.glob("*.h")}
     views = re.findall(r"VIEW (\w+) AS\nSELECT\n(.*?)FROM ftrace_event\nWHERE name = '(\w+)'", SQL, re.DOTALL)
-    assert len(views) == SQL.count("CREATE OR REPLACE PERFETTO VIEW") == 7
+    assert len(views) == 8
     for _, columns, event in views:
         (fields,) = re.findall(rf"TRACE_EVENT_FN\({event},.*?TP_fast_assign", headers["io_origin"], re.DOTALL)
         for name in re.findall(r"extract_arg\(arg_set_id, '(\w+)'\)", columns):
@@ -123,12 +123,20 @@ def test_views_and_configuration_name_events_that_are_there() -> None:
     assert systems == {"io_origin", "fasttrack"} and systems <= headers.keys()
 
 
-def generic(time: int, event: str, /, **fields: Any) -> bytes:
+def block(time: int, field: int) -> bytes:
+    """An event of a request's: inserted, issued or completed."""
+    rwbs = string(5, "WS")
+    return blob(
+        2, integer(1, time) + integer(2, 10) + blob(field, integer(1, 8 << 8) + integer(2, 8) + integer(3, 8) + rwbs)
+    )
+
+
+def generic(time: int, event: str, pid: int = 10, /, **fields: Any) -> bytes:
     """An ftrace event that Perfetto has no message for."""
     said = string(1, event)
     for key, value in fields.items():
         said += blob(2, string(1, key) + (string(3, value) if isinstance(value, str) else integer(5, value)))
-    return blob(2, integer(1, time) + integer(2, 10) + blob(327, said))
+    return blob(2, integer(1, time) + integer(2, pid) + blob(327, said))
 
 
 def test_views(processor: Path) -> None:
@@ -145,6 +153,11 @@ def test_views(processor: Path) -> None:
             9600, "io_transaction", dev=dev, transaction=7, kind=0, trigger=2, trigger_call=3, took_ns=600, blocks=9
         ),
     ]
+    events += [
+        generic(9700, "io_share", dev=dev, transaction=7, kind=0, task=2, handles=3, blocks=9, through_flusher=1),
+        *(block(*event) for event in ((5000, 126), (6000, 45), (8000, 125), (8500, 45), (8700, 125))),
+        generic(9800, "io_wait", 11, task=2, dev=dev, file=3, kind=2, number=0, took_ns=1000, **{"class": 2}),
+    ]
     trace = blob(1, blob(1, integer(1, 0) + b"".join(events)))
     results = asked(
         processor,
@@ -154,10 +167,13 @@ def test_views(processor: Path) -> None:
             WRONG,
             "SELECT call, f.path, k.name, c.ts, c.dur FROM fasttrack_call c JOIN fasttrack_file f USING (file) "
             "JOIN fasttrack_task k USING (task)",
-            "SELECT ts, dur, kind, class, number FROM fasttrack_wait",
+            "SELECT ts, dur, kind, class, number FROM fasttrack_wait WHERE kind = 'transaction'",
             "SELECT dev, operation, class, cause, block_type, call FROM fasttrack_bio "
             "JOIN fasttrack_segment USING (bio)",
             "SELECT ts, dur, kind, trigger_call, trigger_task, blocks FROM fasttrack_transaction",
+            "SELECT task, blocks, through_flusher FROM fasttrack_share",
+            "SELECT ts, dur, dev, operation, bytes, queued_ns, device_ns FROM fasttrack_request ORDER BY ts",
+            "SELECT call, kind, dur FROM fasttrack_call_wait",
         ],
     )
     assert results[1] == []
@@ -166,4 +182,9 @@ def test_views(processor: Path) -> None:
         [6000, 3000, "transaction", "foreground", 7],
         ["8:1", "write", "foreground", "fsync", "data", "fsync"],
         [9000, 600, "jbd2", "fsync", 2, 9],
+        [2, 9, 1],
+        [5000, 3000, "8:0", "write", 4096, 1000, 2000],
+        [8500, 200, "8:0", "write", 4096, None, 200],
+        # The other wait is another thread's.
+        ["fsync", "transaction", 3000],
     ]

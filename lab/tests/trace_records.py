@@ -20,7 +20,7 @@ SECOND = 10**9
 Record = tuple[str, dict[str, Any]]
 
 
-def record(kind: str, time: int, **fields: Any) -> Record:
+def record(kind: str, time: int, /, **fields: Any) -> Record:
     """A record at a time of the boot clock, ns."""
     return kind, {"session": SESSION, "log": 1, "time": time, **fields}
 

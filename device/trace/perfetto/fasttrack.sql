@@ -185,3 +185,86 @@ SELECT
   extract_arg(arg_set_id, 'logged') AS logged
 FROM ftrace_event
 WHERE name = 'io_transaction';
+
+-- What one task pays of a transaction.
+CREATE OR REPLACE PERFETTO VIEW fasttrack_share AS
+SELECT
+  id,
+  ts,
+  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  extract_arg(arg_set_id, 'transaction') AS journal_transaction,
+  extract_arg(arg_set_id, 'task') AS task,
+  extract_arg(arg_set_id, 'handles') AS handles,
+  extract_arg(arg_set_id, 'blocks') AS blocks,
+  extract_arg(arg_set_id, 'through_flusher') AS through_flusher
+FROM ftrace_event
+WHERE name = 'io_share';
+
+-- What a request asks, of rwbs: F before it is a flush first, F alone a flush.
+CREATE OR REPLACE PERFETTO FUNCTION _fasttrack_asked(rwbs STRING)
+RETURNS STRING AS
+SELECT CASE
+  WHEN $rwbs GLOB 'D*' OR $rwbs GLOB 'FD*' THEN iif($rwbs GLOB '*E*', 'secure_erase', 'discard')
+  WHEN $rwbs GLOB 'W*' OR $rwbs GLOB 'FW*' THEN 'write'
+  WHEN $rwbs GLOB 'R*' OR $rwbs GLOB 'FR*' THEN 'read'
+  WHEN $rwbs GLOB 'F*' THEN 'flush'
+  ELSE 'other'
+END;
+
+-- The events of a request's way, each with those before it of the same place. Perfetto's dev is userspace's.
+CREATE OR REPLACE PERFETTO VIEW _fasttrack_way AS
+SELECT
+  *,
+  lag(name, 1) OVER place AS name_1,
+  lag(ts, 1) OVER place AS ts_1,
+  lag(name, 2) OVER place AS name_2,
+  lag(ts, 2) OVER place AS ts_2
+FROM (
+  SELECT
+    id,
+    ts,
+    name,
+    extract_arg(arg_set_id, 'dev') AS dev,
+    extract_arg(arg_set_id, 'sector') AS sector,
+    extract_arg(arg_set_id, 'nr_sector') * 512 AS bytes,
+    _fasttrack_asked(extract_arg(arg_set_id, 'rwbs')) AS operation,
+    coalesce(extract_arg(arg_set_id, 'error'), extract_arg(arg_set_id, 'errors'), 0) AS error
+  FROM ftrace_event
+  WHERE name IN ('block_rq_insert', 'block_rq_issue', 'block_rq_complete')
+)
+WINDOW place AS (PARTITION BY dev, sector, operation ORDER BY ts, id);
+
+-- A request that has ended: from its insertion, or from its issue where it was not queued.
+CREATE OR REPLACE PERFETTO VIEW fasttrack_request AS
+SELECT
+  id,
+  coalesce(inserted, issued, ts) AS ts,
+  ts - coalesce(inserted, issued, ts) AS dur,
+  ((dev >> 8) & 0xfff) || ':' || ((dev & 0xff) | ((dev >> 12) & 0xfff00)) AS dev,
+  operation,
+  sector,
+  bytes,
+  issued - inserted AS queued_ns,
+  ts - issued AS device_ns,
+  error
+FROM (
+  SELECT
+    *,
+    iif(name_1 = 'block_rq_issue', ts_1, NULL) AS issued,
+    iif(name_1 = 'block_rq_issue' AND name_2 = 'block_rq_insert', ts_2, NULL) AS inserted
+  FROM _fasttrack_way
+  WHERE name = 'block_rq_complete'
+);
+
+-- Each wait with the call of the same thread that it is in.
+CREATE OR REPLACE PERFETTO VIEW fasttrack_call_wait AS
+SELECT
+  call.id AS call_id,
+  call.ts AS call_ts,
+  call.dur AS call_dur,
+  call.call,
+  wait.*
+FROM fasttrack_call AS call
+JOIN ftrace_event AS called ON called.id = call.id
+JOIN fasttrack_wait AS wait ON wait.ts >= call.ts AND wait.ts + wait.dur <= call.ts + call.dur
+JOIN ftrace_event AS waited ON waited.id = wait.id AND waited.utid = called.utid;

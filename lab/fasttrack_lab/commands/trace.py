@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,20 +24,17 @@ _PATHS: common.Decorator = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path)
 )
 _PAGE = "report.html"
-
-
-def _interval(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of an interval."""
-    since = "Only what is not before this time of the boot clock, seconds."
-    command = click.option("--until", type=float, metavar="S", help="Only what is not after this time, seconds.")(
-        command
-    )
-    return click.option("--since", type=float, metavar="S", help=since)(command)
+_SINCE: common.Decorator = click.option(
+    "--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds."
+)
+_UNTIL: common.Decorator = click.option(
+    "--until", type=float, metavar="S", help="Only what is not after this time, seconds."
+)
 
 
 @click.group("trace")
 def command() -> None:
-    """Report, compare, query, draw and archive traces of I/O origin.
+    """Report, explain, compare, query, draw and archive traces of I/O origin.
 
     A PATH is a directory of log files (as run --trace and fasttrack-trace record make), a log file, an archive, or a
     file of another tool; import makes a PATH of several such files, and names their formats.
@@ -91,7 +88,8 @@ def import_command(
 
 @command.command("report")
 @_PATHS
-@_interval
+@_SINCE
+@_UNTIL
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
 )
@@ -122,33 +120,53 @@ def report_command(
 
 @command.command("explain")
 @_PATHS
-@click.option("--kind", metavar="CALL", help="Only such calls: read, write, fsync, fdatasync, fault, sync and so on.")
-@click.option("--app", metavar="NAME", help="Only calls of this task, by name or user id.")
+@click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="The N calls that took longest  [default: 1]")
+@click.option("--call", metavar="ID|S", help="A call by its id, or one that was under way at S seconds.")
+@click.option("--app", metavar="UID|NAME", help="Only calls of a user id, or of tasks of that name.")
 @click.option("--file", metavar="TEXT", help="Only calls on files whose path contains this.")
-@click.option(
-    "--since", type=float, metavar="S", help="Only calls that end at this time of the boot clock or later, s."
-)
-@click.option("--until", type=float, metavar="S", help="Only calls that end at this time or earlier, s.")
-@click.option("-n", "--count", type=click.IntRange(1), default=1, show_default=True, help="How many, slowest first.")
+@click.option("--kind", metavar="KIND", help="Only calls of a kind: read, write, fsync, fdatasync, fault, ...")
+@click.option("--bio", type=click.IntRange(0), metavar="N", help="Explain a bio by its number, not a call.")
+@click.option("--transaction", type=click.IntRange(0), metavar="N", help="Explain a transaction, not a call.")
+@_SINCE
+@_UNTIL
+@common.json_option
 def explain_command(
     paths: tuple[Path, ...],
-    kind: str | None,
+    count: int | None,
+    call: str | None,
     app: str | None,
     file: str | None,
+    kind: str | None,
+    bio: int | None,
+    transaction: int | None,
     since: float | None,
     until: float | None,
-    count: int,
+    json_path: str | None,
 ) -> None:
-    """Follow the slowest call: what it waited for, whose transaction that was, and the requests below.
+    """Follow one call through page cache, journal, elevator and device: by default the slowest.
 
-    What no wait accounts for is computing, a lock, or not recorded.
+    It says what the call waited for, the transaction with its trigger, payers and carrier, the bios and requests that
+    belong to it with queue and device time, and what of its time nobody knows. (?) marks what may be of another thread.
+    A trace without calls has its slowest request explained.
     """
+    common.check_json_path(json_path)
+    if sum(given is not None for given in (count, call, bio, transaction)) > 1:
+        raise UsageProblem("--count, --call, --bio and --transaction exclude each other")
+    if (bio is not None or transaction is not None) and (app or file or kind):
+        raise UsageProblem("--app, --file and --kind choose calls, not a bio or a transaction")
     tables = _opened(paths).between(since, until)
-    from fasttrack_lab.trace.call_story import Choice, stories, told  # noqa: PLC0415
+    from fasttrack_lab.trace import trace_explain  # noqa: PLC0415
+    from fasttrack_lab.trace.explaining import Wanted  # noqa: PLC0415
 
-    for story in stories(tables, Choice(kind, app, file, count)):
-        for line in told(story):
-            click.echo(line)
+    if bio is not None:
+        told = trace_explain.bio(tables, bio)
+    elif transaction is not None:
+        told = trace_explain.transaction(tables, transaction)
+    else:
+        told = trace_explain.calls(tables, Wanted(count or 1, call, app, file, kind))
+    common.write_json(json_path, told.json)
+    if json_path != "-":
+        click.echo("\n".join(told.lines))
 
 
 def _shown(found: Interval) -> str:
@@ -192,8 +210,8 @@ def diff_command(first: Path, second: Path, json_path: str | None) -> None:
 def sql_command(query: str, paths: tuple[Path, ...]) -> None:
     """Answer a QUERY in SQL, a JSON object a line.
 
-    Tables: sessions, io, segments, requests, calls, waits, transactions, shares, files, losses; docs/TRACE-QUERIES.md
-    says what is in them. DuckDB's dialect.
+    Tables: sessions, io, segments, requests, calls, waits, transactions, shares, files, losses, tasks;
+    docs/TRACE-QUERIES.md says what is in them. DuckDB's dialect.
     """
     import duckdb  # noqa: PLC0415
 
@@ -218,7 +236,8 @@ def sql_command(query: str, paths: tuple[Path, ...]) -> None:
     metavar="FILE",
     help="The file to write, FILE.pftrace; one that is there is replaced when the new one is whole.",
 )
-@_interval
+@_SINCE
+@_UNTIL
 @click.option("--session", metavar="ID", help="Of this recording alone; needed where there are several boots.")
 def perfetto_command(
     paths: tuple[Path, ...], out: Path, since: float | None, until: float | None, session: str | None
@@ -226,13 +245,16 @@ def perfetto_command(
     """Write a trace for ui.perfetto.dev and trace_processor.
 
     Each process has its tasks with their calls, what they waited for within these, and the bios that they sent, with
-    flows to the requests. Each device has its requests, by time in the queue and in the device, their number, and its
-    file system's transactions. Losses are instants.
+    flows from the calls to these and to the requests. Each device has its requests, by time in the queue and in the
+    device, their number, and its file system's transactions. Each type of files has the blocks that are under way.
+    Losses are instants.
     """
     from fasttrack_lab.trace import perfetto_export  # noqa: PLC0415
 
     done = perfetto_export.write(_opened(paths).between(since, until), out, session)
     ui.say(f"{out}: {done.slices} slices, {done.instants} instants, {done.counts} counts, {done.bytes} bytes")
+    if not done.flows:
+        ui.say("without flows and files: there are too many bios; --since and --until cut them")
 
 
 @command.command("archive")
@@ -257,8 +279,8 @@ def erase_command(archive: Path, install: str) -> None:
 
     Readers that have the archive open lose it.
     """
-    from fasttrack_lab.trace import delta  # noqa: PLC0415
+    from fasttrack_lab.trace import delta, logs  # noqa: PLC0415
 
-    if not delta.is_archive(archive):
+    if not logs.is_archive(archive):
         raise UsageProblem(f"{archive}: not an archive")
     ui.say(f"{archive}: {delta.erase(archive, install)} rows erased")

@@ -43,11 +43,6 @@ class Appended:
     rows: int
 
 
-def is_archive(path: Path) -> bool:
-    """Whether PATH is the directory of an archive."""
-    return (path / "io" / "_delta_log").is_dir()
-
-
 def _table(folder: Path, name: str) -> DeltaTable | None:
     try:
         return DeltaTable(folder / name)

@@ -57,6 +57,11 @@ def is_exported(path: Path) -> bool:
     return all((path / f"{record}.csv").is_file() for record in ("session", "bio", "damage"))
 
 
+def is_archive(path: Path) -> bool:
+    """Whether PATH is the directory of an archive (`delta.py`)."""
+    return (path / "io" / "_delta_log").is_dir()
+
+
 def export(paths: Sequence[Path], to: Path) -> None:
     """Log files as CSV files."""
     program = str(guest_program.build(guest_program.COLLECTOR))
@@ -303,6 +308,10 @@ def _files(records: Records) -> ir.Table:
     return files.mutate(life_ms=_whole(gone, _LIFE_FROM))
 
 
+def _tasks(records: Records) -> ir.Table:
+    return records.timed(records.of("task"))
+
+
 def _losses(records: Records) -> ir.Table:
     """Loss records, what the budget left out, and what could not be read."""
     lost = records.timed(records.of("loss").rename(lost="count"))
@@ -329,5 +338,6 @@ _MAKE: dict[str, tuple[str | None, Callable[[Records], ir.Table]]] = {
     "shares": ("share", _shares),
     "files": ("file", _files),
     "losses": (None, _losses),
+    "tasks": ("task", _tasks),
 }
 """Table -> the record that a row is of, if it is of one, and how it is made."""

@@ -14,7 +14,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.tables import FLAG, Tables
+from fasttrack_lab.trace.tables import FLAG, Tables, rows_of
 
 Query = Callable[[Tables], ir.Table]
 
@@ -55,7 +55,7 @@ def coverages(tables: Tables, metrics: Iterable[Metric]) -> dict[str, Known]:
         asked = {column: _asked(table, name, column) for column in columns}
         there = {f"{column}_known": count_if(whole & _is_known(table[column])) for column, whole in asked.items()}
         rows = {f"{column}_rows": count_if(whole) for column, whole in asked.items()}
-        (row,) = table.agg(rows=table.count(), **rows, **there).to_pyarrow().to_pylist()
+        (row,) = rows_of(tables.engine, table.agg(rows=table.count(), **rows, **there))
         found[name, None] = row["rows"], row["rows"]
         found |= {(name, column): (row[f"{column}_rows"], row[f"{column}_known"]) for column in columns}
     return {one.name: found[one.table, one.known] for one in metrics}

@@ -15,6 +15,7 @@ from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.host.paths import replaced
 from fasttrack_lab.trace import timeline_rows
 from fasttrack_lab.trace.importers.wire_format import SAME_OFFSET_NS
+from fasttrack_lab.trace.io_flows import Flows
 from fasttrack_lab.trace.perfetto_packets import BEGIN, COUNTER, INSTANT, Packets
 from fasttrack_lab.trace.tables import Tables
 from fasttrack_lab.trace.timeline import Timeline
@@ -31,6 +32,8 @@ class Exported:
     instants: int
     counts: int
     bytes: int
+    flows: bool
+    """Whether it has flows and files: of too many bios it has none."""
 
 
 def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
@@ -41,12 +44,13 @@ def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
         raise InputError("that is a directory", out)
     chosen = _one_boot(tables, session)
     kinds: Counter[int] = Counter()
+    flows = Flows(chosen)
     with replaced(out) as file:
-        for packet in _packets(chosen, kinds):
+        for packet in _packets(chosen, kinds, flows):
             file.write(packet)
         size = file.tell()
         os.fchmod(file.fileno(), 0o666 & ~_umask())
-    return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size)
+    return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size, flows.known)
 
 
 def _umask() -> int:
@@ -81,12 +85,12 @@ def _sessions(tables: Tables) -> dict[str, str]:
     return {row["session"]: row["boot"] or row["session"] for row in named}
 
 
-def _packets(tables: Tables, kinds: Counter[int]) -> Iterator[bytes]:
+def _packets(tables: Tables, kinds: Counter[int], flows: Flows) -> Iterator[bytes]:
     """Packets in order of time; KINDS counts events."""
     packets = Packets()
     clocks = _clocks(tables)
     rows = timeline_rows.of(tables)
-    for event in Timeline(timeline_rows.processes(rows)).events(timeline_rows.ordered(tables, rows)):
+    for event in Timeline(timeline_rows.processes(rows), flows).events(timeline_rows.ordered(tables, rows)):
         while clocks and (clocks[0][0] <= event.time or not kinds):
             time, offset = clocks.pop(0)
             yield packets.clock(time, time + offset)

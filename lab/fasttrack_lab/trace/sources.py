@@ -11,9 +11,7 @@ import ibis
 
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import InputError
-from fasttrack_lab.trace import delta, engines, logs
-from fasttrack_lab.trace.importers.importing import import_all
-from fasttrack_lab.trace.importers.shown import told
+from fasttrack_lab.trace import engines, logs
 from fasttrack_lab.trace.tables import Tables
 
 
@@ -23,13 +21,19 @@ def open_all(paths: Sequence[Path], engine: ibis.BaseBackend | None = None) -> T
     for path in paths:
         if not path.exists():
             raise InputError("there is no such file or directory", path)
-    archives = [path for path in paths if delta.is_archive(path)]
+    archives = [path for path in paths if logs.is_archive(path)]
     others = [path for path in paths if path.is_file() and path.suffix != logs.SUFFIX]
     if len(paths) > 1 and (archives or others):
         raise InputError("an archive or a recording of another tool is read alone", (archives or others)[0])
+    # Slow to import, and log files need neither.
     if archives:
+        from fasttrack_lab.trace import delta  # noqa: PLC0415
+
         return delta.read(archives[0], engine)
     if others:
+        from fasttrack_lab.trace.importers.importing import import_all  # noqa: PLC0415
+        from fasttrack_lab.trace.importers.shown import told  # noqa: PLC0415
+
         with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
             imported = import_all(others, Path(where))
             for line in told(imported):

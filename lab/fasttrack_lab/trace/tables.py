@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -91,6 +92,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "device_us": INT,
         "error": INT,
         "first_bio": INT,
+        "queued_ns": INT,
+        "device_ns": INT,
     },
     "calls": {
         **PLACE,
@@ -104,6 +107,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "result": INT,
         "every_call": INT,
         **_DOING,
+        "offset": INT,
     },
     "waits": {
         **PLACE,
@@ -118,6 +122,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "path": TEXT,
         "journal_transaction": INT,
         **_DOING,
+        "file": INT,
     },
     "transactions": {
         **PLACE,
@@ -134,6 +139,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trigger_name": TEXT,
         "carrier": TEXT,
         "carrier_task": INT,
+        "trigger": INT,
     },
     "shares": {
         **PLACE,
@@ -144,6 +150,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "handles": INT,
         "blocks": INT,
         "through_flusher": FLAG,
+        "task": INT,
     },
     "files": {
         **PLACE,
@@ -158,13 +165,27 @@ COLUMNS: dict[str, dict[str, str]] = {
         "life_ms": INT,
     },
     "losses": {**PLACE, **WHEN, "reason": TEXT, "cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT},
+    "tasks": {**PLACE, **WHEN, "task": INT, "pid": INT, "tgid": INT, **_TASK},
 }
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
+
+
+_WHOLE = ("sessions", "tasks")
+"""What other rows refer to, whenever they are."""
 
 
 def schema(table: str) -> ibis.Schema:
     """What a table has."""
     return ibis.schema(COLUMNS[table])
+
+
+def rows_of(engine: ibis.BaseBackend, asked: ir.Expr) -> list[dict[str, Any]]:
+    """The rows of a query; of DuckDB's without Ibis's conversion, which loads pandas for a second."""
+    if engine.name != "duckdb":
+        return list(asked.to_pyarrow().to_pylist())
+    found = engine.con.execute(engine.compile(asked))
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def empty(engine: ibis.BaseBackend, table: str) -> ir.Table:
@@ -204,7 +225,7 @@ class Tables:
         """What is in an interval, s of the boot clock; a loss too if a part of it is, or if its time is unknown."""
 
         def cut(name: str, table: ir.Table) -> ir.Table:
-            if name == "sessions":
+            if name in _WHOLE:
                 return table
             begin = table.since.fill_null(table.time) if name == "losses" else table.time
             if since_s is not None:

@@ -2,7 +2,8 @@
 """The timeline of a trace: its rows as events on tracks, in order of time.
 
 A process has a track for each task, with calls, waits within them, and the bios that it sends; a device one for each
-request that it has at once, a counter of those and one for each transaction of its file system.
+request that it has at once, a counter of those and one for each transaction of its file system. A type of files has
+tracks with the runs of blocks that are under way.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from fasttrack_lab.trace import timeline_rows
+from fasttrack_lab.trace.io_flows import Flows
 from fasttrack_lab.trace.lanes import Lanes
 from fasttrack_lab.trace.perfetto_packets import BEGIN, COUNTER, END, INSTANT, Event, Track
 
@@ -34,6 +37,7 @@ _ARGUMENTS = {
     timeline_rows.BIO: ("number", "dev", "sector", "bytes", "sync", "class", "cause", "app_uid", "journal_transaction"),
     timeline_rows.REQUEST: ("number", "sector", "bytes", "sync", "class", "cause", "app_uid", "error"),
     timeline_rows.LOSS: ("lost", "cpu", "since", "bytes", "detail"),
+    timeline_rows.RUN: ("path", "file_type", "bytes", "number", "name", "uid", "class", "cause"),
 }
 """What a row is of -> the columns that are its event's arguments."""
 _CATEGORIES = {
@@ -43,6 +47,7 @@ _CATEGORIES = {
     timeline_rows.BIO: "bio",
     timeline_rows.REQUEST: "request",
     timeline_rows.LOSS: "loss",
+    timeline_rows.RUN: "run",
 }
 _SESSION_BITS = 44
 """A flow's id is a bio's, with the number of its session above these bits."""
@@ -55,8 +60,9 @@ def _device(dev: int | None) -> str:
 class Timeline:
     """Makes events of rows."""
 
-    def __init__(self, processes: Mapping[int, str]) -> None:
-        """PROCESSES are names by id."""
+    def __init__(self, processes: Mapping[int, str], flows: Flows) -> None:
+        """PROCESSES are names by id; FLOWS say what belongs together."""
+        self._flows = flows
         self._names = processes
         self._later: list[tuple[int, int, Callable[[], Event | None]]] = []
         """What is to come, by time; of one time the last that was told first, so that inner slices end first."""
@@ -116,39 +122,63 @@ class Timeline:
             yield from self._request(row, time)
         elif what == timeline_rows.BIO:
             lanes = self._of_task(row)
-            flows = [self._flow(row)] if row["flow"] else []
+            flows = [self._flow(row, row["number"])] if self._flows.has(row) else []
             yield self._event(row, time, INSTANT, lanes.track(lanes.busy()), flows=flows)
         elif what == timeline_rows.LOSS:
             yield self._event(row, time, INSTANT, self._root("loss", "losses"))
         elif what == timeline_rows.TRANSACTION:
             yield from self._slice(row, time, self._of_device(row["dev"], "transactions of"))
+        elif what == timeline_rows.RUN:
+            yield from self._run(row, time)
         else:
-            yield from self._slice(row, time, self._of_task(row))
+            sent = self._flows.of_call(row) if what == timeline_rows.CALL else []
+            yield from self._slice(row, time, self._of_task(row), [self._flow(row, number) for number in sent])
 
-    def _slice(self, row: Row, time: int, lanes: Lanes) -> Iterator[Event]:
+    def _run(self, row: Row, time: int) -> Iterator[Event]:
+        """A run of blocks until its bio has ended; by the type of its file, or by what it holds."""
+        if not self._flows.known:
+            return
+        data = row["kind"] == "data"
+        group = (row["file_type"] or "unknown file") if data else f"{row['kind'] or 'unknown'} blocks"
+        name = PurePosixPath(row["path"]).name if row["path"] else row["kind"]
+        key = ("files", group)
+        if key not in self._lanes:
+            files = self._root("files", "files")
+            self._lanes[key] = Lanes(lambda _: Track(group, files), nested=False)
+        yield from self._slice({**row, "kind": name, "until": self._flows.done(row)}, time, self._lanes[key])
+
+    def _slice(self, row: Row, time: int, lanes: Lanes, flows: Sequence[int] = ()) -> Iterator[Event]:
         """A row's whole time; an instant at its end where its begin is unknown."""
         if row["until"] is None:
             yield self._event(row, time, INSTANT, lanes.track(0))
             return
         lane = lanes.place(row["until"])
-        yield self._event(row, time, BEGIN, lanes.track(lane))
+        yield self._event(row, time, BEGIN, lanes.track(lane), flows=flows)
         self._at(row["until"], lambda: _closed(row["until"], lanes, lane))
 
     def _request(self, row: Row, time: int) -> Iterator[Event]:
         """A request: a slice with its time in the queue and in the device as slices within."""
         lanes = self._of_device(row["dev"], "requests of")
-        flows = [self._flow(row)] if row["flow"] else []
+        bios, ended = self._flows.of_request(row), row["until"] or time
+        # A bio that was split ends with its last request.
+        last = [self._flow(row, bio.bio or 0) for bio in bios if bio.requests[-1].time == ended]
         if row["until"] is None:
-            yield self._event(row, time, INSTANT, lanes.track(0), ends_flows=flows)
+            yield self._event(row, time, INSTANT, lanes.track(0), ends_flows=last)
             return
+        # One that was merged was sent after the request began: a flow leads forwards.
+        early = [self._flow(row, bio.bio or 0) for bio in bios if bio.time <= time]
+        late = [self._flow(row, bio.bio or 0) for bio in bios if bio.time > time]
         dev, issued, end = row["dev"], row["issued"], row["until"]
         lane = lanes.place(end)
         track = lanes.track(lane)
-        yield self._event(row, time, BEGIN, track, ends_flows=flows)
+        yield self._event(row, time, BEGIN, track, *_ending(early, last))
         self._at(end, lambda: _closed(end, lanes, lane))
         self._at(end, lambda: self._count(end, dev, -1))
         self._at(end, lambda: Event(end, END, track))
-        self._at(issued, lambda: Event(issued, BEGIN, track, "device", "device"))
+        self._at(
+            issued,
+            lambda: Event(issued, BEGIN, track, "device", "device", {}, *_ending(late, last)),
+        )
         self._at(issued, lambda: self._count(issued, dev, 1))
         if issued > time:
             yield Event(time, BEGIN, track, "queue", "queue")
@@ -163,9 +193,9 @@ class Timeline:
         category = _CATEGORIES[row["what"]]
         return Event(time, kind, track, row["kind"] or category, category, arguments, flows, ends_flows)
 
-    def _flow(self, row: Row) -> int:
+    def _flow(self, row: Row, bio: int) -> int:
         session = self._sessions.setdefault(row["session"], len(self._sessions))
-        return session << _SESSION_BITS | int(row["number"])
+        return session << _SESSION_BITS | bio
 
     def _root(self, key: Any, name: str, pid: int | None = None, counter: bool = False) -> Track:
         if key not in self._roots:
@@ -208,3 +238,8 @@ class Timeline:
 def _closed(time: int, lanes: Lanes, lane: int) -> Event:
     lanes.close(lane)
     return Event(time, END, lanes.track(lane))
+
+
+def _ending(flows: Sequence[int], last: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Those that go on, and those that end here."""
+    return [flow for flow in flows if flow not in last], [flow for flow in flows if flow in last]

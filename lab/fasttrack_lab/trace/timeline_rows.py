@@ -9,9 +9,10 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
+from fasttrack_lab.trace.scene import precise
 from fasttrack_lab.trace.tables import FLAG, INT, TEXT, Tables, with_columns
 
-CALL, WAIT, TRANSACTION, BIO, REQUEST, LOSS = range(6)
+CALL, WAIT, TRANSACTION, BIO, REQUEST, LOSS, RUN = range(7)
 """What a row is of. Of rows that begin together that is the order, so that a bio is before its request; calls and waits
 are in order of their length, so that the outer one is first."""
 
@@ -22,7 +23,6 @@ COLUMNS = {
     "session": TEXT,
     "number": INT,
     "issued": INT,
-    "flow": FLAG,
     "task": INT,
     "pid": INT,
     "tgid": INT,
@@ -54,7 +54,7 @@ COLUMNS = {
     "detail": TEXT,
 }
 """Column -> type. `at` is ns of the boot clock, unknown of some losses; `until` the end, unknown where the begin is:
-then `at` is the end. `number` is a bio's id; of a request its first bio's. `flow` says that a bio's way is known."""
+then `at` is the end. `number` is a bio's id; of a request its first bio's."""
 
 _BATCH = 4096
 _NS = 1000
@@ -82,20 +82,16 @@ def _until(began: ir.Value, ended: ir.Value) -> ir.Value:
 
 
 def _requests(tables: Tables) -> ir.Table:
-    rows, bios = tables.requests, tables.io
-    known = bios.select("session", "bio").distinct().mutate(flow=True)
-    rows = rows.left_join(known, [("session", "session"), ("first_bio", "bio")]).select(rows, known.flow)
-    issued = _not_below_0(rows.time - rows.device_us * _NS)
-    began = issued - rows.queued_us.fill_null(0) * _NS
+    rows = precise(tables.requests)
+    issued = _not_below_0(rows.time - rows.device_ns)
+    began = issued - rows.queued_ns.fill_null(0)
     return rows.mutate(
         at=_at(began, rows.time), until=_until(began, rows.time), issued=issued, kind=rows.operation
     ).rename(number="first_bio")
 
 
 def _bios(tables: Tables) -> ir.Table:
-    bios = tables.io
-    queued = tables.requests.select("session", bio=tables.requests.first_bio).distinct().mutate(flow=True)
-    rows = bios.left_join(queued, ["session", "bio"]).select(bios, queued.flow)
+    rows = tables.io
     rows = rows.mutate(at=rows.time, kind=rows.operation, name=rows.carrier)
     return rows.rename(number="bio", task="carrier_task", pid="carrier_pid", tgid="carrier_tgid", uid="carrier_uid")
 
@@ -103,6 +99,12 @@ def _bios(tables: Tables) -> ir.Table:
 def _transactions(tables: Tables) -> ir.Table:
     rows = tables.transactions
     return rows.mutate(at=_at(rows.began, rows.time), until=_until(rows.began, rows.time))
+
+
+def _runs(tables: Tables) -> ir.Table:
+    """Their end is their bio's."""
+    rows = tables.segments
+    return rows.mutate(at=rows.time, kind=rows.block_type).rename(number="bio")
 
 
 def _losses(tables: Tables) -> ir.Table:
@@ -119,6 +121,7 @@ def of(tables: Tables) -> ir.Table:
         (_bios(tables), BIO),
         (_requests(tables), REQUEST),
         (_losses(tables), LOSS),
+        (_runs(tables), RUN),
     )
     return ibis.union(*(with_columns(rows.mutate(what=ibis.literal(what)), COLUMNS) for rows, what in parts))
 

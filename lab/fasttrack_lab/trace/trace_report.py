@@ -9,7 +9,7 @@ from typing import Any
 
 from fasttrack_lab.trace.metric import Metric, coverages
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.tables import Tables, rows_of
 
 Row = dict[str, Any]
 
@@ -91,10 +91,10 @@ def make(tables: Tables, traces: Iterable[str]) -> Report:
     answers = {}
     for name, metric in METRICS.items():
         asked, known = covered[name]
-        rows = metric(tables).to_pyarrow().to_pylist() if known else []
+        rows = rows_of(tables.engine, metric(tables)) if known else []
         answers[name] = Answer(metric, rows, asked, known)
     io, sessions = tables.io, tables.sessions
-    (span,) = io.agg(begin=io.time.min(), end=io.time.max()).to_pyarrow().to_pylist()
-    lost = tables.losses.order_by(["time", "reason"]).limit(_LOSS_ROWS).to_pyarrow().to_pylist()
-    of_session = sessions.select(*_OF_SESSION).distinct().order_by("session").to_pyarrow().to_pylist()
+    (span,) = rows_of(tables.engine, io.agg(begin=io.time.min(), end=io.time.max()))
+    lost = rows_of(tables.engine, tables.losses.order_by(["time", "reason"]).limit(_LOSS_ROWS))
+    of_session = rows_of(tables.engine, sessions.select(*_OF_SESSION).distinct().order_by("session"))
     return Report(list(traces), of_session, answers, span["begin"], span["end"], lost)

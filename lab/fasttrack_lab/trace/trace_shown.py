@@ -11,7 +11,6 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from fasttrack_lab.compare.report import render
 from fasttrack_lab.host.units import format_size
 from fasttrack_lab.trace.trace_report import Answer, Report
 
@@ -106,7 +105,8 @@ def terminal(report: Report) -> Group:
 
 def page(report: Report) -> str:
     """The page: self-contained HTML."""
-    # Loads matplotlib, which takes a second or two: the terminal's summary does not wait for it.
+    # Load polars, and matplotlib, which takes a second or two: the terminal's summary does not wait for them.
+    from fasttrack_lab.compare.report import render  # noqa: PLC0415
     from fasttrack_lab.trace.trace_plots import draw  # noqa: PLC0415
 
     figures = [

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fasttrack_lab.trace.importers.wire_format import BYTES, FIXED64, VARINT
 
 _LIMIT = 1 << 64
+_ONE = tuple(bytes([number]) for number in range(0x80))
+"""Numbers of one byte, of which most fields are."""
 
 
 def varint(number: int) -> bytes:
     """A number; one below 0 as two's complement of 64 bits."""
+    if 0 <= number < 0x80:
+        return _ONE[number]
     number %= _LIMIT
     found = bytearray()
     while number > 0x7F:
@@ -19,19 +25,24 @@ def varint(number: int) -> bytes:
     return bytes(found)
 
 
+@cache
+def _tag(field: int, wire: int) -> bytes:
+    return varint(field << 3 | wire)
+
+
 def integer(field: int, number: int) -> bytes:
     """An int, uint, bool or enum of any size."""
-    return varint(field << 3 | VARINT) + varint(number)
+    return _tag(field, VARINT) + varint(number)
 
 
 def fixed64(field: int, number: int) -> bytes:
     """A fixed64."""
-    return varint(field << 3 | FIXED64) + (number % _LIMIT).to_bytes(8, "little")
+    return _tag(field, FIXED64) + (number % _LIMIT).to_bytes(8, "little")
 
 
 def blob(field: int, data: bytes) -> bytes:
     """A message, or bytes."""
-    return varint(field << 3 | BYTES) + varint(len(data)) + data
+    return _tag(field, BYTES) + varint(len(data)) + data
 
 
 def string(field: int, text: str) -> bytes:

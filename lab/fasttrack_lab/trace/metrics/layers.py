@@ -92,8 +92,8 @@ def foreground_coefficient(t: Tables) -> ir.Table:
     return found.mutate(coefficient=ratio(found.foreground, found.busy))
 
 
-_PAGE_CACHE = ("folio", "dirty_throttle", "writeback", "pause")
-_JOURNAL = ("transaction", "checkpoint", "buffer")
+PAGE_CACHE = ("folio", "dirty_throttle", "writeback", "pause")
+JOURNAL = ("transaction", "checkpoint", "buffer")
 _LAYERS = ("page_cache", "journal", "block_layer", "device")
 
 
@@ -115,7 +115,7 @@ def layers(t: Tables) -> ir.Table:
 
     zero = ibis.literal(0, "int64")
     above = waits.group_by(app_class=named(waits["class"])).agg(
-        page_cache=of(*_PAGE_CACHE), journal=of(*_JOURNAL), block_layer=of("tag")
+        page_cache=of(*PAGE_CACHE), journal=of(*JOURNAL), block_layer=of("tag")
     )
     below = t.requests.group_by(app_class=named(t.requests["class"])).agg(
         block_layer=total(t.requests.queued_us), device=total(t.requests.device_us)
