@@ -7,7 +7,8 @@ set -eu
 . "$(dirname -- "$0")/common.sh"
 
 cargo=$(cargo_program)
-export CARGO_TARGET_DIR="$cache/cargo"
+CARGO_TARGET_DIR=$(cargo_target)
+export CARGO_TARGET_DIR
 manifest=$here/device/Cargo.toml
 part "build"
 "$cargo" build --release --locked --quiet --manifest-path "$manifest" --package fasttrackd --package fasttrack-agent

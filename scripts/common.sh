@@ -11,6 +11,8 @@ export PYTHONPATH PYTHONPYCACHEPREFIX PATH
 
 part() { printf '\n== %s\n' "$*"; }
 
-cargo_program() {
-	(cd "$here/lab" && "$python" -c 'from fasttrack_lab.build import guest_program; print(guest_program.cargo())')
+of_cargo() {
+	(cd "$here/lab" && "$python" -c "from fasttrack_lab.build import guest_program; print(guest_program.$1())")
 }
+cargo_program() { of_cargo cargo; }
+cargo_target() { of_cargo cargo_target; }

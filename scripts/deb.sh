@@ -44,7 +44,8 @@ if [ $profile = dev ]; then
 fi
 # debhelper gives the build a home of its own, where rustup finds nothing.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
-export CARGO="$cargo" PROFILE="$profile" COMPRESS="$compress" CARGO_TARGET_DIR="$cache/cargo"
+CARGO_TARGET_DIR=$(cargo_target)
+export CARGO="$cargo" PROFILE="$profile" COMPRESS="$compress" CARGO_TARGET_DIR
 # The modules' paths in the binary and in the cache are those of the checkout: what is built there is not built again.
 export DEVICE="$here/device"
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-$options}"

@@ -25,7 +25,8 @@ check mypy "$python" -m mypy --cache-dir "$cache/mypy"
 
 part "Rust"
 if cargo=$(cargo_program); then
-	export CARGO_TARGET_DIR="$cache/cargo"
+	CARGO_TARGET_DIR=$(cargo_target)
+	export CARGO_TARGET_DIR
 	for room in lab/guest lab/counter device; do
 		manifest=$here/$room/Cargo.toml
 		for tool in fmt clippy; do

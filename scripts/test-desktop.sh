@@ -9,7 +9,8 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$(dirname -- "$0")/common.sh"
 
 cargo=$(cargo_program)
-export CARGO_TARGET_DIR="$cache/cargo"
+CARGO_TARGET_DIR=$(cargo_target)
+export CARGO_TARGET_DIR
 part "desktops"
 # One at a time: a compositor has the machine to itself, and the times that are printed mean something.
 exec "$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --package fasttrack-agent --test desktop -- \

@@ -15,7 +15,8 @@ part "KUnit"
 "$here/fasttrack" kunit --target "$kernel"
 
 cargo=$(cargo_program)
-export CARGO_TARGET_DIR="$cache/cargo"
+CARGO_TARGET_DIR=$(cargo_target)
+export CARGO_TARGET_DIR
 part "cargo test"
 FASTTRACK_TEST_BOOT=$("$here/fasttrack" build --target "$kernel" --boot)
 FASTTRACK_TEST_GUEST=$(echo "$built" | sed -n 's/^guest program: //p')

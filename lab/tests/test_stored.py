@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fasttrack_lab.build import stored
+from fasttrack_lab.build import guest_program, stored
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +48,12 @@ def test_the_last_used_ones_stay(cache: Path) -> None:
     stored.folder("things", "a", 9, lambda to: None)
     stored.folder("things", "d", 2, lambda to: None)
     assert {path.name for path in (cache / "things").iterdir()} == {"a", "d"}
+
+
+def test_checkouts_have_a_cargo_of_their_own(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them with a file as old would be given each other's programs."""
+    own = guest_program.cargo_target()
+    assert own == guest_program.cargo_target() and own.is_dir() and own.is_relative_to(cache)
+    assert guest_program.cargo_environment()["CARGO_TARGET_DIR"] == str(own)
+    monkeypatch.setattr(guest_program, "CHECKOUT", cache / "another")
+    assert guest_program.cargo_target() != own

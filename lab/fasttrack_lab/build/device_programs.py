@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from fasttrack_lab.build import stored
-from fasttrack_lab.build.guest_program import cargo, compile_by
+from fasttrack_lab.build.guest_program import cargo, cargo_target, compile_by
 from fasttrack_lab.host import process
-from fasttrack_lab.host.paths import DEVICE, cache_dir, digest, tree_parts
+from fasttrack_lab.host.paths import DEVICE, digest, tree_parts
 
 PROGRAMS = ("fasttrackd", "fasttrack-agent", "fasttrackctl", "fasttrack-standin")
 STORED = 4
@@ -35,4 +35,4 @@ def _compile(to: Path) -> None:
     compile_by(argv, {}, "fasttrackd, fasttrack-agent and fasttrackctl")
     for name in PROGRAMS:
         # A guest's directory is in memory, and has a copy of each.
-        process.output(["strip", "-o", str(to / name), str(cache_dir("cargo") / "debug" / name)])
+        process.output(["strip", "-o", str(to / name), str(cargo_target() / "debug" / name)])

@@ -15,11 +15,12 @@ from fasttrack_lab.build import stored
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import DEVICE, GUEST, LAB, cache_dir, digest, file_sha256, tree_parts
+from fasttrack_lab.host.paths import CHECKOUT, DEVICE, GUEST, LAB, digest, file_sha256, tree_parts
 
 TARGET, RUSTFLAGS = "x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"
 """Linked statically: the guest's root has no libraries, and the host's differ from machine to machine."""
 STORED = 8
+TARGETS_STORED = 3
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,17 @@ def cargo(manifest: Path = GUEST / "Cargo.toml") -> str:
     raise LabError(f"cargo {needed} or newer is missing; run scripts/setup.sh, or install Rust from https://rustup.rs")
 
 
+def cargo_target() -> Path:
+    """Cargo's build directory, in the cache. Each checkout has its own.
+
+    Cargo tells checkouts apart by their files' times alone, and took what another one had built for its own.
+    """
+    return stored.folder("cargo", digest([str(CHECKOUT)])[:16], TARGETS_STORED, lambda _to: None)
+
+
 def cargo_environment() -> dict[str, str]:
-    """Environment for cargo: the build directory is in the cache, not in the checkout."""
-    return dict(os.environ) | {"CARGO_TARGET_DIR": str(cache_dir("cargo"))}
+    """Environment for cargo: the build directory is not in the checkout."""
+    return dict(os.environ) | {"CARGO_TARGET_DIR": str(cargo_target())}
 
 
 def build(program: Program = PROGRAM) -> Path:
@@ -107,7 +116,7 @@ def build(program: Program = PROGRAM) -> Path:
 def compile_by(argv: Sequence[str], more: Mapping[str, str], what: str) -> None:
     """Run cargo with MORE environment; LabError with the end of its log if WHAT does not build."""
     ui.say(f"building {what}")
-    log = cache_dir("cargo") / "fasttrack.log"
+    log = cargo_target() / "fasttrack.log"
     with log.open("wb") as handle:
         ended = process.finish(process.start(argv, env={**cargo_environment(), **more}, stdout=handle), None)
     if ended.status:
@@ -120,4 +129,4 @@ def _compile(program: Program, to: Path) -> None:
     argv = [cargo(manifest), "build", "--release", "--locked", "--quiet", "--target", TARGET]
     argv += ["--package", program.name, "--manifest-path", str(manifest)]
     compile_by(argv, {"RUSTFLAGS": RUSTFLAGS}, f"the {program.title}")
-    shutil.copy2(cache_dir("cargo") / TARGET / "release" / program.name, to)
+    shutil.copy2(cargo_target() / TARGET / "release" / program.name, to)
