@@ -85,7 +85,7 @@ def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: To
 def test_a_service_waits_for_its_turn_beside_a_deep_queue(tools: Tools, phone_name: str) -> None:
     """32 reads in front at a time: one of a service's requests goes in 20 ms. An fsync is three: data, log, record."""
     stock, fasttrack = both(tools, "deep", phone_name=phone_name)
-    assert fasttrack["read_ms"] < stock["read_ms"] + NEUTRAL_EXPIRE_MS
+    assert fasttrack["read_ms"] < 1.25 * stock["read_ms"] + NEUTRAL_EXPIRE_MS
     assert fasttrack["sync_ms"] < 1.25 * stock["sync_ms"] + 3 * NEUTRAL_EXPIRE_MS
 
 
