@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import count
 
 from beside import Call, appends_and_syncs, not_timed, play, start_behind
-from prologue import DATA, PATTERN, Shown, drop_caches, make, run, writes_for_ever
+from prologue import DATA, FRONT, PATTERN, SEEN, Shown, as_uid, drop_caches, end, make, run, writes_for_ever
 
 FOR_EVER = 1 << 30
 
@@ -131,5 +131,35 @@ def checkpoint_of_others() -> Shown:
     return beside_directories(front, directories)
 
 
+def first() -> Shown:
+    """The foreground's first sync after others have made files, and then a look at a file that no cache has."""
+
+    def unpacks(index: int) -> None:
+        at = DATA / f"dir{index}"
+        at.mkdir()
+        for number in count():
+            new_file(f"{at}/{number}", 512)
+            time.sleep(0.001)
+
+    make("old", 1)
+    os.sync()
+    children = start_behind(unpacks, 2)
+    time.sleep(2.0)
+
+    def syncs() -> None:
+        # Of a directory: f2fs makes a checkpoint.
+        (DATA / "first").mkdir()
+        handle = os.open(DATA / "first", os.O_RDONLY)
+        begin = time.monotonic_ns()
+        os.fsync(handle)
+        SEEN[0] = (time.monotonic_ns() - begin) // 1000
+
+    if as_uid(FRONT, syncs):
+        raise RuntimeError("the foreground has failed")
+    end(*children)
+    drop_caches()
+    return {"sync_ms": SEEN[0] / 1000, "cold": as_uid(FRONT, (DATA / "old").read_bytes) == 0}
+
+
 if __name__ == "__main__":
-    run(fsync, fsync_without_checkpoint, checkpoint, checkpoint_of_others)
+    run(fsync, fsync_without_checkpoint, checkpoint, checkpoint_of_others, first)

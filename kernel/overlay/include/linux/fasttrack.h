@@ -59,7 +59,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
-bool __fasttrack_commit_due(int blocks);
+bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
@@ -295,9 +295,9 @@ static inline void fasttrack_op_end(void)
  * Shall so many blocks of a transaction's, or of a checkpoint's, be written, though
  * nobody waits?
  */
-static inline bool fasttrack_commit_due(int blocks)
+static inline bool fasttrack_commit_due(int blocks, bool rare)
 {
-	return fasttrack_enabled() && __fasttrack_commit_due(blocks);
+	return fasttrack_enabled() && __fasttrack_commit_due(blocks, rare);
 }
 
 /* The same, and current has added to them: background waits until they are written. */

@@ -7,7 +7,8 @@
  * foreground waits for such a worker now and then, file systems write what there is
  * as soon as it is worth that. Where operations would add more meanwhile than is
  * written, they count as work in the page cache, and who of background owes a pause
- * for it pauses until the backlog is written.
+ * for it pauses until the backlog is written. Before the first such wait they may
+ * have more, and nobody pauses.
  *
  * Data: a sync(2) or syncfs(2) of the foreground's takes as long as all dirty pages
  * do. While it calls these now and then, background's files have no more than the
@@ -52,33 +53,41 @@ static bool ft_lately(unsigned long waited)
 	return waited && time_before(jiffies, waited + FT_COMMIT_WINDOW);
 }
 
+/* Has the foreground waited for commits lately? */
+static bool ft_commits(void)
+{
+	return ft_lately(READ_ONCE(ft_commit_waited)) && READ_ONCE(ft_knobs.promotion);
+}
+
 /**
  * __fasttrack_commit_due - shall metadata be written, though nobody waits?
  * @blocks: how many blocks there are
+ * @rare: only some syncs need a commit; the others would wait for what is written
  *
  * Context: any.
- * Return: if so: the foreground syncs now and then, and would wait for them.
+ * Return: if so: the foreground waits for commits now and then; or there are more blocks
+ * than its first one should write, and with @rare it does not work now.
  */
-bool __fasttrack_commit_due(int blocks)
+bool __fasttrack_commit_due(int blocks, bool rare)
 {
-	return blocks >= FT_COMMIT_BLOCKS &&
-	       ft_lately(READ_ONCE(ft_commit_waited)) &&
-	       READ_ONCE(ft_knobs.promotion);
+	bool lately = ft_lately(READ_ONCE(ft_commit_waited));
+
+	return READ_ONCE(ft_knobs.promotion) && ft_commit_due(blocks, lately) &&
+	       (lately || !rare || !ft_foreground_works());
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 
 /* Is there a backlog that the foreground may wait for? */
 bool ft_has_backlog(void)
 {
-	return (READ_ONCE(ft_backlog) &&
-		__fasttrack_commit_due(FT_COMMIT_BLOCKS)) ||
+	return (READ_ONCE(ft_backlog) && ft_commits()) ||
 	       (READ_ONCE(ft_data_backlog) && ft_syncs());
 }
 
-/* A backlog has so many blocks by now. Is that too many? */
+/* A backlog has so many blocks by now. Is that too many to add more meanwhile? */
 bool ft_backlog_add(int blocks)
 {
-	if (!__fasttrack_commit_due(blocks))
+	if (blocks < FT_COMMIT_BLOCKS || !ft_commits())
 		return false;
 	WRITE_ONCE(ft_backlog, true);
 	return true;

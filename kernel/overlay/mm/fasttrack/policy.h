@@ -275,6 +275,18 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
 
 /*
+ * What there may be before the foreground's first sync, which nobody knows beforehand:
+ * 1 MiB, which takes about as long as the sync itself.
+ */
+#define FT_COMMIT_BLOCKS_FIRST	256
+
+/* Shall so many blocks be written, though nobody waits? @lately: the foreground did. */
+static inline bool ft_commit_due(int blocks, bool lately)
+{
+	return blocks >= (lately ? FT_COMMIT_BLOCKS : FT_COMMIT_BLOCKS_FIRST);
+}
+
+/*
  * While the foreground syncs whole file systems now and then, background may have
  * as much of its files dirty and on the way as the storage writes in this time, in
  * ms, at @bandwidth pages a second, and as much as keeps a queue busy: 512 KiB. It

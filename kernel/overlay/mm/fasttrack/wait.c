@@ -370,19 +370,19 @@ EXPORT_SYMBOL_GPL(__fasttrack_wait_begin);
 
 /**
  * __fasttrack_backlog - current has added to a backlog of metadata
- * @blocks: how many blocks it has
+ * @blocks: how many blocks it has; only some syncs need a commit
  *
- * A background task pauses on its way back to user mode until it is written.
+ * While the foreground waits for commits now and then, a background task pauses on its
+ * way back to user mode until it is written.
  *
  * Context: any process context; does not sleep.
  * Return: shall it be written, though nobody waits? See __fasttrack_commit_due().
  */
 bool __fasttrack_backlog(int blocks)
 {
-	if (!ft_backlog_add(blocks))
-		return false;
-	__fasttrack_cache_work(FT_OPERATION_PAGES);
-	return true;
+	if (ft_backlog_add(blocks))
+		__fasttrack_cache_work(FT_OPERATION_PAGES);
+	return __fasttrack_commit_due(blocks, true);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog);
 

@@ -216,6 +216,16 @@ static void ft_test_dirty(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_dirty_writes(900, thresh, 500, 500, thresh));
 }
 
+static void ft_test_commit(struct kunit *test)
+{
+	/* While the foreground waits for commits they are small. */
+	KUNIT_EXPECT_FALSE(test, ft_commit_due(FT_COMMIT_BLOCKS - 1, true));
+	KUNIT_EXPECT_TRUE(test, ft_commit_due(FT_COMMIT_BLOCKS, true));
+	/* Its first one is bounded, too. */
+	KUNIT_EXPECT_FALSE(test, ft_commit_due(FT_COMMIT_BLOCKS, false));
+	KUNIT_EXPECT_TRUE(test, ft_commit_due(FT_COMMIT_BLOCKS_FIRST, false));
+}
+
 static void ft_test_sync(struct kunit *test)
 {
 	const unsigned long fast = 1000000, slow = 1000;
@@ -293,6 +303,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_reserve),
 	KUNIT_CASE(ft_test_alloc_held),
 	KUNIT_CASE(ft_test_dirty),
+	KUNIT_CASE(ft_test_commit),
 	KUNIT_CASE(ft_test_sync),
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
