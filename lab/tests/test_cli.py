@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,20 @@ def test_a_run_imports_neither_tables_nor_plots_nor_http() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=LAB, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_door_keeps_compiled_python(tmp_path: Path) -> None:
+    """Where people let Python write none: without it a trace's report takes twice as long."""
+    python, door = tmp_path / "venv" / "bin" / "python", tmp_path / "fasttrack"
+    programs = {python: "#!/bin/sh\nenv\n", tmp_path / "scripts" / "setup.sh": f"#!/bin/sh\necho {python}\n"}
+    for path, text in (programs | {door: (CHECKOUT / "fasttrack").read_text()}).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    shown = subprocess.run([door], capture_output=True, text=True, env=env, check=True).stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in shown
+    assert f"PYTHONPYCACHEPREFIX={tmp_path}/venv/pycache" in shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
