@@ -7,7 +7,8 @@ that is most of the time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import ibis
@@ -17,6 +18,17 @@ import ibis.expr.types as ir
 from fasttrack_lab.trace.tables import FLAG, INT, TEXT
 
 _SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
+
+
+@contextmanager
+def joined_as_told(engine: ibis.BaseBackend) -> Iterator[None]:
+    """Joins are of many rows with few names, as they are written. DuckDB guesses that a CSV file has few rows, turns
+    them round, and holds all calls in memory three times."""
+    engine.con.execute("SET disabled_optimizers = 'build_side_probe_side,join_order'")
+    try:
+        yield
+    finally:
+        engine.con.execute("RESET disabled_optimizers")
 
 
 def kept(engine: ibis.BaseBackend, name: str, asked: ir.Table) -> ir.Table:

@@ -75,7 +75,7 @@ def export(paths: Sequence[Path], to: Path) -> None:
 
 def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
     """The tables of log files, directories of them and directories of records, in ENGINE, which is DuckDB."""
-    with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
+    with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where, duckdb_tables.joined_as_told(engine):
         folders = [path for path in paths if is_exported(path)]
         if logged := [path for path in paths if path not in folders]:
             export(logged, Path(where))
@@ -87,7 +87,7 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
                 by_name[name] = duckdb_tables.empty(engine, name, COLUMNS[name])
                 continue
             table = make(records).cast(COLUMNS[name]).select(*COLUMNS[name])
-            by_name[name] = duckdb_tables.kept(engine, name, table.order_by("time"))
+            by_name[name] = duckdb_tables.kept(engine, name, table)
         return Tables(by_name, engine)
 
 
