@@ -49,8 +49,9 @@ def test_spans_are_of_their_side_and_layer(monkeypatch: pytest.MonkeyPatch) -> N
     front = found.summed(FOREGROUND, "device")
     unknown = found.summed(io_profile.UNKNOWN, "device")
     assert front > 0 and found.coefficient == front / (front + unknown + found.summed(BACKGROUND, "device"))
-    assert found.bytes_of(BACKGROUND, at(2), at(10)) == 2 * 4096
-    assert found.bytes_of(BACKGROUND, at(3), at(10)) == 0
+    assert found.bytes_of(BACKGROUND, at(2), at(10)) == 4096
+    assert found.bytes_of(BACKGROUND, at(7), at(10)) == 4096
+    assert found.bytes_of(BACKGROUND, at(7.1), at(10)) == 0
 
 
 def test_only_the_interaction_counts(monkeypatch: pytest.MonkeyPatch) -> None:

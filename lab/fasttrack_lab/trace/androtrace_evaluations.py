@@ -128,9 +128,9 @@ EVALUATIONS = (
         PAPER,
         MINUTES,
         post_processing,
-        "Real time of this machine, not virtual, and more where others use it. Androtrace needs no step after tracing; a report here is one command. "
-        "MOST asked debugfs on the phone about each block; here on this machine, on a file system that has as many "
-        "files as the trace, and of some blocks, so it is an estimate.",
+        "Real time of this machine, not virtual, and more where others use it. Androtrace needs no step after tracing; "
+        "a report here is one command. MOST asked debugfs on the phone about each block; here on this machine, on a "
+        "file system that has as many files as the trace, and of some blocks, so it is an estimate.",
     ),
     Evaluation(
         "A4",

@@ -125,7 +125,7 @@ def _throughput(named: dict[str, Profile]) -> str:
                 rates = [one.bytes_of(side, begin, begin + step) / 1e6 / (step / 1e9) for begin in begins]
                 at = [(begin - one.begin) / 1e9 for begin in begins]
                 axes.plot(at, rates, drawstyle="steps-post", color=colour, label=side)
-            axes.set_ylabel("sent (MB/s)")
+            axes.set_ylabel("done (MB/s)")
             axes.set_ylim(bottom=0)
             axes.grid(axis="y", color="#e5e7eb")
             axes.set_title(name, loc="left", fontsize=10)
@@ -215,8 +215,8 @@ EVALUATIONS = (
         _with_alone(Recording(SWITCH, BACKUP)),
         against_reads,
         _SCENARIOS
-        + ". The reader is bound by its network, and mq-deadline takes reads first. Throughput is of bios when they "
-        "are sent: see fig6.svg.",
+        + ". The reader is bound by its network, and mq-deadline takes reads first. Throughput is of requests when "
+        "they end: see fig6.svg.",
     ),
     Evaluation(
         "fig11",

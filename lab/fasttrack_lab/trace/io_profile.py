@@ -45,7 +45,7 @@ class Profile:
     end: int
     pieces: dict[tuple[str, str], list[Piece]]
     moved: list[tuple[int, str, int]]
-    """Time, side and bytes of each bio."""
+    """End, side and bytes of each request."""
 
     def busy(self, side: str, layer: str) -> int:
         """ns in which at least one span of a layer is there."""
@@ -63,7 +63,7 @@ class Profile:
         return shares[FOREGROUND] / whole if whole else None
 
     def bytes_of(self, side: str, begin: int, end: int) -> int:
-        """What a side sent in an interval."""
+        """What ended of a side's in an interval."""
         return sum(size for time, whose, size in self.moved if whose == side and begin <= time < end)
 
 
@@ -106,9 +106,9 @@ class _Maker:
         for pieces in self._pieces.values():
             pieces.sort(key=lambda piece: piece.begin)
         moved = [
-            (bio.time, self._side(self._owner([bio])), bio.bytes or 0)
-            for bio in self._near.bios
-            if self._begin <= bio.time <= self._end and bio.operation in ("read", "write")
+            (request.time, self._side(self._owner(request.bios)), request.bytes or 0)
+            for request in self._near.requests
+            if self._begin <= request.time <= self._end and request.operation in ("read", "write")
         ]
         return Profile(title, self._begin, self._end, self._pieces, moved)
 
