@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,41 @@ def test_a_run_imports_neither_tables_nor_plots_nor_http() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=LAB, check=True)
     assert done.stdout == "[]\n"
+
+
+def through_the_door(folder: Path, *arguments: str) -> str:
+    """What the door gives to Python and, as ASKED, to the setup."""
+    python, door = folder / "venv" / "bin" / "python", folder / "fasttrack"
+    setup = f"#!/bin/sh\necho ASKED=$* >{folder}/asked\necho {python}\n"
+    programs = {python: f"#!/bin/sh\nenv\ncat {folder}/asked\n", folder / "scripts" / "setup.sh": setup}
+    for path, text in (programs | {door: (CHECKOUT / "fasttrack").read_text()}).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([door, *arguments], capture_output=True, text=True, env=env, check=True).stdout
+
+
+def test_the_door_keeps_compiled_python(tmp_path: Path) -> None:
+    """Where people let Python write none: without it a trace's report takes twice as long."""
+    shown = through_the_door(tmp_path, "run")
+    assert "PYTHONDONTWRITEBYTECODE" not in shown
+    assert f"PYTHONPYCACHEPREFIX={tmp_path}/venv/pycache" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["trace", "report"], "--trace"),
+        (["run", "x", "--trace", "d"], "--trace"),
+        (["run", "x", "--trace=d"], "--trace"),
+        ([], ""),
+        (["run", "x"], ""),
+        (["compare", "trace"], ""),
+    ],
+)
+def test_the_door_asks_for_databases_where_they_are_used(tmp_path: Path, arguments: list[str], asked: str) -> None:
+    assert f"ASKED={asked}\n" in through_the_door(tmp_path, *arguments)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

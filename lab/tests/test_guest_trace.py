@@ -18,7 +18,8 @@ from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
 from fasttrack_lab.run.runner import RunSpec, Tools, run
-from fasttrack_lab.trace import sources, trace_report
+from fasttrack_lab.trace import io_profile, sources, trace_report
+from fasttrack_lab.trace.interaction import Interaction
 
 pytestmark = pytest.mark.guest
 
@@ -132,6 +133,13 @@ def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     assert report.answers["reads_writes"].asked == len(traced.of("bio"))
     assert report.answers["block_types"].asked == len(traced.of("segment"))
     assert report.answers["sync_share"].coverage == 1.0 and not report.lossy
+    # The interaction is the command: all that it wrote ended in it, and its calls filled it.
+    told = Interaction.of_result(result)
+    assert told is not None and told.foreground == (FOREGROUND_UID,)
+    drawn = io_profile.of(sources.open_all([to]), told)
+    assert drawn.end - drawn.begin == round(told.seconds * 1e9)
+    assert drawn.bytes_of(io_profile.FOREGROUND, drawn.begin, drawn.end + 1) >= MIB
+    assert drawn.busy(io_profile.FOREGROUND, io_profile.CALLS) > 0.5 * (drawn.end - drawn.begin)
 
 
 def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import ibis.expr.types as ir
 import pytest
 from click.testing import CliRunner
 from trace_records import HEAD, SECOND, Record, exported, record
@@ -65,6 +66,23 @@ def test_waits_nest_and_cover(story: Tables) -> None:
         "elevator": MS + MS // 2,
         "device": 6 * MS,
     }
+
+
+def test_the_database_is_not_asked_for_each_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    to_pyarrow = ir.Table.to_pyarrow
+
+    def counted(table: ir.Table) -> object:
+        asked.append(table)
+        return to_pyarrow(table)
+
+    monkeypatch.setattr(ir.Table, "to_pyarrow", counted)
+    explained(tables_of(monkeypatch, STORY))
+    few = len(asked)
+    waits = [wait(1 + place / 100, 1 + place / 100 + 0.005, "folio", file=2, index=place) for place in range(90)]
+    many = explained(tables_of(monkeypatch, [*STORY, *waits]))
+    assert sum(one.what.kind == "folio" for one in many.inside) > 90
+    assert len(asked) == 2 * few
 
 
 def test_the_transaction_with_all_its_parties(story: Tables) -> None:

@@ -24,6 +24,7 @@ from trace_samples import (
     PIXEL,
     REAL_NS,
     SAMPLES,
+    UP_S,
     US,
     WHOLE,
     Sent,
@@ -74,7 +75,7 @@ def written(tmp_path: Path, name: str, data: bytes | str) -> Path:
 
 def base(sample: str) -> int:
     """When a sample's clock begins: blkparse counts from the first event."""
-    return 0 if sample == "blkparse" else BEGIN_NS
+    return {"blkparse": 0, "perf-threads": BEGIN_NS + UP_S * 10**9}.get(sample, BEGIN_NS)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -16,7 +16,7 @@ from trace_story import CAMERA, FSYNC, PEOPLE, sent
 from trace_story import request as carried
 
 from fasttrack_lab.host.errors import InputError, UsageProblem
-from fasttrack_lab.trace import engines, logs, perfetto_export, sources
+from fasttrack_lab.trace import engines, logs, perfetto_export, perfetto_packets, sources
 from fasttrack_lab.trace.importers import wire_encode, wire_format
 from fasttrack_lab.trace.tables import Tables
 
@@ -227,6 +227,15 @@ def test_losses_are_instants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert [(one.name, one.begin) for one in losses] == [("unreadable", SECOND), ("ring_overrun", 5 * SECOND)]
     assert losses[0].arguments["detail"] == "x.ftlog: a bad CRC at byte 7"
     assert losses[1].arguments == {"lost": 17, "cpu": 1, "since": 4 * SECOND}
+
+
+def test_bytes_that_are_forgotten_are_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tables: Tables, file: Path
+) -> None:
+    """Those of texts are kept, but not of all of a long trace."""
+    monkeypatch.setattr(perfetto_packets, "_KEPT", 2)
+    perfetto_export.write(tables, tmp_path / "x.pftrace")
+    assert (tmp_path / "x.pftrace").read_bytes() == file.read_bytes()
 
 
 def test_nothing_recorded_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

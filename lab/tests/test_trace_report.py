@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from rich.console import Console
 from trace_generator import write as generate
-from trace_records import HEAD, SECOND, Record, bio, exported, record
+from trace_records import HEAD, SECOND, Record, bio, exported, record, write
 
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.trace import difference, engines, logs, sources, trace_report, trace_shown
@@ -107,6 +108,22 @@ class Links(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.headings += tag == "h2"
         self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+
+def test_the_database_is_asked_for_nothing_that_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archive: Path
+) -> None:
+    """Ibis asks for the columns of each table that it makes, by a query: of a small trace that is half of the time."""
+
+    def asked(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("asked for columns")
+
+    monkeypatch.setattr(type(engines.duckdb()), "get_schema", asked)
+    (tmp_path / "older").mkdir()
+    write(tmp_path / "older", [*HEAD, *WRITES])
+    (tmp_path / "older" / "wait.csv").unlink()
+    for path in (archive, tmp_path / "older"):
+        assert not trace_report.make(sources.open_all([path]), []).is_empty
 
 
 def test_the_page_stands_alone(archive: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from recorded import recorded
-from trace_records import HEAD, INSTALL, SECOND, START_NS, Record, bio, exported, record
+from trace_records import HEAD, INSTALL, SECOND, START_NS, Record, bio, exported, record, write
 
 from fasttrack_lab.host.errors import InputError
-from fasttrack_lab.trace import engines, logs, sources
+from fasttrack_lab.trace import duckdb_tables, engines, logs, sources
 from fasttrack_lab.trace.metrics import METRICS
 from fasttrack_lab.trace.tables import COLUMNS, Tables
 
@@ -148,3 +148,27 @@ def test_a_phone_s_recording() -> None:
     assert t.io.filter(t.io.sync.notnull() | t.io["class"].notnull()).count().to_pyarrow().as_py() == 0
     assert t.io.filter(t.io.carrier.startswith("kworker")).count().to_pyarrow().as_py() > 1000
     json.dumps(rows(t.io.limit(1)))
+
+
+def test_many_calls_are_joined_with_few_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Names are held in memory. Of a CSV file DuckDB guesses that it has few rows, and would hold the calls."""
+    fields = {"task": 2, "kind": "read", "file": 2, "offset": 0, "bytes": 4096, "duration_ns": 1000, "result": 4096}
+    calls = (record("call", 3000 + place, **fields) for place in range(5000))
+    names = (
+        record("file", 2000, file=number, event="first_use", path=f"/data/{number}") for number in range(6, 4000, 2)
+    )
+    write(tmp_path, [*HEAD, *names, *calls])
+    plans = []
+    kept = duckdb_tables.kept
+
+    def explained(engine: Any, name: str, asked: Any) -> Any:
+        plans.append(engine.con.execute(f"EXPLAIN {engine.compile(asked)}").fetchall()[0][1])
+        return kept(engine, name, asked)
+
+    monkeypatch.setattr(duckdb_tables, "kept", explained)
+    engine = engines.duckdb()
+    t = logs.read([tmp_path], engine)
+    assert t.calls.count().to_pyarrow().as_py() == 5000
+    assert any("Join Type: LEFT" in plan for plan in plans)
+    assert [plan for plan in plans if "Join Type: RIGHT" in plan] == []
+    assert engine.con.execute("SELECT current_setting('disabled_optimizers')").fetchall() == [("",)]

@@ -335,6 +335,24 @@ def _pb_event(time: int, kind: str, sent: Sent) -> bytes:
     return pb((1, time), (2, 0 if kind == "C" else sent.pid), (_PB[kind], pb(*body)))
 
 
+UP_S = 123_000
+"""Uptime that leaves no second blank before perf's times, s."""
+
+
+def perf_script(pid: str = "{:5}", later_s: int = 0) -> str:
+    """`perf script` of recorded tracepoints: no flags, the event with its group, and an event that is no I/O."""
+    first = f"{BEGIN_NS // 10**9 + later_s:5}.000000"
+    found = [f"    Chrome_ChildIOT    91 [000] {first}: sched:sched_waking: comm=x pid=7 [a]\n"]
+    for time, kind, sent in events():
+        said = TRACED[kind].format(**vars(sent), bytes=sent.sectors * 512, priority=" be,0,4")
+        comm, number = ("swapper", 0) if kind == "C" else (sent.comm, sent.pid)
+        at = f"{time // 10**9 + later_s:5}.{time % 10**9 // US:06}"
+        found.append(
+            f"{comm:>16} {pid.format(number)} [001] {at}: {'block:' + said.split(':')[0]:>25}:{said.split(':', 1)[1]}\n"
+        )
+    return "".join(found)
+
+
 def perfetto_packets() -> list[bytes]:
     """Packets: the system, clocks, processes, two processors' bundles, one event that is no I/O, losses."""
     system = pb((1, pb((1, "Linux"), (3, "6.1.75-android"))), (6, 4096), (7, 120))
@@ -360,10 +378,14 @@ def perfetto_packets() -> list[bytes]:
     ]
 
 
-def perfetto(packed: bool = False) -> bytes:
-    """A trace."""
+def perfetto(codec: str | None = None) -> bytes:
+    """A trace; its packets packed by zlib or zstd, or as they are."""
     whole = b"".join(pb((1, packet)) for packet in perfetto_packets())
-    return pb((1, pb((50, zlib.compress(whole))))) if packed else whole
+    if codec is None:
+        return whole
+    return pb(
+        (1, pb((50, zlib.compress(whole)) if codec == "zlib" else (133, pa.compress(whole, "zstd", asbytes=True))))
+    )
 
 
 # AndroTrace
@@ -448,8 +470,11 @@ SAMPLES: dict[str, tuple[str, Callable[[Path], list[Path]]]] = {
         ),
     ),
     "report": ("ftrace", _one("report.txt", lambda: "cpus=2\n" + ftrace("", False, " 0x2,0,4", False))),
+    "perf": ("ftrace", _one("perf.txt", perf_script)),
+    "perf-threads": ("ftrace", _one("threads.txt", lambda: perf_script("{0:5}/{0}", UP_S))),
     "perfetto": ("perfetto", _one("trace.pftrace", perfetto)),
-    "perfetto-packed": ("perfetto", _one("packed.pftrace", lambda: perfetto(True))),
+    "perfetto-packed": ("perfetto", _one("packed.pftrace", lambda: perfetto("zlib"))),
+    "perfetto-zstd": ("perfetto", _one("zstd.pftrace", lambda: perfetto("zstd"))),
     "pixel6a": ("pixel6a", _one("phone.csv", lambda: PIXEL)),
     "most": ("most", _one("result.po", most)),
     "androtrace": ("androtrace", _one("151020090807.uio", androtrace)),

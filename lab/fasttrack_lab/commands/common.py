@@ -154,7 +154,8 @@ trace_option: Decorator = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Record the origin of all I/O, and put the logs into this directory, which must be empty or not exist. "
-    "fasttrack-trace explain DIR reads them. The names in them are clear text.",
+    "fasttrack-trace explain DIR reads them. The names in them are clear text. The interaction is drawn into "
+    "DIR/profile.svg: calls, waits in page cache and file system, requests in the block layer and in the device.",
 )
 
 
@@ -256,6 +257,25 @@ def finish(shown: Result, json_path: str | None) -> None:
         found = shown.to_json().get("why")
         if found:
             print_tables(why.tables(found, shown.response_s))
+
+
+def finish_traced(shown: Result, json_path: str | None, trace_to: Path | None) -> None:
+    """`finish`; then the I/O of a run that was recorded is drawn."""
+    finish(shown, json_path)
+    if trace_to is None:
+        return
+    # Slow to import, and few runs are recorded.
+    from fasttrack_lab.trace import io_profile_drawn  # noqa: PLC0415
+    from fasttrack_lab.trace.interaction import Interaction  # noqa: PLC0415
+
+    told = Interaction.of_result(shown)
+    if told is None:
+        return
+    told.write(trace_to)
+    try:
+        ui.say(f"profile: {io_profile_drawn.make(trace_to, told)}")
+    except UsageProblem as lacking:
+        ui.say(f"no profile is drawn: {lacking}")
 
 
 def print_tables(tables: RenderableType) -> None:

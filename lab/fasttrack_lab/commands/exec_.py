@@ -79,7 +79,7 @@ def command(
         job["why_interval_ns"] = why_ns
     spec = RunSpec(cell, phone, policy, job, files_from=files, limit_s=time_limit, trace_to=trace_to)
     common.check_host()
-    common.finish(run(spec, Tools.of_checkout(), show_output), json_path)
+    common.finish_traced(run(spec, Tools.of_checkout(), show_output), json_path, trace_to)
 
 
 def show_output(where: Path) -> None:

@@ -70,4 +70,4 @@ def command(
     if front.app.trace is not None:
         ui.say(front.app.trace.load().stats.text())
     common.check_host()
-    common.finish(run(spec, Tools.of_checkout()), json_path)
+    common.finish_traced(run(spec, Tools.of_checkout()), json_path, trace_to)

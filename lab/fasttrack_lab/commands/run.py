@@ -73,4 +73,4 @@ def command(
         trace_to=trace_to,
     )
     common.check_host()
-    common.finish(run(spec, Tools.of_checkout()), json_path)
+    common.finish_traced(run(spec, Tools.of_checkout()), json_path, trace_to)

@@ -257,6 +257,51 @@ def perfetto_command(
         ui.say("without flows and files: there are too many bios; --since and --until cut them")
 
 
+@command.command("profile")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--foreground", "uids", type=int, multiple=True, metavar="UID", help="An app in front; several times.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="How long the interaction took.")
+def profile_command(folder: Path, uids: tuple[int, ...], seconds: float | None) -> None:
+    """Draw an interaction's I/O as nested spans into DIR/profile.svg, for those in front and those behind.
+
+    Rows are calls, waits in the page cache and in the file system, requests in the block layer and in the device. DIR
+    has the logs of a run of the lab's with --trace, which draws it too. Of other logs say who is in front and how long
+    the interaction took: it ends with their last call.
+    """
+    from fasttrack_lab.trace import interaction, io_profile_drawn  # noqa: PLC0415
+
+    told = interaction.read(folder)
+    if uids and seconds:
+        told = interaction.Interaction(folder.name, uids, seconds)
+    if told is None:
+        raise UsageProblem(f"{folder}: no run of the lab's has put its logs there; give --foreground and --seconds")
+    ui.say(f"profile: {io_profile_drawn.make(folder, told)}")
+
+
+@command.command("evaluate")
+@click.argument("names", metavar="[EVALUATION]...", nargs=-1)
+@common.out_option(Path("results") / "evaluations", "recordings, numbers and pictures")
+@common.json_option
+def evaluate_command(names: tuple[str, ...], out: Path, json_path: str | None) -> None:
+    """Make the papers' evaluations again from traces: A3 to A7 of Androtrace's, fig1, fig2, fig3, fig6, fig11 of
+    FastTrack's.
+
+    Records what is lacking (each recording once for a kernel), and prints the paper's numbers beside these, and why
+    they differ. A4 to A7 are of the Facebook replay, if $FASTTRACK_DATA/mobigen/facebook.mobigen is there, and of
+    pieces of a day of mixed use.
+    """
+    common.check_json_path(json_path)
+    from fasttrack_lab.trace import evaluating  # noqa: PLC0415
+
+    wanted = evaluating.chosen(names)
+    common.check_host()
+    out.mkdir(parents=True, exist_ok=True)
+    made = list(evaluating.make(wanted, out))
+    common.write_json(json_path, {one.evaluation.name: one.to_json() for one in made})
+    if json_path != "-":
+        common.print_tables(evaluating.shown(made))
+
+
 @command.command("archive")
 @click.argument("archive", metavar="ARCHIVE", type=click.Path(path_type=Path))
 @_PATHS

@@ -22,8 +22,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import digest, file_sha256
-from fasttrack_lab.trace import engines, logs
-from fasttrack_lab.trace.tables import COLUMNS, Tables, empty, shaped
+from fasttrack_lab.trace import duckdb_tables, engines, logs
+from fasttrack_lab.trace.tables import COLUMNS, Tables
 
 DAY = "day"
 _KEEP_NOTHING = {
@@ -169,10 +169,9 @@ def read(folder: Path, engine: ibis.BaseBackend) -> Tables:
         table = _table(folder, name)
         uris = table.file_uris() if table is not None else []
         if not uris:
-            by_name[name] = empty(engine, name)
-            continue
-        rows = engine.read_parquet(uris, union_by_name=True, table_name=f"_archived_{name}")
-        by_name[name] = engine.create_view(name, shaped(rows, name))
+            by_name[name] = duckdb_tables.empty(engine, name, COLUMNS[name])
+        else:
+            by_name[name] = duckdb_tables.of_parquet(engine, name, uris, COLUMNS[name])
     return Tables(by_name, engine)
 
 

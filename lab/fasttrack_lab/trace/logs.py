@@ -18,7 +18,8 @@ from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process, ui
 from fasttrack_lab.host.errors import InputError, LabError
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, empty, shaped, with_columns
+from fasttrack_lab.trace import duckdb_tables
+from fasttrack_lab.trace.tables import COLUMNS, FLAG, INT, TEXT, Tables, shaped
 
 CONTRACT = CHECKOUT / "contract" / "trace.toml"
 DAMAGED = 3
@@ -26,7 +27,6 @@ DAMAGED = 3
 SUFFIX = ".ftlog"
 
 _TYPES = {"u64": INT, "i64": INT, "time": INT, "bool": FLAG, "string": TEXT}
-_SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
 _DAMAGE = {"path": TEXT, "at": INT, "bytes": INT, "records": INT, "what": TEXT, "session": TEXT, "log": INT}
 """Only an import knows of which session a damaged file is."""
 _NS = 1_000_000_000
@@ -75,7 +75,7 @@ def export(paths: Sequence[Path], to: Path) -> None:
 
 def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
     """The tables of log files, directories of them and directories of records, in ENGINE, which is DuckDB."""
-    with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
+    with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where, duckdb_tables.joined_as_told(engine):
         folders = [path for path in paths if is_exported(path)]
         if logged := [path for path in paths if path not in folders]:
             export(logged, Path(where))
@@ -84,10 +84,10 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
         by_name = {}
         for name, (record, make) in _MAKE.items():
             if record is not None and records.lacks(record):
-                by_name[name] = empty(engine, name)
+                by_name[name] = duckdb_tables.empty(engine, name, COLUMNS[name])
                 continue
             table = make(records).cast(COLUMNS[name]).select(*COLUMNS[name])
-            by_name[name] = engine.create_table(name, table.order_by("time"), temp=True)
+            by_name[name] = duckdb_tables.kept(engine, name, table)
         return Tables(by_name, engine)
 
 
@@ -107,7 +107,7 @@ class Records:
         self.bios = self._keep("bios", self.timed(self.of("bio")))
 
     def _keep(self, name: str, table: ir.Table) -> ir.Table:
-        return self._engine.create_table(f"_{name}", table, temp=True)
+        return duckdb_tables.kept(self._engine, f"_{name}", table)
 
     def _files(self, record: str) -> list[Path]:
         """Those of a kind: an older export does not have every kind."""
@@ -120,12 +120,13 @@ class Records:
     def of(self, record: str) -> ir.Table:
         """All records of a kind."""
         if record not in self._kept:
-            parts = [self._read(file, self._columns[record]) for file in self._files(record)]
-            nothing = self._engine.create_table(f"_no_{record}", schema=ibis.schema(self._columns[record]), temp=True)
-            self._kept[record] = ibis.union(*parts) if len(parts) > 1 else parts[0] if parts else nothing
+            files, columns = self._files(record), self._columns[record]
+            parts = [self._read(file, f"_{record}_{place}", columns) for place, file in enumerate(files)]
+            parts = parts or [duckdb_tables.empty(self._engine, f"_no_{record}", columns)]
+            self._kept[record] = ibis.union(*parts) if len(parts) > 1 else parts[0]
         return self._kept[record]
 
-    def _read(self, file: Path, columns: dict[str, str]) -> ir.Table:
+    def _read(self, file: Path, name: str, columns: dict[str, str]) -> ir.Table:
         """A file. Its heading says which columns it has: fewer where it is older, more where it is newer."""
         with file.open(encoding="utf-8") as lines:
             heading = next(lines, "").rstrip("\n").split(",")
@@ -133,17 +134,7 @@ class Records:
             heading = list(columns)
         if not set(heading) & set(columns):
             raise InputError("no file of records: its heading has none of their columns", file)
-        rows = self._engine.read_csv(
-            file,
-            columns={name: _SQL[columns.get(name, TEXT)] for name in heading},
-            header=True,
-            quote='"',
-            escape='"',
-            delim=",",
-            allow_quoted_nulls=False,
-            auto_detect=False,
-        )
-        return with_columns(rows, columns)
+        return duckdb_tables.of_csv(self._engine, name, file, heading, columns)
 
     def _session(self) -> ir.Table:
         """Session -> installation, and calls that took less are left out (us)."""

@@ -95,7 +95,7 @@ def _packets(tables: Tables, kinds: Counter[int], flows: Flows) -> Iterator[byte
             time, offset = clocks.pop(0)
             yield packets.clock(time, time + offset)
         kinds[event.kind] += 1
-        yield from packets.event(event)
+        yield packets.event(event)
 
 
 def _clocks(tables: Tables) -> list[tuple[int, int]]:

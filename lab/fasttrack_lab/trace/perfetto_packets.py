@@ -7,10 +7,12 @@ One sequence; names and texts are interned, so a packet needs those before it an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
-from fasttrack_lab.trace.importers.wire_encode import blob, fixed64, integer, string
-from fasttrack_lab.trace.importers.wire_format import BOOTTIME, REALTIME
+from fasttrack_lab.trace.importers.wire_encode import blob, fixed64, integer, string, tag, varint
+from fasttrack_lab.trace.importers.wire_format import BOOTTIME, BYTES, REALTIME, VARINT
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 """TrackEvent.Type."""
@@ -37,8 +39,10 @@ class Track:
     counter: bool = False
 
 
-@dataclass(frozen=True)
-class Event:
+_NOTHING: Mapping[str, Argument] = MappingProxyType({})
+
+
+class Event(NamedTuple):
     """What happens on a track at a time, ns of the boot clock."""
 
     time: int
@@ -46,21 +50,34 @@ class Event:
     track: Track
     name: str = ""
     category: str = ""
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    arguments: Mapping[str, Argument] = _NOTHING
     """Unknown ones, None, are left out."""
     flows: Sequence[int] = ()
     ends_flows: Sequence[int] = ()
     value: int = 0
 
 
+_TIME = tag(8, VARINT)
+_OF_CLOCK = integer(58, BOOTTIME)
+_EVENT, _ANNOTATION = tag(11, BYTES), tag(4, BYTES)
+_BOOL, _INT = tag(2, VARINT), tag(4, VARINT)
+_KEPT = 1 << 16
+"""Texts of arguments whose bytes are kept: all names of files and more, but not all of a long trace."""
+
+
 class Packets:
-    """Makes packets, each with its head as a file has it."""
+    """Makes packets, each with its head as a file has it. What comes again and again is kept as bytes."""
 
     def __init__(self) -> None:
         self._interned: dict[tuple[int, str], int] = {}
         self._new: list[bytes] = []
         self._uuids: dict[Track, int] = {}
+        self._kinds: dict[tuple[int, Track], bytes] = {}
+        self._names: dict[tuple[str, str], bytes] = {}
+        self._arguments: dict[str, bytes] = {}
+        self._texts: dict[tuple[str, str], bytes] = {}
         self._flags = _CLEARED | _NEEDED
+        self._head = integer(10, _SEQUENCE) + integer(13, _NEEDED)
 
     def clock(self, time: int, real_ns: int) -> bytes:
         """The clocks at one moment."""
@@ -68,18 +85,32 @@ class Packets:
         clocks = b"".join(blob(1, integer(1, clock) + integer(2, at)) for clock, at in pairs)
         return self._packet(blob(6, clocks + integer(2, BOOTTIME)))
 
-    def event(self, event: Event) -> Iterator[bytes]:
+    def event(self, event: Event) -> bytes:
         """An event, after its track where that is not told yet."""
-        yield from self._told(event.track)
-        body = [integer(9, event.kind), integer(11, self._uuids[event.track])]
-        if event.kind == COUNTER:
-            body.append(integer(30, event.value))
-        elif event.kind != END:
-            body += [integer(3, self._id(_CATEGORY, event.category)), integer(10, self._id(_NAME, event.name))]
-            body += [self._argument(name, value) for name, value in event.arguments.items() if value is not None]
-            body += [fixed64(47, flow) for flow in event.flows]
-            body += [fixed64(48, flow) for flow in event.ends_flows]
-        yield self._packet(integer(8, event.time) + integer(58, BOOTTIME) + blob(11, b"".join(body)))
+        time, kind, track, name, category, arguments, flows, ends_flows, value = event
+        before = b"" if track in self._uuids else b"".join(self._told(track))
+        body = self._kinds.get((kind, track)) or self._kind(kind, track)
+        if kind == COUNTER:
+            body += integer(30, value)
+        elif kind != END:
+            body += self._names.get((category, name)) or self._name(category, name)
+            for argument, said in arguments.items():
+                if said is not None:
+                    body += self._argument(argument, said)
+            for flow in flows:
+                body += fixed64(47, flow)
+            for flow in ends_flows:
+                body += fixed64(48, flow)
+        return before + self._packet(_TIME + varint(time) + _OF_CLOCK + _EVENT + varint(len(body)) + body)
+
+    def _kind(self, kind: int, track: Track) -> bytes:
+        made = self._kinds[kind, track] = integer(9, kind) + integer(11, self._uuids[track])
+        return made
+
+    def _name(self, category: str, name: str) -> bytes:
+        made = integer(3, self._id(_CATEGORY, category)) + integer(10, self._id(_NAME, name))
+        self._names[category, name] = made
+        return made
 
     def _told(self, track: Track) -> Iterator[bytes]:
         if track in self._uuids:
@@ -98,15 +129,21 @@ class Packets:
         body += blob(8, integer(3, _COUNT)) if track.counter else b""
         yield self._packet(blob(60, body))
 
-    def _argument(self, name: str, value: Argument) -> bytes:
-        body = integer(1, self._id(_ARGUMENT, name))
-        if isinstance(value, bool):
-            body += integer(2, value)
-        elif isinstance(value, int):
-            body += integer(4, value)
-        else:
-            body += integer(17, self._id(_TEXT, str(value)))
-        return blob(4, body)
+    def _argument(self, name: str, value: int | bool | str) -> bytes:
+        if isinstance(value, str):
+            return self._texts.get((name, value)) or self._text(name, value)
+        head = self._arguments.get(name)
+        if head is None:
+            head = self._arguments[name] = integer(1, self._id(_ARGUMENT, name))
+        body = head + (_BOOL if isinstance(value, bool) else _INT) + varint(value)
+        return _ANNOTATION + varint(len(body)) + body
+
+    def _text(self, name: str, value: str) -> bytes:
+        if len(self._texts) >= _KEPT:
+            self._texts.clear()
+        made = blob(4, integer(1, self._id(_ARGUMENT, name)) + integer(17, self._id(_TEXT, value)))
+        self._texts[name, value] = made
+        return made
 
     def _id(self, kind: int, text: str) -> int:
         """Of a text, which goes into the packet where it is new."""
@@ -117,6 +154,8 @@ class Packets:
         return self._interned[key]
 
     def _packet(self, body: bytes) -> bytes:
+        if not self._new and self._flags == _NEEDED:
+            return blob(1, self._head + body)
         new = blob(12, b"".join(self._new)) if self._new else b""
         self._new.clear()
         head = integer(10, _SEQUENCE) + integer(13, self._flags)

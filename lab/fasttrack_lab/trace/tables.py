@@ -188,11 +188,6 @@ def rows_of(engine: ibis.BaseBackend, asked: ir.Expr) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def empty(engine: ibis.BaseBackend, table: str) -> ir.Table:
-    """One without rows."""
-    return engine.create_table(table, schema=schema(table), temp=True)
-
-
 def shaped(rows: ir.Table, table: str) -> ir.Table:
     """Rows as a table has them."""
     return with_columns(rows, COLUMNS[table])

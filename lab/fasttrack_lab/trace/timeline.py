@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -53,6 +54,11 @@ _SESSION_BITS = 44
 """A flow's id is a bio's, with the number of its session above these bits."""
 
 
+_last = lru_cache(1 << 16)(lambda path: PurePosixPath(path).name)
+"""The last part of a path."""
+
+
+@cache
 def _device(dev: int | None) -> str:
     return "an unknown device" if dev is None else f"{dev >> 20}:{dev & 0xFFFFF}"
 
@@ -140,7 +146,7 @@ class Timeline:
             return
         data = row["kind"] == "data"
         group = (row["file_type"] or "unknown file") if data else f"{row['kind'] or 'unknown'} blocks"
-        name = PurePosixPath(row["path"]).name if row["path"] else row["kind"]
+        name = _last(row["path"]) if row["path"] else row["kind"]
         key = ("files", group)
         if key not in self._lanes:
             files = self._root("files", "files")

@@ -18,7 +18,8 @@ _LINE = re.compile(
     r"\s*(?P<comm>.*?)(?:-|\s+)(?P<pid>\d+)(?:/\d+)?\s+(?:\(\s*(?P<tgid>\d+|-+)\)\s+)?\[(?P<cpu>\d+)\]\s+"
     r"(?:[^\s:]{4,8}\s+)?(?P<time>\d+(?:\.\d+)?):\s+(?:\w+:)?(?P<event>\w+):(?:\s+(?P<rest>.*))?"
 )
-_SEEN = re.compile(r"\[\d+\]\s.*\s\d+(?:\.\d+)?:\s")
+_SEEN = re.compile(r"\[\d+\]\s(?:.*\s)?\d+(?:\.\d+)?:\s")
+"""An event. perf has nothing before the time, and of a machine that is up for hours one blank."""
 _BIO = re.compile(r"(\d+),(\d+) (\S*) (\d+) \+ (\d+) \[(.*)\]\s*")
 _REQUEST = re.compile(r"(\d+),(\d+) (\S*) (?:(\d+) )?\((.*?)\) (\d+) \+ (\d+)(?: \S+,\d+,\d+)? \[(.*)\]\s*")
 _LOST = re.compile(r"CPU:(\d+) \[(?:LOST )?(?:(\d+) )?EVENTS(?: DROPPED)?\]")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables and views of DuckDB whose columns are known, made by plain statements.
+
+Ibis's own functions ask the database for each table's columns and parse what they have written: of a small recording
+that is most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import ibis
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+
+from fasttrack_lab.trace.tables import FLAG, INT, TEXT
+
+_SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
+
+
+@contextmanager
+def joined_as_told(engine: ibis.BaseBackend) -> Iterator[None]:
+    """Joins are of many rows with few names, as they are written. DuckDB guesses that a CSV file has few rows, turns
+    them round, and holds all calls in memory three times."""
+    engine.con.execute("SET disabled_optimizers = 'build_side_probe_side,join_order'")
+    try:
+        yield
+    finally:
+        engine.con.execute("RESET disabled_optimizers")
+
+
+def kept(engine: ibis.BaseBackend, name: str, asked: ir.Table) -> ir.Table:
+    """A temporary table of a query's rows."""
+    engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {engine.compile(asked)}")
+    return _table(engine, name, asked.schema())
+
+
+def empty(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:
+    """One without rows."""
+    told = ", ".join(f"{_quoted(column)} {_SQL[kind]}" for column, kind in columns.items())
+    engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} ({told})")
+    return _table(engine, name, ibis.schema(columns))
+
+
+def of_csv(
+    engine: ibis.BaseBackend, name: str, file: Path, heading: Sequence[str], columns: Mapping[str, str]
+) -> ir.Table:
+    """A view of a CSV file with these columns by type; one that its HEADING lacks is unknown in all rows."""
+    told = ", ".join(f"{_text(column)}: '{_SQL[columns.get(column, TEXT)]}'" for column in heading)
+    rows = (
+        f"read_csv({_text(file)}, columns = {{{told}}}, header = true, quote = '\"', escape = '\"', delim = ',', "
+        "allow_quoted_nulls = false, auto_detect = false)"
+    )
+    return _view(engine, name, rows, heading, columns)
+
+
+def of_parquet(engine: ibis.BaseBackend, name: str, files: Sequence[str], columns: Mapping[str, str]) -> ir.Table:
+    """A view of Parquet files with these columns by type; one that they lack is unknown in all rows."""
+    rows = f"read_parquet([{', '.join(map(_text, files))}], union_by_name = true)"
+    there = [column[0] for column in engine.con.execute(f"SELECT * FROM {rows} LIMIT 0").description]
+    return _view(engine, name, rows, there, columns)
+
+
+def _view(
+    engine: ibis.BaseBackend, name: str, rows: str, there: Collection[str], columns: Mapping[str, str]
+) -> ir.Table:
+    """A view of ROWS, which have the columns that are THERE."""
+    told = ", ".join(
+        f"CAST({_quoted(column) if column in there else 'NULL'} AS {_SQL[kind]}) AS {_quoted(column)}"
+        for column, kind in columns.items()
+    )
+    engine.con.execute(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {told} FROM {rows}")
+    return _table(engine, name, ibis.schema(columns))
+
+
+def _table(engine: ibis.BaseBackend, name: str, schema: ibis.Schema) -> ir.Table:
+    return ops.DatabaseTable(name, schema=schema, source=engine).to_expr()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str | Path) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
