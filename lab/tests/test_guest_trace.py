@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask
 
 from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process
+from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
@@ -98,10 +102,14 @@ def test_calls_and_ends(traced: Traced) -> None:
     calls = [call for call in traced.of("call") if tasks[call["task"]].get("uid") == BEHIND]
     (sync,) = [call for call in calls if call["kind"] == "fsync"]
     assert sync["result"] == 0
+    # The task is the process: its thread wrote, waited and sent.
+    thread = traced.shown["thread"]
+    assert (sync["thread"], tasks[sync["task"]]["tgid"] == thread) == (thread, False)
+    assert any(bio.get("thread") == thread and bio["carrier"] == sync["task"] for bio in traced.of("bio"))
     inside = [
         wait
         for wait in traced.of("wait")
-        if wait.get("task") == sync["task"] and 0 <= sync["time"] - wait["time"] <= sync["duration_ns"]
+        if wait.get("thread") == thread and 0 <= sync["time"] - wait["time"] <= sync["duration_ns"]
     ]
     assert 0.9 * sync["duration_ns"] < sum(wait["duration_ns"] for wait in inside) <= sync["duration_ns"]
     # What took time: the file is read from the device.
@@ -147,6 +155,41 @@ def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
         own.update({name: record.get(name, 0) for name in ("bios", "written_bytes", "events")})
     # Its file is made, written and made durable.
     assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
+
+
+RINGS = CHECKOUT / "device" / "trace" / "tests" / "rings"
+WRITE_RINGS = "FASTTRACK_WRITE_RINGS"
+
+
+def events(name: str) -> list[str]:
+    """A list of events of the collector's."""
+    text = (CHECKOUT / "device" / "trace" / "src" / "join" / "mod.rs").read_text()
+    found = re.search(rf"const {name}: .*?= \[(.*?)\];", text, re.DOTALL)
+    assert found
+    return re.findall(r'"(\w+/\w+)"', found[1])
+
+
+def without_ids(formats: str) -> str:
+    """Events are numbered anew in each kernel."""
+    return re.sub(r"^ID: \d+$", "", formats, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+@pytest.mark.parametrize("kernel", ["patched", "stock"])
+def test_recorded_rings_are_of_this_kernel(tools: Tools, fs: str, kernel: str) -> None:
+    """What `cargo test` and the fuzzing of the join begin with. With FASTTRACK_WRITE_RINGS=1 they are made anew."""
+    wanted = events("EVENTS")
+    if kernel == "patched":
+        wanted = [event for event in wanted if event not in events("REPLACED")] + events("ORIGIN")
+    shown = ask(tools, "trace.ring", data=Data(fs), events=wanted)
+    assert len(shown["formats"]) == len(wanted) and shown["pages"]
+    formats = "\0".join(shown["formats"])
+    recorded = RINGS / f"{fs}-{kernel}.zst"
+    if os.environ.get(WRITE_RINGS):
+        pages = bytes.fromhex("".join(shown["pages"]))
+        recorded.write_bytes(zstandard.compress(formats.encode() + b"\0\0" + pages, 19))
+    before = zstandard.decompress(recorded.read_bytes()).partition(b"\0\0")[0].decode()
+    assert without_ids(formats) == without_ids(before), f"an event has changed: run this test with {WRITE_RINGS}=1"
 
 
 @pytest.mark.parametrize("after_s", [0.05, 0.47])

@@ -351,7 +351,12 @@ fn bytes_of_a_record() {
 #[test]
 fn golden_files_of_all_versions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for (version, said) in [(1, golden()), (2, golden_2()), (3, golden_3())] {
+    for (version, said) in [
+        (1, golden()),
+        (2, golden_2()),
+        (3, golden_3()),
+        (4, golden_4()),
+    ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
             let dir = TempDir::new().expect("a directory");
@@ -364,6 +369,33 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// A bio, a wait and a call of one thread of a process.
+fn golden_4() -> Vec<Record> {
+    let thread = Some(1002);
+    vec![
+        Record::from(Bio {
+            time: Time(30),
+            carrier: Some(3),
+            thread,
+            ..Bio::default()
+        }),
+        Record::from(Wait {
+            time: Time(40),
+            task: Some(3),
+            duration_ns: Some(10),
+            thread,
+            ..Wait::default()
+        }),
+        Record::from(Call {
+            time: Time(50),
+            task: Some(3),
+            duration_ns: Some(30),
+            thread,
+            ..Call::default()
+        }),
+    ]
 }
 
 /// A call that waited for its bio and for a buffer.

@@ -9,6 +9,7 @@ import mmap
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from prologue import (
     MNT_DETACH,
     OUT,
     PATTERN,
+    SEEN,
     TRACE,
     Shown,
+    Work,
     as_uid,
     drop_caches,
     end,
@@ -33,6 +36,7 @@ from prologue import (
     run,
     start,
     unmount,
+    write,
 )
 
 LOGS = OUT / "trace"
@@ -79,6 +83,18 @@ def writes_new() -> None:
     time.sleep(1)
 
 
+def in_a_thread(work: Work) -> None:
+    """So that who does it has another id than its process, which SEEN[0] then has."""
+
+    def works() -> None:
+        SEEN[0] = threading.get_native_id()
+        work()
+
+    thread = threading.Thread(target=works)
+    thread.start()
+    thread.join()
+
+
 def writes_over() -> None:
     """The second half of the file, when its first owner's pages are clean or not."""
     handle = os.open(DATA / "shared", os.O_WRONLY)
@@ -102,7 +118,7 @@ def works(program: str) -> Shown:
     before = counters()
     collector = Collector(program)
     as_uid(FRONT, writes_new)
-    as_uid(BEHIND, writes_over)
+    as_uid(BEHIND, lambda: in_a_thread(writes_over))
     as_uid(BEHIND, reads_cold)
     os.sync()
     (DATA / "shared").unlink()
@@ -110,7 +126,7 @@ def works(program: str) -> Shown:
     time.sleep(1)
     after = counters()
     collector.end()
-    return {"before": before, "after": after, "records": collector.records()}
+    return {"before": before, "after": after, "records": collector.records(), "thread": SEEN[0]}
 
 
 def sends(count: int, per_second: int) -> None:
@@ -239,5 +255,31 @@ def faults(program: str) -> Shown:
     return shown
 
 
+def ring(events: list[str]) -> Shown:
+    """The descriptions of events, and a ring's pages of them while two apps write, sync and read."""
+    make("cold", 1)
+    drop_caches()
+    instance = TRACE / "instances/ring"
+    instance.mkdir()
+    write(instance / "trace_clock", "boot")
+    there = [event for event in events if (instance / "events" / event).is_dir()]
+    for event in there:
+        write(instance / "events" / event / "enable", "1")
+    time.sleep(1)
+    as_uid(FRONT, lambda: (DATA / "shared").write_bytes(PATTERN[:65536]))
+    as_uid(BEHIND, lambda: in_a_thread(synced))
+    as_uid(BEHIND, (DATA / "cold").read_bytes)
+    as_uid(FRONT, lambda: sends(16, 10_000))
+    (DATA / "shared").unlink()
+    os.sync()
+    write(instance / "tracing_on", "0")
+    pages = []
+    with (instance / "per_cpu/cpu0/trace_pipe_raw").open("rb", buffering=0) as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        while page := pipe.read(BLOCK):
+            pages.append(page.hex())
+    return {"formats": [read(instance / "events" / event / "format") for event in there], "pages": pages}
+
+
 if __name__ == "__main__":
-    run(works, stopped, own, killed, flight, faults)
+    run(works, stopped, own, killed, flight, faults, ring)

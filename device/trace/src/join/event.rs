@@ -41,4 +41,9 @@ impl Event<'_> {
     pub fn pid(&self) -> u64 {
         self.number("common_pid").unwrap_or(0)
     }
+
+    /// The same as the thread that did something, where that is known.
+    pub fn thread(&self) -> Option<u64> {
+        self.number("common_pid").filter(|pid| *pid != 0)
+    }
 }

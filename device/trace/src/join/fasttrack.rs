@@ -31,6 +31,7 @@ impl Joiner {
             sector: event.number("sector"),
             uid: event.number("uid").map(signed_uid),
             class: event.number("class").map(Class),
+            thread: pid.filter(|_| kind == WaitKind::PAUSE),
             ..Wait::default()
         }));
     }
@@ -65,6 +66,7 @@ impl Joiner {
             dev: event
                 .text("bdi")
                 .and_then(|name| super::segments::dev_of(&name)),
+            thread: event.thread(),
             ..Wait::default()
         }));
     }

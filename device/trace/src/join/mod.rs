@@ -278,6 +278,7 @@ impl Joiner {
             duration_ns: Some(event.time.saturating_sub(began)),
             result: event.signed("ret"),
             sqlite: file.map(|file| self.names.is_sqlite(file)),
+            thread: event.thread(),
             ..Call::default()
         }));
     }

@@ -113,6 +113,7 @@ impl Joiner {
             duration_ns: event.number("took_ns"),
             result: event.signed("result"),
             sqlite: file.map(|file| self.names.is_sqlite(file)),
+            thread: event.thread(),
             ..Call::default()
         }));
     }
@@ -136,6 +137,7 @@ impl Joiner {
             sector: number.filter(|_| is(WaitKind::BUFFER)),
             transaction: number.filter(|tid| is(WaitKind::TRANSACTION) && *tid != 0),
             class: event.number("class").map(Class),
+            thread: event.thread(),
             ..Wait::default()
         }));
     }
@@ -165,6 +167,7 @@ impl Joiner {
             class: event.number("class").map(Class),
             cause: event.number("cause").map(Cause),
             transaction: event.number("transaction").filter(|number| *number != 0),
+            thread: event.thread(),
             ..Bio::default()
         };
         let holds = matches!(operation, Operation::READ | Operation::WRITE);

@@ -178,6 +178,7 @@ impl Joiner {
             cause: origin.map(|origin| Cause(origin.cause)),
             app_uid: origin.map(|origin| origin.app_uid),
             transaction: self.journal.committing(carrier),
+            thread: event.thread(),
             ..Bio::default()
         }));
         out.extend(segments.into_iter().map(Record::from));
