@@ -126,6 +126,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **_DOING,
         "file": INT,
         "thread": INT,
+        "nested": FLAG,
     },
     "transactions": {
         **PLACE,
