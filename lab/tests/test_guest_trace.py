@@ -86,6 +86,20 @@ def test_segments_cover_their_bios(traced: Traced) -> None:
             assert covered[bio["bio"]] == bio["bytes"], bio
 
 
+def test_requests_have_their_bios(traced: Traced) -> None:
+    """Each with data says its first, and together they have all that was sent, split or merged."""
+    bios = traced.names("bio")
+    carried: Counter[int] = Counter()
+    for request in traced.of("request"):
+        if request["operation"] != "flush":
+            first = bios[request["first_bio"]]
+            assert (first["dev"], first["operation"]) == (request["dev"], request["operation"])
+            assert 0 <= (request["sector"] - first["sector"]) * 512 < first["bytes"]
+            carried[request["bios"]] += 1
+    sent = sum(bio["bytes"] > 0 for bio in bios.values())
+    assert sum(count * requests for count, requests in carried.items()) >= sent
+
+
 def test_owners(traced: Traced) -> None:
     """Each app's bytes of the shared file are its own, whoever sends them."""
     assert traced.owned("/run/data/shared") == {("write", FRONT): 2 * MIB, ("write", BEHIND): MIB}

@@ -361,9 +361,9 @@ records! {
         device_ns: u64,
         /// Error, 0 if none. Unit: errno.
         error: i64,
-        /// First bio in it.
+        /// First bio in it, by device, operation and sectors; absent where several can be it.
         first_bio: u64,
-        /// Bios in it.
+        /// Bios in it, or parts of bios; absent where one is not known.
         bios: u64,
     }
     /// A transaction of the journal, or a checkpoint of f2fs, when it has ended.

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{joiner, Ring, RINGS};
-use fasttrack_trace_log::{Call, CallKind, Record};
+use fasttrack_trace_log::{Bio, Call, CallKind, Operation, Record};
+use std::collections::BTreeMap;
 
 /// The one fsync of the recorded apps, which a thread makes that is not its process's first.
 fn fsync(records: &[Record]) -> &Call {
@@ -52,5 +53,53 @@ fn calls_and_waits_are_those_of_a_thread() {
         } else {
             assert_eq!(task.pid, call.thread, "{name}");
         }
+    }
+}
+
+/// Every request with data has its first bio, which is of its place, and as many as are end to end in it.
+#[test]
+fn requests_have_their_bios() {
+    for name in RINGS {
+        let records = Ring::recorded(name).joined(&mut joiner());
+        let bios: BTreeMap<u64, &Bio> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Bio(bio) => bio.bio.map(|number| (number, bio)),
+                _ => None,
+            })
+            .collect();
+        let (mut requests, mut carried, mut most) = (0, 0, 0);
+        for record in &records {
+            let Record::Request(request) = record else {
+                continue;
+            };
+            if request.operation == Some(Operation::FLUSH) {
+                assert_eq!((request.first_bio, request.bios), (None, None), "{name}");
+                continue;
+            }
+            let number = request
+                .first_bio
+                .unwrap_or_else(|| panic!("{name}: {request:?}"));
+            let bio = bios[&number];
+            assert_eq!((bio.dev, bio.operation), (request.dev, request.operation));
+            let begin = bio.sector.expect("a place");
+            let end = begin + bio.bytes.expect("a size") / 512;
+            assert!((begin..end).contains(&request.sector.expect("a place")));
+            let sent = request.device_ns.expect("a begin") + bio.time.0;
+            assert!(
+                sent <= request.time.0,
+                "{name}: it was queued after the device had it"
+            );
+            requests += 1;
+            let parts = request.bios.expect("all of it is known");
+            carried += parts;
+            most = most.max(parts);
+        }
+        let with_data = bios.values().filter(|bio| bio.bytes > Some(0)).count() as u64;
+        assert!(requests > 10, "{name}: {requests} requests");
+        // The blocks of ext4's journal are merged.
+        assert!(!name.starts_with("ext4") || most > 5, "{name}: {most} bios");
+        // Some bios are in flight when the ring ends, others were split.
+        assert!(carried + 4 >= with_data, "{name}: {carried} of {with_data}");
     }
 }

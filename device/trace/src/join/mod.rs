@@ -5,6 +5,7 @@
 //! mapped them for; a bio's segments are what both say of its blocks. What neither says is left out, never guessed.
 
 mod blocks;
+mod carried;
 mod event;
 mod fasttrack;
 mod journal;
@@ -22,6 +23,7 @@ pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
 
+use carried::Carried;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
 use journal::Journal;
 use requests::Requests;
@@ -115,6 +117,7 @@ pub struct Joiner {
     blocks: Blocks,
     pages: Pages,
     requests: Requests,
+    carried: Carried,
     journal: Journal,
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
@@ -134,6 +137,7 @@ impl Joiner {
             blocks: Blocks::default(),
             pages: Pages::default(),
             requests: Requests::default(),
+            carried: Carried::default(),
             journal: Journal::default(),
             calls: HashMap::new(),
             origins: HashMap::new(),
@@ -167,6 +171,7 @@ impl Joiner {
         self.blocks = Blocks::default();
         self.pages = Pages::default();
         self.requests.forget();
+        self.carried.forget();
         self.calls.clear();
         self.origins.clear();
         self.begun.clear();
@@ -195,7 +200,7 @@ impl Joiner {
             "rq_insert" => self.requests.insert(event),
             "rq_issue" => self.requests.issue(event),
             "rq_requeue" => self.requests.requeue(event),
-            "rq_complete" => self.requests.complete(event, out),
+            "rq_complete" => self.requests.complete(event, &mut self.carried, out),
             _ => {}
         }
     }

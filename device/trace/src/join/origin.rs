@@ -217,7 +217,14 @@ impl Joiner {
         let bytes = begun.bio.bytes.unwrap_or(0);
         let carrier = begun.bio.carrier.unwrap_or(0);
         let operation = begun.bio.operation.unwrap_or_default();
-        if !self.left_out(carrier, operation, &begun.segments, bytes) {
+        let left_out = self.left_out(carrier, operation, &begun.segments, bytes);
+        if let (Some(dev), Some(sector)) = (begun.bio.dev, begun.bio.sector) {
+            let number = begun.bio.bio.filter(|_| !left_out);
+            let time = begun.bio.time.0;
+            self.carried
+                .queued((dev, operation.0), (sector, bytes / 512), time, number);
+        }
+        if !left_out {
             out.push(Record::from(begun.bio));
             out.extend(begun.segments.into_iter().map(Record::from));
         }

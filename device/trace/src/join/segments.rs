@@ -157,7 +157,14 @@ impl Joiner {
             false => Vec::new(),
         };
         let origin = self.origins.remove(&(dev, sector));
-        if self.left_out(carrier, rwbs.operation, &segments, sectors * 512) {
+        let left_out = self.left_out(carrier, rwbs.operation, &segments, sectors * 512);
+        self.carried.queued(
+            (dev, rwbs.operation.0),
+            (sector, sectors),
+            event.time,
+            (!left_out).then_some(sent.bio),
+        );
+        if left_out {
             return;
         }
         let flags = rwbs.flags;
