@@ -166,15 +166,24 @@ impl Joiner {
         }
     }
 
-    /// Events were lost: what was kept of them may be wrong.
-    pub fn forget(&mut self) {
+    /// Events were lost: what was kept of them may be wrong. Adds bios whose segments were among them.
+    pub fn forget(&mut self, out: &mut Vec<Record>) {
         self.blocks = Blocks::default();
         self.pages = Pages::default();
         self.requests.forget();
         self.carried.forget();
         self.calls.clear();
         self.origins.clear();
-        self.begun.clear();
+        self.end(out);
+    }
+
+    /// No more events come. Adds bios whose segments have not.
+    pub fn end(&mut self, out: &mut Vec<Record>) {
+        let mut begun: Vec<_> = self.begun.drain().collect();
+        begun.sort_by_key(|(cpu, _)| *cpu);
+        for (_, bio) in begun {
+            self.give(bio, out);
+        }
     }
 
     /// What the collector itself did since the last time, if anything.
@@ -210,11 +219,7 @@ impl Joiner {
             "es_lookup_extent_exit" => self.ext4_lookup(event),
             "ext_map_blocks_exit" | "ind_map_blocks_exit" => self.ext4_map(event),
             "free_blocks" => {
-                let place = (
-                    event.dev("dev"),
-                    event.number("block"),
-                    event.number("count"),
-                );
+                let place = (event.dev("dev"), event.place("block"), event.place("count"));
                 if let (Some(dev), Some(block), Some(count)) = place {
                     let volume = self.names.volume(dev);
                     self.blocks.free(

@@ -156,7 +156,7 @@ impl Joiner {
             bio: event.number("bio"),
             dev: event.dev("dev"),
             operation: Some(operation),
-            sector: event.number("sector").filter(|_| bytes > 0),
+            sector: event.place("sector").filter(|_| bytes > 0),
             bytes: Some(bytes),
             sync: flag(event, "sync"),
             fua: flag(event, "fua"),
@@ -199,7 +199,7 @@ impl Joiner {
                 bytes: Some(bytes),
                 block_type: event.number("block_type").map(BlockType),
                 file,
-                index: event.number("index").filter(|_| file.is_some()),
+                index: event.place("index").filter(|_| file.is_some()),
                 owner: id(event, "owner"),
                 call: call(event, "call"),
                 ..Segment::default()
@@ -213,7 +213,7 @@ impl Joiner {
         }
     }
 
-    fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
+    pub(super) fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
         let bytes = begun.bio.bytes.unwrap_or(0);
         let carrier = begun.bio.carrier.unwrap_or(0);
         let operation = begun.bio.operation.unwrap_or_default();

@@ -28,7 +28,7 @@ pub struct Requests {
 fn key(event: &Event<'_>) -> ((u64, u64, u64), Rwbs) {
     let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
     let dev = event.number("dev").unwrap_or(0);
-    let sector = event.number("sector").unwrap_or(0);
+    let sector = event.place("sector").unwrap_or(0);
     ((dev, rwbs.operation.0, sector), rwbs)
 }
 
@@ -51,7 +51,7 @@ impl Requests {
 
     /// It went to the device.
     pub fn issue(&mut self, event: &Event<'_>) {
-        let sectors = event.number("nr_sector").unwrap_or(0);
+        let sectors = event.place("nr_sector").unwrap_or(0);
         let time = event.time;
         let times = self.of(event);
         times.issued = Some(time);
@@ -66,14 +66,14 @@ impl Requests {
     /// A part of it, mostly all, is done.
     pub fn complete(&mut self, event: &Event<'_>, carried: &mut Carried, out: &mut Vec<Record>) {
         let (at, rwbs) = key(event);
-        let sectors = event.number("nr_sector").unwrap_or(0);
+        let sectors = event.place("nr_sector").unwrap_or(0);
         let times = self.waiting.remove(&at).unwrap_or_default();
         // One with a flush around it ends a second time, with the flush; it had no data, or has ended with that.
         if sectors == 0 && matches!(rwbs.operation, Operation::READ | Operation::WRITE) {
             return;
         }
         if times.left > sectors {
-            let rest = (at.0, at.1, at.2.saturating_add(sectors));
+            let rest = (at.0, at.1, at.2 + sectors);
             let left = times.left - sectors;
             self.waiting.insert(rest, Times { left, ..times });
         }
@@ -92,7 +92,7 @@ impl Requests {
             operation: Some(rwbs.operation),
             // A flush has no place.
             sector: data.then_some(at.2),
-            bytes: Some(sectors.saturating_mul(512)),
+            bytes: Some(sectors * 512),
             queued_ns: times
                 .issued
                 .and_then(|issued| between(times.inserted, issued)),

@@ -67,15 +67,28 @@ struct Ring {
     last: u64,
 }
 
+/// Events that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// Of which processor.
+    pub cpu: u64,
+    /// From when, ns.
+    pub since: u64,
+    /// To when, ns.
+    pub until: u64,
+    /// How many, if it is known.
+    pub count: Option<u64>,
+    /// The ring has them, and they cannot be read; otherwise it had no room.
+    pub torn: bool,
+}
+
 /// Events that were read in one pass.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Time, processor, bytes: in the order of each processor.
     pub events: Vec<(u64, u64, Vec<u8>)>,
-    /// Losses: processor, from, to (ns), how many.
-    pub losses: Vec<(u64, u64, u64, Option<u64>)>,
-    /// Pages that could not be read to their end.
-    pub torn: u64,
+    /// Losses.
+    pub losses: Vec<Missing>,
 }
 
 /// A ring buffer, which is removed when this is dropped.
@@ -265,7 +278,7 @@ impl Ring {
 
     fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
         let Ok(mut page) = Page::new(bytes, layout) else {
-            batch.torn += 1;
+            batch.losses.push(self.missing(self.last, None, true));
             return;
         };
         let missed = page.missed;
@@ -282,7 +295,7 @@ impl Ring {
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    batch.torn += 1;
+                    batch.losses.push(self.missing(self.last, None, true));
                     break;
                 }
             }
@@ -293,8 +306,23 @@ impl Ring {
             Missed::Some => self.unsure = true,
             Missed::Count(count) => {
                 self.told += count;
-                batch.losses.push((self.cpu, before, until, Some(count)));
+                let missing = Missing {
+                    until,
+                    ..self.missing(before, Some(count), false)
+                };
+                batch.losses.push(missing);
             }
+        }
+    }
+
+    /// Events that are missing from `since` to the last one that was read.
+    fn missing(&self, since: u64, count: Option<u64>, torn: bool) -> Missing {
+        Missing {
+            cpu: self.cpu,
+            since,
+            until: self.last,
+            count,
+            torn,
         }
     }
 
@@ -310,7 +338,7 @@ impl Ring {
         let count = overrun.map(|total| total.saturating_sub(self.told));
         self.told += count.unwrap_or(0);
         if count != Some(0) {
-            batch.losses.push((self.cpu, self.last, self.last, count));
+            batch.losses.push(self.missing(self.last, count, false));
         }
         true
     }
@@ -358,5 +386,50 @@ impl Drop for Instance {
         // One that was taken away is gone already.
         let _ = fs::write(self.path.join("tracing_on"), "0");
         let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_torn_is_a_loss() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let path = dir.path().join("trace_pipe_raw");
+        // An event of 8 bytes at 1,005; then one that says it is longer than its page. Then a page that is none.
+        let entries: Vec<u8> = [1 | 5 << 5, 0xa1, 20 | 1 << 5]
+            .iter()
+            .flat_map(|word: &u32| word.to_le_bytes())
+            .collect();
+        let mut bytes = [1000_u64.to_le_bytes(), 12_u64.to_le_bytes()].concat();
+        bytes.extend(entries);
+        bytes.resize(4096, 0);
+        bytes.extend([0xff; 4096]);
+        fs::write(&path, bytes).expect("written");
+        let mut ring = Ring {
+            cpu: 3,
+            file: File::open(&path).expect("a file"),
+            stats: dir.path().join("stats"),
+            told: 0,
+            unsure: false,
+            last: 0,
+        };
+        let layout = Layout {
+            commit: 8,
+            data: 16,
+        };
+        let mut batch = Batch::default();
+        let empty = ring.read(&mut [0; 4096], layout, &mut batch);
+        assert!(empty.expect("read"));
+        assert_eq!(batch.events.len(), 1);
+        let missing = Missing {
+            cpu: 3,
+            since: 1005,
+            until: 1005,
+            count: None,
+            torn: true,
+        };
+        assert_eq!(batch.losses, [missing, missing]);
     }
 }

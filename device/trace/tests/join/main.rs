@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the join makes of recorded rings.
 
-mod common;
+mod join_fuzz;
+mod recorded;
+mod whole;
 
-use common::{joiner, Ring, RINGS};
 use fasttrack_trace_log::{Bio, Call, CallKind, Operation, Record};
+use recorded::{joiner, Ring, RINGS};
 use std::collections::BTreeMap;
 
 /// The one fsync of the recorded apps, which a thread makes that is not its process's first.
@@ -75,6 +77,7 @@ fn requests_have_their_bios() {
             };
             if request.operation == Some(Operation::FLUSH) {
                 assert_eq!((request.first_bio, request.bios), (None, None), "{name}");
+                assert!(request.device_ns.is_some(), "{name}: {request:?}");
                 continue;
             }
             let number = request

@@ -93,5 +93,10 @@ impl Lookup for Simple {
 
 /// A join beside which nothing else is known; nobody is the collector.
 pub fn joiner() -> Joiner {
-    Joiner::new(Box::new(Simple), u64::MAX)
+    joiner_of(u64::MAX)
+}
+
+/// The same, of the collector with this process.
+pub fn joiner_of(own: u64) -> Joiner {
+    Joiner::new(Box::new(Simple), own)
 }
