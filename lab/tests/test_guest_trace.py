@@ -255,6 +255,7 @@ def test_a_reader_that_is_stopped(tools: Tools, stop_s: float, rate: int, lost: 
     asked = {"program": program, "stop_s": stop_s, "count": count, "per_second": rate, "buffer_kib": 8192}
     shown = ask(tools, "trace.stopped", data=EXT4, phone_name="ufs40", **asked)
     assert shown["resident_kib"] <= 16 << 10
+    assert shown["bytes"] <= 12 * shown["records"]
     # In this time, or it was no such rate.
     assert shown["took_s"] < stop_s * 1.01
     counted = sum(loss["count"] for loss in shown["losses"])

@@ -164,7 +164,8 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     records = collector.records()
     losses = [record for record in records if record["record"] == "loss"]
     bios = sum(record["record"] == "bio" for record in records)
-    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident}
+    sizes = {"records": len(records), "bytes": sum(path.stat().st_size for path in LOGS.glob("*.ftlog"))}
+    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident, **sizes}
 
 
 def own(program: str) -> Shown:

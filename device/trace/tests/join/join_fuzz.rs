@@ -4,7 +4,8 @@
 //! Input is events: number of the format, processor, time since the one before (2 bytes), length, bytes. A number of no
 //! format says that events were lost.
 
-use crate::recorded::{joiner, joiner_of, Ring, RINGS};
+use crate::recorded::{recorded, NOBODY, RINGS};
+use crate::ring_file::joiner_of;
 use fasttrack_trace::join::{Event, Joiner};
 use fasttrack_trace::tracefs::EventFormat;
 use fasttrack_trace_log::{decode, encode, Own, Record};
@@ -21,7 +22,7 @@ pub fn known() -> &'static (Vec<EventFormat>, Vec<u8>) {
     KNOWN.get_or_init(|| {
         let (mut formats, mut bytes) = (Vec::<EventFormat>::new(), Vec::new());
         for name in RINGS {
-            let ring = Ring::recorded(name);
+            let ring = recorded(name);
             let mut count = vec![0; ring.formats.len()];
             let mut before = ring.events[0].0;
             for (time, cpu, at, data) in ring.events {
@@ -138,10 +139,10 @@ fn nothing_is_lost(input: &[u8], own: u64) {
 #[test]
 fn spoilt_events_are_no_panic_and_none_is_lost() {
     let (_, good) = known();
-    let (_, records) = join(good, &mut joiner());
+    let (_, records) = join(good, &mut joiner_of(NOBODY));
     let kinds: std::collections::BTreeSet<_> = records.iter().map(Record::name).collect();
     assert!(kinds.len() >= 7, "the good input is too poor: {kinds:?}");
-    fasttrack_fuzz::mutate(good, |bytes| nothing_is_lost(bytes, u64::MAX));
+    fasttrack_fuzz::mutate(good, |bytes| nothing_is_lost(bytes, NOBODY));
 }
 
 proptest! {
@@ -150,7 +151,7 @@ proptest! {
     #[test]
     fn any_order_of_events_loses_none(
         chosen in vec((any::<prop::sample::Index>(), 0..3_u8, any::<u16>()), 0..200),
-        own in prop_oneof![Just(1_u64), Just(u64::MAX)],
+        own in prop_oneof![Just(1_u64), Just(NOBODY)],
     ) {
         let events = split(&known().1);
         let mut input = Vec::new();

@@ -3,10 +3,12 @@
 
 mod join_fuzz;
 mod recorded;
+mod ring_file;
 mod whole;
 
 use fasttrack_trace_log::{Bio, Call, CallKind, Operation, Record};
-use recorded::{joiner, Ring, RINGS};
+use recorded::{joined, recorded, NOBODY, RINGS};
+use ring_file::joiner_of;
 use std::collections::BTreeMap;
 
 /// The one fsync of the recorded apps, which a thread makes that is not its process's first.
@@ -23,9 +25,8 @@ fn fsync(records: &[Record]) -> &Call {
 #[test]
 fn calls_and_waits_are_those_of_a_thread() {
     for name in RINGS {
-        let ring = Ring::recorded(name);
-        let mut joiner = joiner();
-        let records = ring.joined(&mut joiner);
+        let mut joiner = joiner_of(NOBODY);
+        let records = joined(&recorded(name), &mut joiner);
         let call = fsync(&records);
         let began = call.time.0 - call.duration_ns.expect("a duration");
         let mut named = Vec::new();
@@ -62,7 +63,7 @@ fn calls_and_waits_are_those_of_a_thread() {
 #[test]
 fn requests_have_their_bios() {
     for name in RINGS {
-        let records = Ring::recorded(name).joined(&mut joiner());
+        let records = joined(&recorded(name), &mut joiner_of(NOBODY));
         let bios: BTreeMap<u64, &Bio> = records
             .iter()
             .filter_map(|record| match record {

@@ -2,7 +2,7 @@
 //! From events to log files and back: what comes in is read again, or is in a sum or a loss.
 
 use crate::join_fuzz::{join, known, split};
-use crate::recorded::joiner_of;
+use crate::ring_file::joiner_of;
 use fasttrack_trace::budget::Budget;
 use fasttrack_trace::join::Event;
 use fasttrack_trace::output::Output;
