@@ -244,7 +244,11 @@ def test_faults(tools: Tools) -> None:
     assert shown["busy"][0] == 1 and "another fasttrack-trace writes there" in shown["busy"][1]
     assert shown["full"][0] == 1 and "No space left" in shown["full"][1] and "make room" in shown["full"][1]
     assert shown["kept"] > 3000
-    assert shown["gone"] == [1, 1]
+    assert shown["doctor"].startswith("1 FAILED   tracefs at /sys/kernel/tracing: permission denied; run it as root")
+    assert shown["gone"][0] == 1 and "the ring was taken away" in shown["gone"][1]
+    assert "see fasttrack-trace doctor, and record again" in shown["gone"][1].lower()
+    # What came before is there, and when the clock was set.
+    assert shown["before"]["bio"] > 0 and shown["before"]["jump"] == 1
 
 
 @pytest.mark.parametrize(("stop_s", "rate", "lost"), [(1.0, 20_000, False), (10.0, 6_000, True)], ids=["1 s", "10 s"])

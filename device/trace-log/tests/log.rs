@@ -291,6 +291,47 @@ fn one_directory_has_one_writer() {
     LogWriter::new(dir.path(), SESSION, small()).expect("free again");
 }
 
+/// Each says what to do.
+#[test]
+fn errors_of_the_disk_have_a_way_out() {
+    for (kind, way) in [
+        (
+            io::ErrorKind::StorageFull,
+            "make room there, or take another directory",
+        ),
+        (io::ErrorKind::ReadOnlyFilesystem, "take another directory"),
+        (io::ErrorKind::PermissionDenied, "take another directory"),
+    ] {
+        let error = WriteError::Io(PathBuf::from("/logs"), io::Error::from(kind)).to_string();
+        assert!(
+            error.starts_with("/logs: ") && error.ends_with(way),
+            "{error}"
+        );
+    }
+}
+
+/// A file that can be written to no longer: the writer goes on and counts, and what it finished is read.
+#[test]
+fn a_file_that_takes_no_more_is_a_loss() {
+    let dir = TempDir::new().expect("a directory");
+    let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
+    writer.push(&[bio(0)]).expect("written");
+    writer.end_block().expect("written");
+    // No next file can be made; the one that is open takes on.
+    let files = log_files(dir.path()).expect("files");
+    let next = files[0].1.with_file_name("00000002.ftlog");
+    fs::create_dir(&next).expect("a directory in its place");
+    let mut failed = None;
+    for number in 1..1000 {
+        failed = failed.or(writer.push(&[bio(number)]).err());
+    }
+    assert!(matches!(failed, Some(WriteError::Io(path, _)) if path == next));
+    let (found, _) = read_all(&[files[0].1.clone()]);
+    assert!(
+        found.len() > 20 && found[..] == (0..found.len() as u64).map(bio).collect::<Vec<_>>()[..]
+    );
+}
+
 /// Names stay with the record that needs them, also where a block and a file end.
 #[test]
 fn records_that_are_given_together_stay_together() {

@@ -14,6 +14,15 @@ pub struct Cli {
     /// tracefs is mounted here.
     #[arg(long, global = true, value_name = "DIR", default_value = fasttrack_trace::tracefs::TRACEFS)]
     pub tracefs: PathBuf,
+    /// sysfs is mounted here.
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "DIR",
+        default_value = "/sys"
+    )]
+    pub sysfs: PathBuf,
     /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads.
     #[arg(long, global = true, value_name = "KIB", default_value_t = 8192,
         value_parser = clap::value_parser!(u64).range(64..=1 << 20))]

@@ -64,6 +64,9 @@ pub trait Source {
     fn stop(&mut self) -> Result<(), InstanceError>;
 }
 
+/// Begin of the name of a collector's ring; its process follows.
+pub const INSTANCE: &str = "fasttrack-trace";
+
 /// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
 const SESSION: &str = "io_session";
 const SETTLE_NS: u64 = 5_000_000_000;
@@ -97,7 +100,7 @@ impl Ftrace {
     pub fn new(root: &Path, buffer_kib: u64) -> Result<Ftrace, InstanceError> {
         let setup = Setup {
             root: root.to_path_buf(),
-            name: "fasttrack-trace".to_string(),
+            name: INSTANCE.to_string(),
             buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,

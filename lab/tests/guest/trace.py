@@ -45,10 +45,17 @@ LOGS = OUT / "trace"
 class Collector:
     """fasttrack-trace at work."""
 
-    def __init__(self, program: str, *options: str, logs: Path = LOGS, record: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        program: str,
+        *options: str,
+        logs: Path = LOGS,
+        record: tuple[str, ...] = (),
+        stderr: int | None = None,
+    ) -> None:
         argv = [program, *options, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *record]
         self.program, self.logs = program, logs
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert self.process.stdout is not None
         self.printed = self.process.stdout
         if not self.printed.readline().startswith("recording"):
@@ -233,7 +240,7 @@ def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
 def faults(program: str) -> Shown:
     """A directory that is in use, a full one, and a tracefs that goes."""
     shown: Shown = {}
-    first = Collector(program)
+    first = Collector(program, stderr=subprocess.PIPE)
     argv = [program, "record", "--state", "/run/state", "--clear-names", "--output"]
 
     def starts(*options: str) -> subprocess.Popen[str]:
@@ -249,11 +256,31 @@ def faults(program: str) -> Shown:
     second.terminate()
     shown["full"] = ends_with(second)
     shown["kept"] = len(Collector.read(program, small / "logs"))
+    # A clock that is set, and a user who may not.
+    mount("tmpfs", small)
+    time.clock_settime(time.CLOCK_REALTIME, time.time() + 3600)
+    time.sleep(0.5)
+    # The program may be where only root can look.
+    (small / "program").write_bytes(Path(program).read_bytes())
+    (small / "program").chmod(0o755)
+    said = small / "said"
+    said.touch()
+    said.chmod(0o666)
+    as_uid(FRONT, lambda: doctor_says(small / "program", said))
+    shown["doctor"] = said.read_text()
     unmount(TRACE, MNT_DETACH)
     time.sleep(0.5)
-    shown["gone"] = [first.process.wait(), *[record["record"] for record in first.records()].count("bio") * [1]][:2]
+    shown["gone"] = ends_with(first.process)
+    kinds = [record.get("reason") or record["record"] for record in first.records()]
+    shown["before"] = {kind: kinds.count(kind) for kind in ("bio", "jump")}
     mount("tracefs", TRACE)
     return shown
+
+
+def doctor_says(program: Path, to: Path) -> None:
+    """What a user who is not root is told."""
+    done = subprocess.run([program, "doctor"], check=False, stdout=subprocess.PIPE, text=True)
+    to.write_text(f"{done.returncode} {done.stdout}")
 
 
 def ring(events: list[str]) -> Shown:

@@ -245,7 +245,10 @@ impl Instance {
             true => Ok(more),
             false => at(
                 &self.path,
-                Err(io::Error::other("the instance was taken away")),
+                Err(io::Error::other(
+                    "the ring was taken away: somebody has removed it or unmounted tracefs; what was read is written. \
+                     See fasttrack-trace doctor, and record again",
+                )),
             ),
         }
     }
