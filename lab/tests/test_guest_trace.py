@@ -171,6 +171,16 @@ def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
     assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
 
 
+def test_from_boot(tools: Tools) -> None:
+    """A ring that was filled before the collector began: all of it is in the trace, and the ring stays."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    wanted = [event for event in events("EVENTS") if event not in events("REPLACED")] + events("ORIGIN")
+    shown = ask(tools, "trace.from_boot", data=EXT4, program=program, events=wanted)
+    assert Traced(shown).owned("/run/data/direct")["write", FRONT] == 200 * 4096
+    assert not Traced(shown).of("loss") and shown["stays"]
+    assert shown["wrong"][0] == 1 and "trace_clock = boot" in shown["wrong"][1]
+
+
 RINGS = CHECKOUT / "device" / "trace" / "tests" / "rings"
 WRITE_RINGS = "FASTTRACK_WRITE_RINGS"
 

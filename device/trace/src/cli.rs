@@ -78,6 +78,9 @@ pub struct Record {
         default_value = "/var/log/fasttrack-trace"
     )]
     pub output: PathBuf,
+    /// Go on with this ring below tracefs's instances, as one that the kernel has filled since it booted. It stays.
+    #[arg(long, value_name = "NAME")]
+    pub ring: Option<String>,
     /// End after so many seconds.
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,

@@ -93,12 +93,17 @@ pub struct Ftrace {
 }
 
 impl Ftrace {
-    /// Begins to record into a ring of `buffer_kib` a processor.
+    /// Begins to record into a ring of `buffer_kib` a processor, or goes on with the one of that name.
     ///
     /// # Errors
     /// tracefs says no.
-    pub fn new(root: &Path, buffer_kib: u64) -> Result<Ftrace, InstanceError> {
+    pub fn new(
+        root: &Path,
+        buffer_kib: u64,
+        ring: Option<String>,
+    ) -> Result<Ftrace, InstanceError> {
         let setup = Setup {
+            ring,
             root: root.to_path_buf(),
             name: INSTANCE.to_string(),
             buffer_kib,

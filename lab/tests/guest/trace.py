@@ -283,6 +283,25 @@ def doctor_says(program: Path, to: Path) -> None:
     to.write_text(f"{done.returncode} {done.stdout}")
 
 
+def from_boot(program: str, events: list[str]) -> Shown:
+    """A ring has filled before the collector begins, as from boot on; another one has another clock."""
+    for name, clock in (("boot", "boot"), ("local", "local")):
+        (TRACE / "instances" / name).mkdir()
+        write(TRACE / "instances" / name / "trace_clock", clock)
+    for event in events:
+        write(TRACE / "instances/boot/events" / event / "enable", "1")
+    time.sleep(1)
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    argv = [program, "record", "--state", "/run/state", "--output", "/run/local", "--ring", "local"]
+    wrong = subprocess.run(argv, check=False, stderr=subprocess.PIPE, text=True)
+    collector = Collector(program, record=("--ring", "boot"))
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    time.sleep(0.5)
+    collector.end()
+    stays = (TRACE / "instances/boot").is_dir()
+    return {"wrong": [wrong.returncode, wrong.stderr], "stays": stays, "records": collector.records()}
+
+
 def ring(events: list[str]) -> Shown:
     """The descriptions of events, and a ring's pages of them while two apps write, sync and read."""
     make("cold", 1)
@@ -310,4 +329,4 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, own, killed, flight, faults, ring)
+    run(works, stopped, own, killed, flight, faults, from_boot, ring)

@@ -20,6 +20,8 @@ const PAGES: usize = 64;
 /// How the buffer is made.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// A ring that is there already, as from boot on, instead of one of our own. It stays.
+    pub ring: Option<String>,
     /// Where tracefs is mounted.
     pub root: PathBuf,
     /// Begin of the instance's name; the process's number follows.
@@ -99,6 +101,8 @@ pub struct Instance {
     page: Vec<u8>,
     formats: BTreeMap<u16, EventFormat>,
     missing: Vec<String>,
+    /// It is removed at the end.
+    own: bool,
 }
 
 fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, InstanceError> {
@@ -120,8 +124,14 @@ impl Instance {
     pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
         let instances = setup.root.join("instances");
         remove_orphans(&instances, &setup.name);
-        let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
-        at(&path, fs::create_dir(&path))?;
+        let path = match &setup.ring {
+            Some(name) => instances.join(name),
+            None => {
+                let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
+                at(&path, fs::create_dir(&path))?;
+                path
+            }
+        };
         let mut instance = Instance {
             path,
             rings: Vec::new(),
@@ -132,6 +142,7 @@ impl Instance {
             page: Vec::new(),
             formats: BTreeMap::new(),
             missing: Vec::new(),
+            own: setup.ring.is_none(),
         };
         instance.set_up(setup)?;
         Ok(instance)
@@ -143,11 +154,15 @@ impl Instance {
         let unknown =
             || io::Error::other(format!("pages are laid out in an unknown way: {text:?}"));
         self.layout = at(&header, Layout::parse(&text).ok_or_else(unknown))?;
-        set(&self.path.join("trace_clock"), "boot")?;
-        set(
-            &self.path.join("buffer_size_kb"),
-            &setup.buffer_kib.to_string(),
-        )?;
+        if self.own {
+            set(&self.path.join("trace_clock"), "boot")?;
+            set(
+                &self.path.join("buffer_size_kb"),
+                &setup.buffer_kib.to_string(),
+            )?;
+        } else {
+            self.has_our_clock()?;
+        }
         // Kernels before 5.0 wake for each event.
         let _ = fs::write(
             self.path.join("buffer_percent"),
@@ -163,6 +178,22 @@ impl Instance {
             self.enable(event)?;
         }
         set(&self.path.join("tracing_on"), "1")
+    }
+
+    /// A ring that is there keeps what it has only if its clock is not set.
+    fn has_our_clock(&self) -> Result<(), InstanceError> {
+        let path = self.path.join("trace_clock");
+        let clocks = at(&path, fs::read_to_string(&path))?;
+        let other = || {
+            io::Error::other(format!(
+                "its times are not of the boot-time clock ({}): say trace_clock = boot where the ring is made",
+                clocks.trim()
+            ))
+        };
+        at(
+            &path,
+            clocks.contains("[boot]").then_some(()).ok_or_else(other),
+        )
     }
 
     fn open_rings(&mut self) -> Result<(), InstanceError> {
@@ -388,7 +419,9 @@ impl Drop for Instance {
         self.rings.clear();
         // One that was taken away is gone already.
         let _ = fs::write(self.path.join("tracing_on"), "0");
-        let _ = fs::remove_dir(&self.path);
+        if self.own {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
