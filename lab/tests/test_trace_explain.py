@@ -182,6 +182,32 @@ def test_threads_of_a_process_are_not_mixed_up(monkeypatch: pytest.MonkeyPatch) 
     assert "(?) of it or of another call of its process: 1.000 ms, 10.0 %" in text
 
 
+def test_a_thread_has_what_it_does_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads of a process sync one file at once, and one of them faults a page in meanwhile."""
+    records = [
+        call(0, 10, "fsync", thread=10),
+        call(1, 9, "fdatasync", thread=17),
+        call(2, 4, "fault", thread=17),
+        wait(2, 3, "folio", thread=17, file=2, index=0),
+        wait(5, 9, "transaction", thread=10, transaction=7),
+        sent(1, 1.5, 100, MAIL, cause="fdatasync", thread=17),
+        run(1, 1.5, file=4),
+        request(3, 100, 0, 1),
+    ]
+    tables = tables_of(monkeypatch, [*HEAD, *records])
+    first, second = explained(tables, kind="fsync"), explained(tables, kind="fdatasync")
+    assert [(one.what.kind, one.shared, one.depth) for one in first.inside] == [("transaction", False, 0)]
+    assert [(one.what.kind, one.shared, one.depth) for one in second.inside] == [
+        ("fault", False, 0),
+        ("folio", False, 1),
+    ]
+    assert [(one.waited_ns, one.shared_ns) for one in (first, second)] == [(4 * MS, 0), (MS, 0)]
+    assert [[(one.bio.bio, one.why, one.shared) for one in each.bios] for each in (first, second)] == [
+        [],
+        [(1, "sent", False)],
+    ]
+
+
 def test_a_read_that_waits_for_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bio was sent before the call, by another call; it is that of the page."""
     records = [

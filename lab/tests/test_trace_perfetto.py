@@ -174,6 +174,22 @@ def test_a_call_its_wait_its_bio_and_the_request(monkeypatch: pytest.MonkeyPatch
     assert [clock[1] - clock[6] for clock in found.clocks] == [START_NS - 1000]
 
 
+def test_each_thread_of_a_process_has_a_track(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What overlaps is side by side, under the thread that did it."""
+    other = named("call", 3 * SECOND + 1, "read", task=2, file=4, duration_ns=2 * SECOND, result=0, thread=17)
+    first = (CALLED[0], CALLED[1] | {"thread": 10})
+    mine = (WAITED[0], WAITED[1] | {"thread": 10})
+    found = written(monkeypatch, tmp_path, [*bio(1, 2 * SECOND, carrier=2, thread=17), first, other, mine])
+    of = {one.name: found.tracks[one.track] for one in (*found.of("call"), *found.of("wait"))}
+    assert {name: (track.pid, track.tid) for name, track in of.items()} == {
+        "fsync": (10, 10),
+        "transaction": (10, 10),
+        "read": (10, 17),
+    }
+    (instant,) = [one for one in found.instants if one.category == "bio"]
+    assert found.tracks[instant.track].tid == 17
+
+
 def test_flows_are_found_by_sectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No request says which bios it has. The journal's bio is the call's that waits for its transaction."""
     merged = [sent(7, 30, 2000, CAMERA), sent(8, 31, 2008, CAMERA), carried(35, 2000, 3, 2, bytes=8192)]

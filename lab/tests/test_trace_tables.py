@@ -73,6 +73,44 @@ def test_requests_have_their_bio_s_class(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [request[name] for name in ("class", "cause", "queued_us", "device_us")] == ["foreground", "fsync", 1, 123]
 
 
+def test_a_wait_within_another_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are written late: an outer wait's begin can be later than that of the one within."""
+
+    def wait(began: int, ended: int, kind: str, thread: int | str = 10, **fields: Any) -> Record:
+        return record("wait", ended, task=2, kind=kind, thread=thread, duration_ns=ended - began, **fields)
+
+    t = tables_of(
+        monkeypatch,
+        [
+            wait(10_000, 20_000, "bio"),
+            wait(12_000, 20_500, "flush"),
+            wait(30_000, 40_000, "buffer"),
+            wait(40_000, 50_000, "folio"),
+            wait(25_000, 50_100, "checkpoint"),
+            wait(51_000, 61_000, "folio"),
+            # Another thread of the same process, and what no thread is known of.
+            wait(11_000, 70_000, "transaction", 17),
+            wait(0, 80_000, "hold", ""),
+            wait(0, 90_000, "hold", ""),
+        ],
+    )
+    assert [(row["kind"], row["nested"]) for row in rows(t.waits)] == [
+        ("bio", True),
+        ("flush", False),
+        ("buffer", True),
+        ("folio", True),
+        ("checkpoint", False),
+        ("folio", False),
+        ("transaction", False),
+        ("hold", None),
+        ("hold", None),
+    ]
+    found = METRICS["waits"](t).to_pyarrow().to_pylist()
+    assert {row["kind"]: (row["count"], row["sum"]) for row in found}["folio"] == (1, 10)
+    (layers,) = METRICS["layers"](t).to_pyarrow().to_pylist()
+    assert (layers["page_cache"], layers["journal"]) == (10, 25 + 59)
+
+
 def test_sequential(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [*bio(1, SECOND), *bio(2, 2 * SECOND), *bio(4, 3 * SECOND), *bio(5, 4 * SECOND, operation="read")]
     assert [row["sequential"] for row in rows(tables_of(monkeypatch, made).io)] == [None, True, False, None]

@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 3;
+pub const SCHEMA_VERSION: u16 = 4;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0x3fe58adb60e379a8;
+pub const SCHEMA_ID: u64 = 0xdae56e36f9fad801;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -321,6 +321,8 @@ records! {
         app_uid: i64,
         /// Transaction that it makes durable.
         transaction: u64,
+        /// Thread id of who sent it: carrier may be its process.
+        thread: u64,
     }
     /// A run of a bio's blocks with one file, one owner and one type; a bio's segments cover it.
     Segment = 7 "segment" {
@@ -359,9 +361,9 @@ records! {
         device_ns: u64,
         /// Error, 0 if none. Unit: errno.
         error: i64,
-        /// First bio in it.
+        /// First bio in it, by device, operation and sectors; absent where several can be it.
         first_bio: u64,
-        /// Bios in it.
+        /// Bios in it, or parts of bios; absent where one is not known.
         bios: u64,
     }
     /// A transaction of the journal, or a checkpoint of f2fs, when it has ended.
@@ -420,6 +422,8 @@ records! {
         result: i64,
         /// The file is a database's.
         sqlite: bool,
+        /// Thread id: task may be its process.
+        thread: u64,
     }
     /// A wait of a task, when it has ended; FastTrack's holds, pauses, promotions and protected folios too.
     Wait = 12 "wait" {
@@ -443,6 +447,8 @@ records! {
         uid: i64,
         /// FastTrack's class.
         class: Class,
+        /// Thread id: task may be its process; absent where none slept, as for a hold.
+        thread: u64,
     }
     /// What an app did above its budget of records in an interval; its bios are not there one by one.
     Aggregate = 13 "aggregate" {

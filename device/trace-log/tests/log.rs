@@ -291,6 +291,47 @@ fn one_directory_has_one_writer() {
     LogWriter::new(dir.path(), SESSION, small()).expect("free again");
 }
 
+/// Each says what to do.
+#[test]
+fn errors_of_the_disk_have_a_way_out() {
+    for (kind, way) in [
+        (
+            io::ErrorKind::StorageFull,
+            "make room there, or take another directory",
+        ),
+        (io::ErrorKind::ReadOnlyFilesystem, "take another directory"),
+        (io::ErrorKind::PermissionDenied, "take another directory"),
+    ] {
+        let error = WriteError::Io(PathBuf::from("/logs"), io::Error::from(kind)).to_string();
+        assert!(
+            error.starts_with("/logs: ") && error.ends_with(way),
+            "{error}"
+        );
+    }
+}
+
+/// A file that can be written to no longer: the writer goes on and counts, and what it finished is read.
+#[test]
+fn a_file_that_takes_no_more_is_a_loss() {
+    let dir = TempDir::new().expect("a directory");
+    let mut writer = LogWriter::new(dir.path(), SESSION, small()).expect("a directory");
+    writer.push(&[bio(0)]).expect("written");
+    writer.end_block().expect("written");
+    // No next file can be made; the one that is open takes on.
+    let files = log_files(dir.path()).expect("files");
+    let next = files[0].1.with_file_name("00000002.ftlog");
+    fs::create_dir(&next).expect("a directory in its place");
+    let mut failed = None;
+    for number in 1..1000 {
+        failed = failed.or(writer.push(&[bio(number)]).err());
+    }
+    assert!(matches!(failed, Some(WriteError::Io(path, _)) if path == next));
+    let (found, _) = read_all(&[files[0].1.clone()]);
+    assert!(
+        found.len() > 20 && found[..] == (0..found.len() as u64).map(bio).collect::<Vec<_>>()[..]
+    );
+}
+
 /// Names stay with the record that needs them, also where a block and a file end.
 #[test]
 fn records_that_are_given_together_stay_together() {
@@ -351,7 +392,12 @@ fn bytes_of_a_record() {
 #[test]
 fn golden_files_of_all_versions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for (version, said) in [(1, golden()), (2, golden_2()), (3, golden_3())] {
+    for (version, said) in [
+        (1, golden()),
+        (2, golden_2()),
+        (3, golden_3()),
+        (4, golden_4()),
+    ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
             let dir = TempDir::new().expect("a directory");
@@ -364,6 +410,33 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// A bio, a wait and a call of one thread of a process.
+fn golden_4() -> Vec<Record> {
+    let thread = Some(1002);
+    vec![
+        Record::from(Bio {
+            time: Time(30),
+            carrier: Some(3),
+            thread,
+            ..Bio::default()
+        }),
+        Record::from(Wait {
+            time: Time(40),
+            task: Some(3),
+            duration_ns: Some(10),
+            thread,
+            ..Wait::default()
+        }),
+        Record::from(Call {
+            time: Time(50),
+            task: Some(3),
+            duration_ns: Some(30),
+            thread,
+            ..Call::default()
+        }),
+    ]
 }
 
 /// A call that waited for its bio and for a buffer.

@@ -2,7 +2,7 @@
 //! Records that an app may have in a second, so that one cannot fill the trace: what is above is summed up.
 
 use fasttrack_trace_log::{Aggregate, Bio, Operation, Record, Segment, Time};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// An interval, ns.
 const INTERVAL: u64 = 1_000_000_000;
@@ -27,7 +27,8 @@ pub struct Budget {
     limit: u64,
     began: u64,
     apps: BTreeMap<Option<u64>, Used>,
-    requests: HashSet<(u64, u64)>,
+    /// Device and sector of requests that are left out, and whose they are.
+    requests: HashMap<(u64, u64), Option<u64>>,
 }
 
 impl Budget {
@@ -37,7 +38,7 @@ impl Budget {
             limit,
             began: 0,
             apps: BTreeMap::new(),
-            requests: HashSet::new(),
+            requests: HashMap::new(),
         }
     }
 
@@ -63,15 +64,18 @@ impl Budget {
             if self.requests.len() >= KEPT {
                 self.requests.clear();
             }
-            self.requests.insert((dev, sector));
+            self.requests.insert((dev, sector), uid);
         }
         false
     }
 
-    /// Takes a request, unless it begins with a bio that was left out.
+    /// Takes a request, unless it begins with a bio that was left out: then it is in the sum, too.
     pub fn takes_request(&mut self, dev: Option<u64>, sector: Option<u64>) -> bool {
-        let at = dev.zip(sector);
-        !at.is_some_and(|at| self.requests.remove(&at))
+        let left_out = dev.zip(sector).and_then(|at| self.requests.remove(&at));
+        if let Some(uid) = left_out {
+            self.apps.entry(uid).or_default().over += 1;
+        }
+        left_out.is_none()
     }
 
     /// The sums of the interval, if it has ended at `now`, or all ends.
@@ -130,7 +134,8 @@ mod tests {
             panic!("{out:?}");
         };
         assert_eq!((out.len(), sum.uid, sum.bios), (1, Some(1), Some(8)));
-        assert_eq!((sum.records, sum.written_bytes), (Some(16), Some(8 * 4096)));
+        // With the request.
+        assert_eq!((sum.records, sum.written_bytes), (Some(17), Some(8 * 4096)));
         // The next interval has its own.
         assert!(budget.takes(&write(0), &segment, Some(1)));
     }

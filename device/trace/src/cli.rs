@@ -14,6 +14,15 @@ pub struct Cli {
     /// tracefs is mounted here.
     #[arg(long, global = true, value_name = "DIR", default_value = fasttrack_trace::tracefs::TRACEFS)]
     pub tracefs: PathBuf,
+    /// sysfs is mounted here.
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "DIR",
+        default_value = "/sys"
+    )]
+    pub sysfs: PathBuf,
     /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads.
     #[arg(long, global = true, value_name = "KIB", default_value_t = 8192,
         value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
@@ -69,6 +78,9 @@ pub struct Record {
         default_value = "/var/log/fasttrack-trace"
     )]
     pub output: PathBuf,
+    /// Go on with this ring below tracefs's instances, as one that the kernel has filled since it booted. It stays.
+    #[arg(long, value_name = "NAME")]
+    pub ring: Option<String>,
     /// End after so many seconds.
     #[arg(long, value_name = "S", value_parser = positive)]
     pub duration: Option<f64>,

@@ -2,6 +2,7 @@
 //! `doctor`: what works here, and why the rest does not.
 
 use fasttrack_trace::join::EVENTS;
+use fasttrack_trace::source::INSTANCE;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -20,15 +21,16 @@ enum Finding {
 use Finding::{Bad, Good, Less};
 
 /// Prints all findings; the exit status is 1 if nothing can be recorded.
-pub fn run(tracefs: &Path) -> ExitCode {
+pub fn run(tracefs: &Path, sysfs: &Path) -> ExitCode {
     let mut findings = vec![mounted(tracefs)];
     if matches!(findings[0], Good(_)) {
         findings.push(instance(tracefs));
         findings.extend(events(tracefs));
     }
     findings.push(names());
-    findings.push(bpf());
-    findings.push(lockdown());
+    findings.push(others(tracefs));
+    findings.push(bpf(sysfs));
+    findings.push(lockdown(sysfs));
     let mut code = ExitCode::SUCCESS;
     for finding in &findings {
         match finding {
@@ -122,8 +124,33 @@ fn names() -> Finding {
     }
 }
 
-fn bpf() -> Finding {
-    let btf = match Path::new("/sys/kernel/btf/vmlinux").exists() {
+/// Collectors have rings of their own; each costs memory and time.
+fn others(tracefs: &Path) -> Finding {
+    let names = fs::read_dir(tracefs.join("instances"))
+        .into_iter()
+        .flatten();
+    let pids: Vec<String> = names
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let pid = name.strip_prefix(INSTANCE)?.strip_prefix('-')?;
+            Path::new("/proc")
+                .join(pid)
+                .exists()
+                .then(|| pid.to_string())
+        })
+        .collect();
+    match pids.is_empty() {
+        true => Good("no other fasttrack-trace records".to_string()),
+        false => Good(format!(
+            "fasttrack-trace records already (process {}): another one needs a directory of its own, -o",
+            pids.join(", ")
+        )),
+    }
+}
+
+fn bpf(sysfs: &Path) -> Finding {
+    let btf = match sysfs.join("kernel/btf/vmlinux").exists() {
         true => "this kernel has BTF",
         false => "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
     };
@@ -132,13 +159,14 @@ fn bpf() -> Finding {
     ))
 }
 
-fn lockdown() -> Finding {
-    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+fn lockdown(sysfs: &Path) -> Finding {
+    let text = fs::read_to_string(sysfs.join("kernel/security/lockdown")).unwrap_or_default();
     match text.split(['[', ']']).nth(1) {
         Some("none") | None => Good("no lockdown".to_string()),
-        Some("confidentiality") => {
-            Bad("the kernel is locked down for confidentiality: tracefs cannot be read".to_string())
-        }
+        Some("confidentiality") => Bad(
+            "the kernel is locked down for confidentiality, and tracefs cannot be read; boot with lockdown=integrity"
+                .to_string(),
+        ),
         Some(level) => Good(format!("lockdown is {level}: events are not affected")),
     }
 }

@@ -17,4 +17,5 @@ pub mod signals;
 pub mod source;
 pub mod summary;
 pub mod system;
+pub mod took;
 pub mod tracefs;

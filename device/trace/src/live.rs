@@ -53,7 +53,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
             .map_err(|error| format!("--calls-over: {CALLS_OVER}: {error}"))?;
     }
     let writer = LogWriter::new(&options.output, id, written)?;
-    let mut source = Ftrace::new(&cli.tracefs, cli.buffer)?;
+    let mut source = Ftrace::new(&cli.tracefs, cli.buffer, options.ring.clone())?;
     let privacy = match options.clear_names {
         true => Privacy::clear(),
         false => Privacy::hashed(&identity),
@@ -108,7 +108,7 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 /// Shows sums.
 pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
     signals::take()?;
-    let mut source = Ftrace::new(&cli.tracefs, cli.buffer)?;
+    let mut source = Ftrace::new(&cli.tracefs, cli.buffer, None)?;
     let (mut joiner, mut sum) = (joiner(), Sum::default());
     let mut shown = 0;
     while !signals::ended() && (options.count == 0 || shown < options.count) {

@@ -32,7 +32,7 @@ fn run(cli: &Cli) -> Ended {
         Command::Record(options) => live::record(cli, options),
         Command::Top(options) => live::top(cli, options),
         Command::Explain(options) => cat::explain(options),
-        Command::Doctor => Ok(doctor::run(&cli.tracefs)),
+        Command::Doctor => Ok(doctor::run(&cli.tracefs, &cli.sysfs)),
         Command::Cat(options) => cat::cat(options),
         Command::Export(options) => export::export(options),
         Command::Generate { folder } => generate::all(folder),

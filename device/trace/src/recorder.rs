@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::signals;
 use crate::source::{Delivered, Source};
 use crate::tracefs::InstanceError;
-use fasttrack_trace_log::{Loss, LossReason, Record, Time, WriteError};
+use fasttrack_trace_log::{Loss, Record, Time, WriteError};
 use std::error::Error;
 
 /// Between two looks at what is due, ns: a task that has begun and ended between is known by its name alone.
@@ -57,12 +57,13 @@ pub fn read<E: From<InstanceError>>(
                 since,
                 until,
                 count,
+                reason,
             } => {
                 sum.lost += count.unwrap_or(0);
-                joiner.forget();
+                joiner.forget(&mut records);
                 records.push(Record::from(Loss {
                     time: Time(until),
-                    reason: Some(LossReason::RING_OVERRUN),
+                    reason: Some(reason),
                     cpu: Some(cpu),
                     since: Some(Time(since)),
                     count,
@@ -75,6 +76,10 @@ pub fn read<E: From<InstanceError>>(
         }
         records.clear();
     });
+    if end && failed.is_none() {
+        joiner.end(&mut records);
+        failed = show(joiner, &mut records).err();
+    }
     match failed {
         Some(error) => Err(error),
         None => result.map_err(E::from),

@@ -3,7 +3,8 @@
 
 use crate::clocks;
 use crate::join::{Event, EVENTS, ORIGIN, REPLACED};
-use crate::tracefs::{Batch, Instance, InstanceError, Setup};
+use crate::tracefs::{Batch, Instance, InstanceError, Missing, Setup};
+use fasttrack_trace_log::LossReason;
 use std::path::Path;
 
 /// What a source delivers, in the order of time.
@@ -21,17 +22,23 @@ pub enum Delivered<'a> {
         until: u64,
         /// How many, if it is known.
         count: Option<u64>,
+        /// Why.
+        reason: LossReason,
     },
 }
 
 impl Delivered<'_> {
     /// A loss as a batch has it.
-    fn of((cpu, since, until, count): (u64, u64, u64, Option<u64>)) -> Self {
+    fn of(missing: Missing) -> Self {
         Delivered::Loss {
-            cpu,
-            since,
-            until,
-            count,
+            cpu: missing.cpu,
+            since: missing.since,
+            until: missing.until,
+            count: missing.count,
+            reason: match missing.torn {
+                true => LossReason::UNREADABLE,
+                false => LossReason::RING_OVERRUN,
+            },
         }
     }
 }
@@ -56,6 +63,9 @@ pub trait Source {
     /// The source was taken away.
     fn stop(&mut self) -> Result<(), InstanceError>;
 }
+
+/// Begin of the name of a collector's ring; its process follows.
+pub const INSTANCE: &str = "fasttrack-trace";
 
 /// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
 const SESSION: &str = "io_session";
@@ -83,14 +93,19 @@ pub struct Ftrace {
 }
 
 impl Ftrace {
-    /// Begins to record into a ring of `buffer_kib` a processor.
+    /// Begins to record into a ring of `buffer_kib` a processor, or goes on with the one of that name.
     ///
     /// # Errors
     /// tracefs says no.
-    pub fn new(root: &Path, buffer_kib: u64) -> Result<Ftrace, InstanceError> {
+    pub fn new(
+        root: &Path,
+        buffer_kib: u64,
+        ring: Option<String>,
+    ) -> Result<Ftrace, InstanceError> {
         let setup = Setup {
+            ring,
             root: root.to_path_buf(),
-            name: "fasttrack-trace".to_string(),
+            name: INSTANCE.to_string(),
             buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,
@@ -129,12 +144,12 @@ impl Ftrace {
     /// Delivers what is older than `until`, in order.
     fn deliver(&mut self, until: u64, sink: &mut dyn FnMut(Delivered<'_>)) {
         self.held.events.sort_by_key(|event| event.0);
-        self.held.losses.sort_by_key(|loss| loss.2);
+        self.held.losses.sort_by_key(|loss| loss.until);
         let count = self.held.events.partition_point(|event| event.0 < until);
-        let lost = self.held.losses.partition_point(|loss| loss.2 < until);
+        let lost = self.held.losses.partition_point(|loss| loss.until < until);
         let mut losses = self.held.losses.drain(..lost).peekable();
         for (time, cpu, data) in self.held.events.drain(..count) {
-            while let Some(loss) = losses.next_if(|loss| loss.2 <= time) {
+            while let Some(loss) = losses.next_if(|loss| loss.until <= time) {
                 sink(Delivered::of(loss));
             }
             let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));

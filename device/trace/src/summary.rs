@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who did what, summed up: for `top` and `explain`.
 
+use crate::took::{Took, Waits};
 use fasttrack_trace_log::{File, Operation, Record, Segment, Task, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -24,14 +25,6 @@ struct Paid {
     blocks: u64,
 }
 
-/// An app's syncs.
-#[derive(Debug, Clone, Copy, Default)]
-struct Syncs {
-    calls: u64,
-    longest_ns: u64,
-    total_ns: u64,
-}
-
 /// What is summed up.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -43,9 +36,9 @@ pub struct Summary {
     by_file: BTreeMap<String, Bytes>,
     types: BTreeMap<String, Bytes>,
     payers: BTreeMap<String, Paid>,
-    triggers: BTreeMap<String, Syncs>,
-    syncs: BTreeMap<String, Syncs>,
-    waits: BTreeMap<&'static str, Syncs>,
+    triggers: BTreeMap<String, Took>,
+    syncs: BTreeMap<String, Took>,
+    waits: Waits,
     device_ns: u64,
     requests: u64,
     lost: u64,
@@ -101,8 +94,7 @@ impl Summary {
             }
             Record::Wait(wait) => {
                 let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
-                let took = wait.duration_ns.unwrap_or(0);
-                self.waits.entry(kind).or_default().add(took);
+                self.waits.add(wait, kind);
             }
             Record::Loss(loss) => match loss.count {
                 Some(count) => self.lost += count,
@@ -215,24 +207,17 @@ impl Summary {
         }
         let waits = self
             .waits
-            .iter()
-            .map(|(kind, sum)| (format!("wait: {kind}"), *sum));
+            .by_kind()
+            .into_iter()
+            .map(|(kind, sum)| (format!("wait: {kind}"), sum));
         let syncs = self
             .syncs
             .iter()
             .map(|(name, sum)| (format!("sync: {name}"), *sum));
-        let both: BTreeMap<String, Syncs> = waits.chain(syncs).collect();
+        let both: BTreeMap<String, Took> = waits.chain(syncs).collect();
         times(&mut out, "transactions asked for by", &self.triggers, rows);
         times(&mut out, "waits", &both, rows);
         out
-    }
-}
-
-impl Syncs {
-    fn add(&mut self, took: u64) {
-        self.calls += 1;
-        self.total_ns += took;
-        self.longest_ns = self.longest_ns.max(took);
     }
 }
 
@@ -247,7 +232,7 @@ fn largest<T>(
     sorted
 }
 
-fn times(out: &mut String, title: &str, map: &BTreeMap<String, Syncs>, rows: usize) {
+fn times(out: &mut String, title: &str, map: &BTreeMap<String, Took>, rows: usize) {
     let _ = writeln!(
         out,
         "\n{:>10} {:>10} {:>10}  {title}",
@@ -258,7 +243,7 @@ fn times(out: &mut String, title: &str, map: &BTreeMap<String, Syncs>, rows: usi
         let _ = writeln!(
             out,
             "{:>10} {total:>10.3} {longest:>10.3}  {name}",
-            sum.calls
+            sum.count
         );
     }
 }

@@ -153,6 +153,74 @@ fn what_is_missing_is_said_with_the_way_out() {
     assert!(log_files(&logs).expect("a directory").is_empty());
 }
 
+/// A tracefs with one event of the block layer, and a sysfs.
+fn system(directory: &Path, lockdown: &str, btf: bool) -> [String; 2] {
+    let [tracefs, sysfs] = ["tracing", "sys"].map(|name| directory.join(name));
+    let event = tracefs.join("events/block/block_bio_queue");
+    for folder in [
+        &event,
+        &tracefs.join("instances"),
+        &sysfs.join("kernel/security"),
+        &sysfs.join("kernel/btf"),
+    ] {
+        fs::create_dir_all(folder).expect("a directory");
+    }
+    fs::write(event.join("format"), "").expect("written");
+    fs::write(sysfs.join("kernel/security/lockdown"), lockdown).expect("written");
+    if btf {
+        fs::write(sysfs.join("kernel/btf/vmlinux"), "").expect("written");
+    }
+    [tracefs, sysfs].map(|path| path.to_str().expect("a path").to_string())
+}
+
+#[test]
+fn doctor_says_why_and_what_to_do() {
+    let dir = TempDir::new().expect("a directory");
+    let ask = |lockdown: &str, btf| {
+        let [tracefs, sysfs] = system(dir.path(), lockdown, btf);
+        run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"])
+    };
+    let locked = ask("none integrity [confidentiality]", false);
+    assert_eq!(locked.status.code(), Some(1));
+    for text in [
+        "boot with lockdown=integrity",
+        "no BTF (CONFIG_DEBUG_INFO_BTF)",
+        "ok       events block: 1 of 5",
+        "files of f2fs are unknown (is it a module that is not loaded?)",
+        "the kernel is not patched",
+        "ok       no other fasttrack-trace records",
+    ] {
+        assert!(out(&locked).contains(text), "{text}: {}", out(&locked));
+    }
+    let open = ask("none [integrity] confidentiality", true);
+    assert_eq!(open.status.code(), Some(0), "{}", out(&open));
+    assert!(out(&open).contains("lockdown is integrity: events are not affected"));
+    assert!(out(&open).contains("this kernel has BTF"));
+    let other = format!("tracing/instances/fasttrack-trace-{}", std::process::id());
+    fs::create_dir(dir.path().join(other)).expect("a directory");
+    let busy = out(&ask("[none]", true));
+    let text = format!("records already (process {})", std::process::id());
+    assert!(
+        busy.contains(&text) && busy.contains("a directory of its own"),
+        "{busy}"
+    );
+}
+
+/// Its ring may be there already, and be no directory that can be made.
+#[test]
+fn a_ring_that_cannot_be_made_is_said() {
+    let dir = TempDir::new().expect("a directory");
+    let [tracefs, sysfs] = system(dir.path(), "[none]", false);
+    fs::remove_dir(Path::new(&tracefs).join("instances")).expect("removed");
+    let doctor = run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(
+        out(&doctor).contains("fasttrack-trace-doctor: No such file"),
+        "{}",
+        out(&doctor)
+    );
+}
+
 #[test]
 fn options_have_units_and_defaults() {
     let help = out(&run(&["record", "--help"]));

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What belongs to a call: its waits, and the bios that it sent, waited for, or that are of its transaction or file.
 
-A task of the patched kernel's is a process: when several threads of it are in calls at once, a wait or bio belongs to
-the call on its file, and is shared where that does not say.
+A task of the patched kernel's is a process, and what is in a call is done by its thread. In traces that do not say the
+thread, a wait or bio belongs to the call on its file where several threads are in calls at once, and is shared where
+that does not say.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class Waited:
     """It is that of this call or of another one of its process."""
 
 
+def same_thread(one: Call | Wait | Bio, other: Call | Wait | Bio) -> bool:
+    """Whether two things of one task can be of one thread: where nobody says, they can."""
+    return one.thread is None or other.thread is None or one.thread == other.thread
+
+
 def alive(bio: Bio, begin: int, end: int) -> bool:
     """Whether a bio was under way in an interval; one whose end is unknown only if it was queued in it."""
     return bio.time <= end and (bio.time if bio.done is None else bio.done) >= begin
@@ -80,20 +86,27 @@ class Holders:
                 self._calls[key].append(call)
                 self._longest[key] = max(self._longest[key], call.duration_ns)
 
-    def of(self, session: str, task: int | None, begin: int, end: int, files: set[int | None]) -> list[Call]:
-        """The calls of a task that an interval is in; of several the only one on one of the files."""
+    def of(self, one: Wait | Bio, begin: int, end: int, files: set[int | None]) -> tuple[list[Call], bool]:
+        """The calls that an interval is in, and whether it is that of one of them, and nobody knows of which.
+
+        Those of one thread are within each other. Of several threads' it is that of the only one on one of the files.
+        """
+        task = one.task if isinstance(one, Wait) else one.carrier_task
         if task is None:
-            return []
-        key = session, task
+            return [], False
+        key = one.session, task
         there = self._calls.get(key, [])
         at = bisect_right(there, begin + _SLACK_NS, key=lambda call: call.begin)
         found = []
         while at and there[at - 1].begin >= begin - self._longest[key] - _SLACK_NS:
             at -= 1
-            if there[at].time + _SLACK_NS >= end:
+            if there[at].time + _SLACK_NS >= end and same_thread(there[at], one):
                 found.append(there[at])
+        if one.thread is not None and all(call.thread is not None for call in found):
+            return found, False
         same = [call for call in found if call.file is not None and call.file in files]
-        return same if len(same) == 1 else found
+        chosen = same if len(same) == 1 else found
+        return chosen, len(chosen) > 1
 
 
 class Index:
@@ -106,11 +119,10 @@ class Index:
         self.outside: list[Waited] = []
         """Waits that are in no call, or in one of several."""
         for wait in scene.waits:
-            holders = self._holders.of(wait.session, wait.task, wait.begin, wait.time, {wait.file})
-            shared = len(holders) > 1
+            holders, shared = self._holders.of(wait, wait.begin, wait.time, {wait.file})
             for call in holders:
                 self._waits[id(call)].append(Waited(wait, shared))
-            if len(holders) != 1:
+            if shared or not holders:
                 self.outside.append(Waited(wait, shared))
         self._numbered: defaultdict[Any, list[Transaction]] = defaultdict(list)
         self._checkpoints: defaultdict[str, list[Transaction]] = defaultdict(list)
@@ -174,9 +186,9 @@ class Index:
                 found.setdefault(id(bio), Belongs(bio, why, shared))
 
         for bio in self._window(self._carried[call.session, call.task], call.begin, call):
-            holders = self._holders.of(call.session, call.task, bio.time, bio.time, {run.file for run in bio.runs})
+            holders, shared = self._holders.of(bio, bio.time, bio.time, {run.file for run in bio.runs})
             if any(one is call for one in holders):
-                found[id(bio)] = Belongs(bio, "sent", len(holders) > 1)
+                found[id(bio)] = Belongs(bio, "sent", shared)
         page = self._page_bytes.get(call.session, _PAGE)
         for one in waits:
             candidates = self._candidates(one.wait, call)

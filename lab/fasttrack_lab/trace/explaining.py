@@ -12,7 +12,7 @@ import ibis.expr.types as ir
 
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import scene
-from fasttrack_lab.trace.belonging import Belongs, Index, Waited
+from fasttrack_lab.trace.belonging import Belongs, Index, Waited, same_thread
 from fasttrack_lab.trace.metrics.layers import JOURNAL, PAGE_CACHE
 from fasttrack_lab.trace.scene import Bio, Call, Loss, Request, Scene, Task, Transaction, Wait
 from fasttrack_lab.trace.tables import Tables
@@ -223,16 +223,19 @@ def _touches(loss: Loss, call: Call) -> bool:
 
 def _calls_within(call: Call, calls: Iterable[Call]) -> list[Call]:
     """A page fault in a write(2), for one."""
-    mine = (one for one in calls if (one.session, one.task) == (call.session, call.task) and call.task is not None)
+    task = call.session, call.task
+    mine = (
+        one for one in calls if (one.session, one.task) == task and call.task is not None and same_thread(one, call)
+    )
     return [
         one for one in mine if call.begin <= one.begin and one.time <= call.time and one.duration_ns < call.duration_ns
     ]
 
 
 def _nested(waits: Iterable[Waited], calls: Iterable[Call]) -> list[Nested]:
-    """In the order of time, with what is around each. A call within may be that of another thread."""
+    """In the order of time, with what is around each. A call within is another thread's, perhaps, if it says none."""
     found: list[tuple[Wait | Call, bool]] = [(one.wait, one.shared) for one in waits]
-    found += [(call, True) for call in calls]
+    found += [(call, call.thread is None) for call in calls]
     made: list[Nested] = []
     open_until: list[int] = []
     for one, shared in sorted(found, key=lambda pair: (pair[0].begin, -pair[0].time)):

@@ -277,8 +277,22 @@ def _waits(records: Records) -> ir.Table:
     waits = records.timed(records.of("wait"))
     waits = waits.mutate(duration_us=_whole(waits.duration_ns, 1000), began=waits.time - waits.duration_ns)
     waits = waits.rename(app_uid="uid", page="index", journal_transaction="transaction")
-    named = records.with_file(records.with_task(waits, "task", _THREAD))
+    named = records.with_file(records.with_task(_nested(waits), "task", _THREAD))
     return named.mutate(uid=named.uid.fill_null(named.app_uid))
+
+
+def _nested(waits: ir.Table) -> ir.Table:
+    """With whether each is within another one of its thread: that ended no earlier, and began before this ended.
+
+    A record's times are when it was written, so begins are late, those of outer ones too; ends are in the right order.
+    """
+    order = [ibis.desc(waits.time), ibis.desc(waits.duration_ns)]
+    window = ibis.window(group_by=["session", "task", "thread"], order_by=order)
+    running = ibis.window(group_by=["session", "task", "thread"], order_by=order, preceding=None, following=0)
+    waits = waits.mutate(least=waits.began.min().over(running))
+    waits = waits.mutate(around=waits.least.lag().over(window))
+    within = (waits.around < waits.time).fill_null(False)
+    return waits.mutate(nested=ibis.ifelse(waits.thread.isnull(), ibis.null(FLAG), within))
 
 
 def _transactions(records: Records) -> ir.Table:

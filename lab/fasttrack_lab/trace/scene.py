@@ -94,6 +94,7 @@ class Bio:
     app_uid: int | None
     carrier_task: int | None
     transaction: int | None
+    thread: int | None
     runs: list[Run] = field(default_factory=list, repr=False)
     requests: list[Request] = field(default_factory=list, repr=False)
     left: int = 0
@@ -121,6 +122,7 @@ class Wait:
     sector: int | None
     transaction: int | None
     app_class: str | None
+    thread: int | None
 
     @property
     def begin(self) -> int:
@@ -145,6 +147,7 @@ class Call:
     offset: int | None
     bytes: int | None
     result: int | None
+    thread: int | None
 
     @property
     def begin(self) -> int:

@@ -63,6 +63,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "carrier_pid": INT,
         "carrier_tgid": INT,
         "carrier_uid": INT,
+        "thread": INT,
     },
     "segments": {
         **PLACE,
@@ -108,6 +109,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "every_call": INT,
         **_DOING,
         "offset": INT,
+        "thread": INT,
     },
     "waits": {
         **PLACE,
@@ -123,6 +125,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "journal_transaction": INT,
         **_DOING,
         "file": INT,
+        "thread": INT,
+        "nested": FLAG,
     },
     "transactions": {
         **PLACE,

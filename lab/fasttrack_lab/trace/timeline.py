@@ -216,12 +216,12 @@ class Timeline:
         return self._lanes[key]
 
     def _of_task(self, row: Row) -> Lanes:
-        """The lanes of a row's task; where nobody knows the task, of all of its user and name."""
+        """The lanes of a row's thread, or task; where nobody knows the task, of all of its user and name."""
         session, task = row["session"], row["task"]
-        key = (session, task) if task is not None else (session, row["uid"], row["name"], row["tgid"])
+        key = (session, task, row["thread"]) if task is not None else (session, row["uid"], row["name"], row["tgid"])
         if key not in self._lanes:
             process, name = self._process(row), row["name"] or "unknown"
-            pid, tid = row["tgid"], row["pid"]
+            pid, tid = row["tgid"], row["pid"] if row["thread"] is None else row["thread"]
             if pid is None or tid is None or tid in self._threads:
                 first = Track(name, process)
             else:

@@ -26,6 +26,7 @@ COLUMNS = {
     "task": INT,
     "pid": INT,
     "tgid": INT,
+    "thread": INT,
     "uid": INT,
     "name": TEXT,
     "kind": TEXT,

@@ -9,6 +9,7 @@ import mmap
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from prologue import (
     MNT_DETACH,
     OUT,
     PATTERN,
+    SEEN,
     TRACE,
     Shown,
+    Work,
     as_uid,
     drop_caches,
     end,
@@ -33,6 +36,7 @@ from prologue import (
     run,
     start,
     unmount,
+    write,
 )
 
 LOGS = OUT / "trace"
@@ -41,10 +45,17 @@ LOGS = OUT / "trace"
 class Collector:
     """fasttrack-trace at work."""
 
-    def __init__(self, program: str, *options: str, logs: Path = LOGS, record: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        program: str,
+        *options: str,
+        logs: Path = LOGS,
+        record: tuple[str, ...] = (),
+        stderr: int | None = None,
+    ) -> None:
         argv = [program, *options, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *record]
         self.program, self.logs = program, logs
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert self.process.stdout is not None
         self.printed = self.process.stdout
         if not self.printed.readline().startswith("recording"):
@@ -79,6 +90,18 @@ def writes_new() -> None:
     time.sleep(1)
 
 
+def in_a_thread(work: Work) -> None:
+    """So that who does it has another id than its process, which SEEN[0] then has."""
+
+    def works() -> None:
+        SEEN[0] = threading.get_native_id()
+        work()
+
+    thread = threading.Thread(target=works)
+    thread.start()
+    thread.join()
+
+
 def writes_over() -> None:
     """The second half of the file, when its first owner's pages are clean or not."""
     handle = os.open(DATA / "shared", os.O_WRONLY)
@@ -102,7 +125,7 @@ def works(program: str) -> Shown:
     before = counters()
     collector = Collector(program)
     as_uid(FRONT, writes_new)
-    as_uid(BEHIND, writes_over)
+    as_uid(BEHIND, lambda: in_a_thread(writes_over))
     as_uid(BEHIND, reads_cold)
     os.sync()
     (DATA / "shared").unlink()
@@ -110,7 +133,7 @@ def works(program: str) -> Shown:
     time.sleep(1)
     after = counters()
     collector.end()
-    return {"before": before, "after": after, "records": collector.records()}
+    return {"before": before, "after": after, "records": collector.records(), "thread": SEEN[0]}
 
 
 def sends(count: int, per_second: int) -> None:
@@ -148,7 +171,8 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     records = collector.records()
     losses = [record for record in records if record["record"] == "loss"]
     bios = sum(record["record"] == "bio" for record in records)
-    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident}
+    sizes = {"records": len(records), "bytes": sum(path.stat().st_size for path in LOGS.glob("*.ftlog"))}
+    return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident, **sizes}
 
 
 def own(program: str) -> Shown:
@@ -216,7 +240,7 @@ def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
 def faults(program: str) -> Shown:
     """A directory that is in use, a full one, and a tracefs that goes."""
     shown: Shown = {}
-    first = Collector(program)
+    first = Collector(program, stderr=subprocess.PIPE)
     argv = [program, "record", "--state", "/run/state", "--clear-names", "--output"]
 
     def starts(*options: str) -> subprocess.Popen[str]:
@@ -232,12 +256,77 @@ def faults(program: str) -> Shown:
     second.terminate()
     shown["full"] = ends_with(second)
     shown["kept"] = len(Collector.read(program, small / "logs"))
+    # A clock that is set, and a user who may not.
+    mount("tmpfs", small)
+    time.clock_settime(time.CLOCK_REALTIME, time.time() + 3600)
+    time.sleep(0.5)
+    # The program may be where only root can look.
+    (small / "program").write_bytes(Path(program).read_bytes())
+    (small / "program").chmod(0o755)
+    said = small / "said"
+    said.touch()
+    said.chmod(0o666)
+    as_uid(FRONT, lambda: doctor_says(small / "program", said))
+    shown["doctor"] = said.read_text()
     unmount(TRACE, MNT_DETACH)
     time.sleep(0.5)
-    shown["gone"] = [first.process.wait(), *[record["record"] for record in first.records()].count("bio") * [1]][:2]
+    shown["gone"] = ends_with(first.process)
+    kinds = [record.get("reason") or record["record"] for record in first.records()]
+    shown["before"] = {kind: kinds.count(kind) for kind in ("bio", "jump")}
     mount("tracefs", TRACE)
     return shown
 
 
+def doctor_says(program: Path, to: Path) -> None:
+    """What a user who is not root is told."""
+    done = subprocess.run([program, "doctor"], check=False, stdout=subprocess.PIPE, text=True)
+    to.write_text(f"{done.returncode} {done.stdout}")
+
+
+def from_boot(program: str, events: list[str]) -> Shown:
+    """A ring has filled before the collector begins, as from boot on; another one has another clock."""
+    for name, clock in (("boot", "boot"), ("local", "local")):
+        (TRACE / "instances" / name).mkdir()
+        write(TRACE / "instances" / name / "trace_clock", clock)
+    for event in events:
+        write(TRACE / "instances/boot/events" / event / "enable", "1")
+    time.sleep(1)
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    argv = [program, "record", "--state", "/run/state", "--output", "/run/local", "--ring", "local"]
+    wrong = subprocess.run(argv, check=False, stderr=subprocess.PIPE, text=True)
+    collector = Collector(program, record=("--ring", "boot"))
+    as_uid(FRONT, lambda: sends(100, 10_000))
+    time.sleep(0.5)
+    collector.end()
+    stays = (TRACE / "instances/boot").is_dir()
+    return {"wrong": [wrong.returncode, wrong.stderr], "stays": stays, "records": collector.records()}
+
+
+def ring(events: list[str]) -> Shown:
+    """The descriptions of events, and a ring's pages of them while two apps write, sync and read."""
+    make("cold", 1)
+    drop_caches()
+    instance = TRACE / "instances/ring"
+    instance.mkdir()
+    write(instance / "trace_clock", "boot")
+    there = [event for event in events if (instance / "events" / event).is_dir()]
+    for event in there:
+        write(instance / "events" / event / "enable", "1")
+    time.sleep(1)
+    as_uid(FRONT, lambda: (DATA / "shared").write_bytes(PATTERN[:65536]))
+    as_uid(BEHIND, lambda: in_a_thread(synced))
+    as_uid(BEHIND, (DATA / "cold").read_bytes)
+    as_uid(FRONT, lambda: sends(16, 10_000))
+    (DATA / "shared").unlink()
+    os.sync()
+    write(instance / "tracing_on", "0")
+    pages = []
+    with (instance / "per_cpu/cpu0/trace_pipe_raw").open("rb", buffering=0) as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        while page := pipe.read(BLOCK):
+            pages.append(page.hex())
+    return {"formats": [read(instance / "events" / event / "format") for event in there], "pages": pages}
+
+
 if __name__ == "__main__":
-    run(works, stopped, own, killed, flight, faults)
+    run(works, stopped, own, killed, flight, faults, from_boot, ring)

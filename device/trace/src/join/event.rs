@@ -3,6 +3,9 @@
 
 use crate::tracefs::EventFormat;
 
+/// Sectors of the largest disk that is thought of, 128 PiB.
+const PLACES: u64 = 1 << 48;
+
 /// An event as a source gives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
@@ -20,6 +23,12 @@ impl Event<'_> {
     /// A number, if the event has it.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.format.number(self.data, name)
+    }
+
+    /// A place on a disk or in a file, or a count of such places. What is beyond any disk is no place: nothing that is
+    /// made of places can overflow.
+    pub fn place(&self, name: &str) -> Option<u64> {
+        self.number(name).filter(|place| *place < PLACES)
     }
 
     /// The same, signed.
@@ -40,5 +49,10 @@ impl Event<'_> {
     /// The task that was running; 0 in the idle task.
     pub fn pid(&self) -> u64 {
         self.number("common_pid").unwrap_or(0)
+    }
+
+    /// The same as the thread that did something, where that is known.
+    pub fn thread(&self) -> Option<u64> {
+        self.number("common_pid").filter(|pid| *pid != 0)
     }
 }

@@ -31,6 +31,7 @@ impl Joiner {
             sector: event.number("sector"),
             uid: event.number("uid").map(signed_uid),
             class: event.number("class").map(Class),
+            thread: pid.filter(|_| kind == WaitKind::PAUSE),
             ..Wait::default()
         }));
     }
@@ -56,15 +57,16 @@ impl Joiner {
         let Some(pause) = event.signed("pause").filter(|pause| *pause > 0) else {
             return;
         };
-        let duration = pause as u64 * 1_000_000;
+        let duration = (pause as u64).saturating_mul(1_000_000);
         out.push(Record::from(Wait {
-            time: Time(event.time + duration),
+            time: Time(event.time.saturating_add(duration)),
             kind: Some(WaitKind::DIRTY_THROTTLE),
             task: Some(self.names.task(event.pid(), event.time)),
             duration_ns: Some(duration),
             dev: event
                 .text("bdi")
                 .and_then(|name| super::segments::dev_of(&name)),
+            thread: event.thread(),
             ..Wait::default()
         }));
     }

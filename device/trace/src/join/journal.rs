@@ -60,7 +60,7 @@ impl Journal {
                 let task = names.task(event.pid(), event.time);
                 let paid = self.of(at).payers.entry(task).or_default();
                 paid.handles += 1;
-                paid.blocks += event.signed("dirtied_blocks").unwrap_or(0).max(0) as u64;
+                paid.blocks += event.place("dirtied_blocks").unwrap_or(0);
             }
             "jbd2_start_commit" => {
                 let carrier = names.task(event.pid(), event.time);

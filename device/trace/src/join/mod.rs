@@ -5,6 +5,7 @@
 //! mapped them for; a bio's segments are what both say of its blocks. What neither says is left out, never guessed.
 
 mod blocks;
+mod carried;
 mod event;
 mod fasttrack;
 mod journal;
@@ -22,6 +23,7 @@ pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
 
+use carried::Carried;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
 use journal::Journal;
 use requests::Requests;
@@ -115,6 +117,7 @@ pub struct Joiner {
     blocks: Blocks,
     pages: Pages,
     requests: Requests,
+    carried: Carried,
     journal: Journal,
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
@@ -134,6 +137,7 @@ impl Joiner {
             blocks: Blocks::default(),
             pages: Pages::default(),
             requests: Requests::default(),
+            carried: Carried::default(),
             journal: Journal::default(),
             calls: HashMap::new(),
             origins: HashMap::new(),
@@ -162,14 +166,24 @@ impl Joiner {
         }
     }
 
-    /// Events were lost: what was kept of them may be wrong.
-    pub fn forget(&mut self) {
+    /// Events were lost: what was kept of them may be wrong. Adds bios whose segments were among them.
+    pub fn forget(&mut self, out: &mut Vec<Record>) {
         self.blocks = Blocks::default();
         self.pages = Pages::default();
         self.requests.forget();
+        self.carried.forget();
         self.calls.clear();
         self.origins.clear();
-        self.begun.clear();
+        self.end(out);
+    }
+
+    /// No more events come. Adds bios whose segments have not.
+    pub fn end(&mut self, out: &mut Vec<Record>) {
+        let mut begun: Vec<_> = self.begun.drain().collect();
+        begun.sort_by_key(|(cpu, _)| *cpu);
+        for (_, bio) in begun {
+            self.give(bio, out);
+        }
     }
 
     /// What the collector itself did since the last time, if anything.
@@ -195,7 +209,7 @@ impl Joiner {
             "rq_insert" => self.requests.insert(event),
             "rq_issue" => self.requests.issue(event),
             "rq_requeue" => self.requests.requeue(event),
-            "rq_complete" => self.requests.complete(event, out),
+            "rq_complete" => self.requests.complete(event, &mut self.carried, out),
             _ => {}
         }
     }
@@ -205,11 +219,7 @@ impl Joiner {
             "es_lookup_extent_exit" => self.ext4_lookup(event),
             "ext_map_blocks_exit" | "ind_map_blocks_exit" => self.ext4_map(event),
             "free_blocks" => {
-                let place = (
-                    event.dev("dev"),
-                    event.number("block"),
-                    event.number("count"),
-                );
+                let place = (event.dev("dev"), event.place("block"), event.place("count"));
                 if let (Some(dev), Some(block), Some(count)) = place {
                     let volume = self.names.volume(dev);
                     self.blocks.free(
@@ -278,6 +288,7 @@ impl Joiner {
             duration_ns: Some(event.time.saturating_sub(began)),
             result: event.signed("ret"),
             sqlite: file.map(|file| self.names.is_sqlite(file)),
+            thread: event.thread(),
             ..Call::default()
         }));
     }

@@ -113,6 +113,7 @@ impl Joiner {
             duration_ns: event.number("took_ns"),
             result: event.signed("result"),
             sqlite: file.map(|file| self.names.is_sqlite(file)),
+            thread: event.thread(),
             ..Call::default()
         }));
     }
@@ -136,6 +137,7 @@ impl Joiner {
             sector: number.filter(|_| is(WaitKind::BUFFER)),
             transaction: number.filter(|tid| is(WaitKind::TRANSACTION) && *tid != 0),
             class: event.number("class").map(Class),
+            thread: event.thread(),
             ..Wait::default()
         }));
     }
@@ -154,7 +156,7 @@ impl Joiner {
             bio: event.number("bio"),
             dev: event.dev("dev"),
             operation: Some(operation),
-            sector: event.number("sector").filter(|_| bytes > 0),
+            sector: event.place("sector").filter(|_| bytes > 0),
             bytes: Some(bytes),
             sync: flag(event, "sync"),
             fua: flag(event, "fua"),
@@ -165,6 +167,7 @@ impl Joiner {
             class: event.number("class").map(Class),
             cause: event.number("cause").map(Cause),
             transaction: event.number("transaction").filter(|number| *number != 0),
+            thread: event.thread(),
             ..Bio::default()
         };
         let holds = matches!(operation, Operation::READ | Operation::WRITE);
@@ -196,7 +199,7 @@ impl Joiner {
                 bytes: Some(bytes),
                 block_type: event.number("block_type").map(BlockType),
                 file,
-                index: event.number("index").filter(|_| file.is_some()),
+                index: event.place("index").filter(|_| file.is_some()),
                 owner: id(event, "owner"),
                 call: call(event, "call"),
                 ..Segment::default()
@@ -210,11 +213,18 @@ impl Joiner {
         }
     }
 
-    fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
+    pub(super) fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
         let bytes = begun.bio.bytes.unwrap_or(0);
         let carrier = begun.bio.carrier.unwrap_or(0);
         let operation = begun.bio.operation.unwrap_or_default();
-        if !self.left_out(carrier, operation, &begun.segments, bytes) {
+        let left_out = self.left_out(carrier, operation, &begun.segments, bytes);
+        if let (Some(dev), Some(sector)) = (begun.bio.dev, begun.bio.sector) {
+            let number = begun.bio.bio.filter(|_| !left_out);
+            let time = begun.bio.time.0;
+            self.carried
+                .queued((dev, operation.0), (sector, bytes / 512), time, number);
+        }
+        if !left_out {
             out.push(Record::from(begun.bio));
             out.extend(begun.segments.into_iter().map(Record::from));
         }

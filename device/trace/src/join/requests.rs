@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Requests: how long they were queued and how long the device took.
 
+use super::carried::{Carried, Ended};
 use super::event::Event;
 use super::rwbs::Rwbs;
 use fasttrack_trace_log::{Operation, Record, Request, Time};
@@ -27,7 +28,7 @@ pub struct Requests {
 fn key(event: &Event<'_>) -> ((u64, u64, u64), Rwbs) {
     let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
     let dev = event.number("dev").unwrap_or(0);
-    let sector = event.number("sector").unwrap_or(0);
+    let sector = event.place("sector").unwrap_or(0);
     ((dev, rwbs.operation.0, sector), rwbs)
 }
 
@@ -50,7 +51,7 @@ impl Requests {
 
     /// It went to the device.
     pub fn issue(&mut self, event: &Event<'_>) {
-        let sectors = event.number("nr_sector").unwrap_or(0);
+        let sectors = event.place("nr_sector").unwrap_or(0);
         let time = event.time;
         let times = self.of(event);
         times.issued = Some(time);
@@ -63,16 +64,27 @@ impl Requests {
     }
 
     /// A part of it, mostly all, is done.
-    pub fn complete(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+    pub fn complete(&mut self, event: &Event<'_>, carried: &mut Carried, out: &mut Vec<Record>) {
         let (at, rwbs) = key(event);
-        let sectors = event.number("nr_sector").unwrap_or(0);
+        let sectors = event.place("nr_sector").unwrap_or(0);
         let times = self.waiting.remove(&at).unwrap_or_default();
+        // One with a flush around it ends a second time, with the flush; it had no data, or has ended with that.
+        if sectors == 0 && matches!(rwbs.operation, Operation::READ | Operation::WRITE) {
+            return;
+        }
         if times.left > sectors {
             let rest = (at.0, at.1, at.2 + sectors);
             let left = times.left - sectors;
             self.waiting.insert(rest, Times { left, ..times });
         }
         let data = rwbs.operation != Operation::FLUSH;
+        let (first_bio, bios) = carried.ended(Ended {
+            dev: at.0,
+            operation: at.1,
+            sector: at.2,
+            sectors,
+            issued: times.issued,
+        });
         let between = |from: Option<u64>, to: u64| from.map(|from| to.saturating_sub(from));
         out.push(Record::from(Request {
             time: Time(event.time),
@@ -86,6 +98,8 @@ impl Requests {
                 .and_then(|issued| between(times.inserted, issued)),
             device_ns: between(times.issued, event.time),
             error: event.signed("error"),
+            first_bio,
+            bios,
             ..Request::default()
         }));
     }

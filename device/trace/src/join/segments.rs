@@ -38,7 +38,7 @@ struct Sent {
 impl Joiner {
     pub(super) fn dirtied(&mut self, event: &Event<'_>) {
         let disk = event.text("name").and_then(|name| dev_of(&name));
-        let page = (disk, event.number("ino"), event.number("index"));
+        let page = (disk, event.number("ino"), event.place("index"));
         if let (Some(disk), Some(inode), Some(index)) = page {
             let task = self.names.task(event.pid(), event.time);
             let owner = Owner {
@@ -52,18 +52,18 @@ impl Joiner {
     pub(super) fn ext4_lookup(&mut self, event: &Event<'_>) {
         let found = event.number("found").unwrap_or(0) != 0;
         if found && event.number("status").unwrap_or(0) & ON_DISK != 0 {
-            self.ext4_run(event, event.number("len"));
+            self.ext4_run(event, event.place("len"));
         }
     }
 
     pub(super) fn ext4_map(&mut self, event: &Event<'_>) {
-        let blocks = event.signed("ret").filter(|blocks| *blocks > 0);
-        self.ext4_run(event, blocks.map(|blocks| blocks as u64));
+        let blocks = event.place("ret").filter(|blocks| *blocks > 0);
+        self.ext4_run(event, blocks);
     }
 
     fn ext4_run(&mut self, event: &Event<'_>, blocks: Option<u64>) {
-        let at = event.number("pblk").filter(|block| *block != 0);
-        let place = (event.dev("dev"), event.number("ino"), event.number("lblk"));
+        let at = event.place("pblk").filter(|block| *block != 0);
+        let place = (event.dev("dev"), event.number("ino"), event.place("lblk"));
         if let ((Some(dev), Some(inode), Some(first)), Some(at), Some(count)) = (place, at, blocks)
         {
             let run = match inode {
@@ -76,14 +76,10 @@ impl Joiner {
 
     pub(super) fn f2fs_map(&mut self, event: &Event<'_>) {
         let at = event
-            .number("m_pblk")
+            .place("m_pblk")
             .filter(|block| *block != 0 && *block != NEW_ADDR);
-        let place = (
-            event.dev("dev"),
-            event.number("ino"),
-            event.number("m_lblk"),
-        );
-        let count = event.number("m_len");
+        let place = (event.dev("dev"), event.number("ino"), event.place("m_lblk"));
+        let count = event.place("m_len");
         if let ((Some(dev), Some(inode), Some(first)), Some(at), Some(count)) = (place, at, count) {
             if event.signed("ret") == Some(0) {
                 let run = self.mapped(dev, inode, first, BlockType::DATA);
@@ -95,7 +91,7 @@ impl Joiner {
     /// A page of f2fs and its place, exactly.
     pub(super) fn f2fs_page(&mut self, event: &Event<'_>) {
         let at = event
-            .number("new_blkaddr")
+            .place("new_blkaddr")
             .filter(|block| *block != 0 && *block != NEW_ADDR);
         let (Some(dev), Some(at)) = (event.dev("dev"), at) else {
             return;
@@ -110,7 +106,7 @@ impl Joiner {
         // Nodes and checkpoints are in pages of inodes that are no files.
         let data = block_type == BlockType::DATA;
         let inode = event.number("ino").filter(|_| data).unwrap_or(0);
-        let index = event.number("index").unwrap_or(0);
+        let index = event.place("index").unwrap_or(0);
         let run = self.mapped(dev, inode, index, block_type);
         self.map(dev, at, 1, run);
     }
@@ -135,11 +131,12 @@ impl Joiner {
     }
 
     pub(super) fn bio(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
-        let (Some(dev), Some(sector)) = (event.dev("dev"), event.number("sector")) else {
+        let Some(dev) = event.dev("dev") else {
             return;
         };
+        let sector = event.place("sector");
         let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
-        let sectors = event.number("nr_sector").unwrap_or(0);
+        let sectors = event.place("nr_sector").unwrap_or(0);
         let carrier = self
             .names
             .task_named(event.pid(), event.text("comm"), event.time);
@@ -152,12 +149,22 @@ impl Joiner {
             carrier,
         };
         let holds = matches!(rwbs.operation, Operation::READ | Operation::WRITE) && sectors > 0;
-        let segments = match holds {
-            true => self.segments(&sent, sector, sectors),
-            false => Vec::new(),
+        let segments = match sector.filter(|_| holds) {
+            Some(sector) => self.segments(&sent, sector, sectors),
+            None => Vec::new(),
         };
-        let origin = self.origins.remove(&(dev, sector));
-        if self.left_out(carrier, rwbs.operation, &segments, sectors * 512) {
+        let origin = sector.and_then(|sector| self.origins.remove(&(dev, sector)));
+        let left_out = self.left_out(carrier, rwbs.operation, &segments, sectors * 512);
+        if let Some(sector) = sector {
+            let number = (!left_out).then_some(sent.bio);
+            self.carried.queued(
+                (dev, rwbs.operation.0),
+                (sector, sectors),
+                event.time,
+                number,
+            );
+        }
+        if left_out {
             return;
         }
         let flags = rwbs.flags;
@@ -166,7 +173,7 @@ impl Joiner {
             bio: Some(sent.bio),
             dev: Some(dev),
             operation: Some(rwbs.operation),
-            sector: (sectors > 0).then_some(sector),
+            sector: sector.filter(|_| sectors > 0),
             bytes: Some(sectors * 512),
             sync: Some(flags.sync),
             fua: Some(flags.fua),
@@ -178,6 +185,7 @@ impl Joiner {
             cause: origin.map(|origin| Cause(origin.cause)),
             app_uid: origin.map(|origin| origin.app_uid),
             transaction: self.journal.committing(carrier),
+            thread: event.thread(),
             ..Bio::default()
         }));
         out.extend(segments.into_iter().map(Record::from));

@@ -20,6 +20,8 @@ const PAGES: usize = 64;
 /// How the buffer is made.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// A ring that is there already, as from boot on, instead of one of our own. It stays.
+    pub ring: Option<String>,
     /// Where tracefs is mounted.
     pub root: PathBuf,
     /// Begin of the instance's name; the process's number follows.
@@ -67,15 +69,28 @@ struct Ring {
     last: u64,
 }
 
+/// Events that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// Of which processor.
+    pub cpu: u64,
+    /// From when, ns.
+    pub since: u64,
+    /// To when, ns.
+    pub until: u64,
+    /// How many, if it is known.
+    pub count: Option<u64>,
+    /// The ring has them, and they cannot be read; otherwise it had no room.
+    pub torn: bool,
+}
+
 /// Events that were read in one pass.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Time, processor, bytes: in the order of each processor.
     pub events: Vec<(u64, u64, Vec<u8>)>,
-    /// Losses: processor, from, to (ns), how many.
-    pub losses: Vec<(u64, u64, u64, Option<u64>)>,
-    /// Pages that could not be read to their end.
-    pub torn: u64,
+    /// Losses.
+    pub losses: Vec<Missing>,
 }
 
 /// A ring buffer, which is removed when this is dropped.
@@ -86,6 +101,8 @@ pub struct Instance {
     page: Vec<u8>,
     formats: BTreeMap<u16, EventFormat>,
     missing: Vec<String>,
+    /// It is removed at the end.
+    own: bool,
 }
 
 fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, InstanceError> {
@@ -107,8 +124,14 @@ impl Instance {
     pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
         let instances = setup.root.join("instances");
         remove_orphans(&instances, &setup.name);
-        let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
-        at(&path, fs::create_dir(&path))?;
+        let path = match &setup.ring {
+            Some(name) => instances.join(name),
+            None => {
+                let path = instances.join(format!("{}-{}", setup.name, std::process::id()));
+                at(&path, fs::create_dir(&path))?;
+                path
+            }
+        };
         let mut instance = Instance {
             path,
             rings: Vec::new(),
@@ -119,6 +142,7 @@ impl Instance {
             page: Vec::new(),
             formats: BTreeMap::new(),
             missing: Vec::new(),
+            own: setup.ring.is_none(),
         };
         instance.set_up(setup)?;
         Ok(instance)
@@ -130,11 +154,15 @@ impl Instance {
         let unknown =
             || io::Error::other(format!("pages are laid out in an unknown way: {text:?}"));
         self.layout = at(&header, Layout::parse(&text).ok_or_else(unknown))?;
-        set(&self.path.join("trace_clock"), "boot")?;
-        set(
-            &self.path.join("buffer_size_kb"),
-            &setup.buffer_kib.to_string(),
-        )?;
+        if self.own {
+            set(&self.path.join("trace_clock"), "boot")?;
+            set(
+                &self.path.join("buffer_size_kb"),
+                &setup.buffer_kib.to_string(),
+            )?;
+        } else {
+            self.has_our_clock()?;
+        }
         // Kernels before 5.0 wake for each event.
         let _ = fs::write(
             self.path.join("buffer_percent"),
@@ -150,6 +178,22 @@ impl Instance {
             self.enable(event)?;
         }
         set(&self.path.join("tracing_on"), "1")
+    }
+
+    /// A ring that is there keeps what it has only if its clock is not set.
+    fn has_our_clock(&self) -> Result<(), InstanceError> {
+        let path = self.path.join("trace_clock");
+        let clocks = at(&path, fs::read_to_string(&path))?;
+        let other = || {
+            io::Error::other(format!(
+                "its times are not of the boot-time clock ({}): say trace_clock = boot where the ring is made",
+                clocks.trim()
+            ))
+        };
+        at(
+            &path,
+            clocks.contains("[boot]").then_some(()).ok_or_else(other),
+        )
     }
 
     fn open_rings(&mut self) -> Result<(), InstanceError> {
@@ -232,7 +276,10 @@ impl Instance {
             true => Ok(more),
             false => at(
                 &self.path,
-                Err(io::Error::other("the instance was taken away")),
+                Err(io::Error::other(
+                    "the ring was taken away: somebody has removed it or unmounted tracefs; what was read is written. \
+                     See fasttrack-trace doctor, and record again",
+                )),
             ),
         }
     }
@@ -265,7 +312,7 @@ impl Ring {
 
     fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
         let Ok(mut page) = Page::new(bytes, layout) else {
-            batch.torn += 1;
+            batch.losses.push(self.missing(self.last, None, true));
             return;
         };
         let missed = page.missed;
@@ -282,7 +329,7 @@ impl Ring {
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    batch.torn += 1;
+                    batch.losses.push(self.missing(self.last, None, true));
                     break;
                 }
             }
@@ -293,8 +340,23 @@ impl Ring {
             Missed::Some => self.unsure = true,
             Missed::Count(count) => {
                 self.told += count;
-                batch.losses.push((self.cpu, before, until, Some(count)));
+                let missing = Missing {
+                    until,
+                    ..self.missing(before, Some(count), false)
+                };
+                batch.losses.push(missing);
             }
+        }
+    }
+
+    /// Events that are missing from `since` to the last one that was read.
+    fn missing(&self, since: u64, count: Option<u64>, torn: bool) -> Missing {
+        Missing {
+            cpu: self.cpu,
+            since,
+            until: self.last,
+            count,
+            torn,
         }
     }
 
@@ -310,7 +372,7 @@ impl Ring {
         let count = overrun.map(|total| total.saturating_sub(self.told));
         self.told += count.unwrap_or(0);
         if count != Some(0) {
-            batch.losses.push((self.cpu, self.last, self.last, count));
+            batch.losses.push(self.missing(self.last, count, false));
         }
         true
     }
@@ -357,6 +419,53 @@ impl Drop for Instance {
         self.rings.clear();
         // One that was taken away is gone already.
         let _ = fs::write(self.path.join("tracing_on"), "0");
-        let _ = fs::remove_dir(&self.path);
+        if self.own {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_torn_is_a_loss() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let path = dir.path().join("trace_pipe_raw");
+        // An event of 8 bytes at 1,005; then one that says it is longer than its page. Then a page that is none.
+        let entries: Vec<u8> = [1 | 5 << 5, 0xa1, 20 | 1 << 5]
+            .iter()
+            .flat_map(|word: &u32| word.to_le_bytes())
+            .collect();
+        let mut bytes = [1000_u64.to_le_bytes(), 12_u64.to_le_bytes()].concat();
+        bytes.extend(entries);
+        bytes.resize(4096, 0);
+        bytes.extend([0xff; 4096]);
+        fs::write(&path, bytes).expect("written");
+        let mut ring = Ring {
+            cpu: 3,
+            file: File::open(&path).expect("a file"),
+            stats: dir.path().join("stats"),
+            told: 0,
+            unsure: false,
+            last: 0,
+        };
+        let layout = Layout {
+            commit: 8,
+            data: 16,
+        };
+        let mut batch = Batch::default();
+        let empty = ring.read(&mut [0; 4096], layout, &mut batch);
+        assert!(empty.expect("read"));
+        assert_eq!(batch.events.len(), 1);
+        let missing = Missing {
+            cpu: 3,
+            since: 1005,
+            until: 1005,
+            count: None,
+            torn: true,
+        };
+        assert_eq!(batch.losses, [missing, missing]);
     }
 }

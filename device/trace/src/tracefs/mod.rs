@@ -6,5 +6,5 @@ mod instance;
 mod page;
 
 pub use format::{EventFormat, FieldFormat, Place};
-pub use instance::{Batch, Instance, InstanceError, Setup, TRACEFS};
+pub use instance::{Batch, Instance, InstanceError, Missing, Setup, TRACEFS};
 pub use page::{Layout, Missed, Page, PageError, Raw};

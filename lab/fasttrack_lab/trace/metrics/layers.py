@@ -59,17 +59,23 @@ def app_latency(t: Tables) -> ir.Table:
     return found.order_by([ibis.desc("count"), "uid", "operation"]).limit(50)
 
 
+def _outer(t: Tables) -> ir.Table:
+    """Waits that are in no other one of their thread, as far as that is known."""
+    return t.waits.filter(~t.waits.nested.fill_null(False))
+
+
 @metric(
     "Where waits went",
     unit="count: waits; sum, p50, p90, p99, longest: us",
-    formula="waits by class and by what was waited for",
+    formula="waits by class and by what was waited for; a wait within another one of its thread is not counted again",
     source="FastTrack, figure 3",
     table="waits",
     known="class",
 )
 def waits(t: Tables) -> ir.Table:
     """Waits by class and kind."""
-    rows = t.waits.mutate(app_class=named(t.waits["class"]), kind=named(t.waits.kind))
+    outer = _outer(t)
+    rows = outer.mutate(app_class=named(outer["class"]), kind=named(outer.kind))
     sums = rows.group_by(["app_class", "kind"]).agg(sum=total(rows.duration_us))
     found = percentiles(rows, {"app_class": rows.app_class, "kind": rows.kind}, rows.duration_us)
     joined = found.left_join(sums, ["app_class", "kind"]).select(found, sums["sum"])
@@ -100,15 +106,15 @@ _LAYERS = ("page_cache", "journal", "block_layer", "device")
 @metric(
     "Layers",
     unit="page_cache, journal, block_layer, device: us",
-    formula="waits for folios, throttling, the flusher and pauses; for transactions, checkpoints and buffers of "
-    "metadata; for tags, and queue time; device time, by class. Layers overlap",
+    formula="by class: waits for folios, throttling, the flusher, pauses; transactions, checkpoints, buffers; tags and "
+    "queue; device. A wait within another is the outer one's; layers overlap",
     source="FastTrack, figure 3 (F7, F8)",
     table="waits",
     known="class",
 )
 def layers(t: Tables) -> ir.Table:
     """Time by class and layer."""
-    waits = t.waits
+    waits = _outer(t)
 
     def of(*kinds: str) -> ir.IntegerScalar:
         return sum_if(waits.duration_us, waits.kind.isin(kinds))

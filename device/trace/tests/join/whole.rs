@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From events to log files and back: what comes in is read again, or is in a sum or a loss.
+
+use crate::join_fuzz::{join, known, split};
+use crate::ring_file::joiner_of;
+use fasttrack_trace::budget::Budget;
+use fasttrack_trace::join::Event;
+use fasttrack_trace::output::Output;
+use fasttrack_trace::privacy::Privacy;
+use fasttrack_trace::recorder::{record, Limits};
+use fasttrack_trace::source::{Delivered, Source};
+use fasttrack_trace::tracefs::InstanceError;
+use fasttrack_trace_log::{
+    read_directory, Found, LogWriter, LossReason, Options, Record, Session, Sync,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::io;
+use std::path::Path;
+
+/// So many events are lost at a time.
+const LOST: u64 = 7;
+
+/// A source that delivers all at its end.
+struct Fed(Vec<u8>);
+
+impl Source for Fed {
+    fn names(&self) -> String {
+        "ftrace".to_string()
+    }
+
+    fn events(&self) -> String {
+        String::new()
+    }
+
+    fn wait(&mut self, _: u64) {}
+
+    fn read(&mut self, _: bool, sink: &mut dyn FnMut(Delivered<'_>)) -> Result<(), InstanceError> {
+        let mut time = 1;
+        for event in split(&self.0) {
+            time += u64::from(u16::from_le_bytes([event[2], event[3]]));
+            sink(match known().0.get(usize::from(event[0])) {
+                Some(format) => Delivered::Event(Event {
+                    time,
+                    cpu: u64::from(event[1]),
+                    format,
+                    data: &event[5..],
+                }),
+                None => Delivered::Loss {
+                    cpu: 0,
+                    since: time,
+                    until: time,
+                    count: Some(LOST),
+                    reason: LossReason::RING_OVERRUN,
+                },
+            });
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), InstanceError> {
+        Ok(())
+    }
+}
+
+/// All records of a directory; nothing in it is damaged.
+fn read(directory: &Path) -> Vec<Record> {
+    let mut records = Vec::new();
+    read_directory(&[directory.to_path_buf()], 0, u64::MAX, |found| {
+        match found {
+            Found::Block(_, block) => records.extend(block.records),
+            _ => panic!("damage in {}", directory.display()),
+        }
+        Ok::<(), io::Error>(())
+    })
+    .expect("read");
+    records
+}
+
+/// Records of the device's work: those that a budget can leave out.
+fn work(records: &[Record]) -> u64 {
+    let is_work = |record: &&Record| {
+        matches!(
+            record,
+            Record::Bio(_) | Record::Segment(_) | Record::Request(_)
+        )
+    };
+    records.iter().filter(is_work).count() as u64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn records_are_read_or_counted(
+        chosen in vec((any::<prop::sample::Index>(), 0..2_u8, any::<u16>()), 0..200),
+        budget in prop_oneof![Just(0_u64), 1..100_u64],
+    ) {
+        let events = split(&known().1);
+        let (mut input, mut lost) = (Vec::new(), 0);
+        for (at, cpu, since) in chosen {
+            let mut event = events[at.index(events.len())].to_vec();
+            event[1] = cpu;
+            event[2..4].copy_from_slice(&since.to_le_bytes());
+            input.extend(event);
+            if since % 50 == 0 {
+                input.extend([255, 0, 0, 0, 0]);
+                lost += LOST;
+            }
+        }
+        let (_, joined) = join(&input, &mut joiner_of(1));
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let options = Options { file_bytes: 3000, block_bytes: 300, sync: Sync::Never, ..Options::default() };
+        let writer = LogWriter::new(dir.path(), [7; 16], options).expect("a directory");
+        let output = Output::new(writer, Privacy::clear(), Budget::new(budget), Session::default());
+        let limits = Limits { duration_ns: Some(0), block_ns: 1 };
+        let sum = record(&mut Fed(input), &mut joiner_of(1), output, limits).expect("recorded");
+        let found = read(dir.path());
+        prop_assert_eq!(sum.records, found.len() as u64);
+        prop_assert_eq!(sum.lost, lost);
+        let (mut left_out, mut told) = (0, 0);
+        for record in &found {
+            match record {
+                Record::Aggregate(one) => left_out += one.records.unwrap_or(0),
+                Record::Loss(loss) => told += loss.count.unwrap_or(0),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(work(&joined), work(&found) + left_out);
+        prop_assert_eq!(told, lost);
+        let calls = |records: &[Record]| records.iter().filter(|one| matches!(one, Record::Call(_) | Record::Wait(_))).count();
+        prop_assert_eq!(calls(&joined), calls(&found));
+    }
+}
