@@ -56,12 +56,13 @@ def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> N
 def test_a_sync_now_and_then_waits_for_little(tools: Tools, fs: str) -> None:
     """The first waits for all that was dirty before; the others for what is written in 10 ms, and for a commit.
 
-    On f2fs, who unpacks makes 0.49 of stock's files: 0.54 if inodes that are written ahead may stay in the device's
-    cache, and an app that saves beside hard links would take 1.5 times as long.
+    The longest of the others is 4.4 to 6.2 times alone on ext4, by what is drawn at random in the guest. On f2fs, who
+    unpacks makes 0.49 of stock's files: 0.54 if inodes that are written ahead may stay in the device's cache, and an
+    app that saves beside hard links would take 1.5 times as long.
     """
     stock, fasttrack = both(tools, "syncs_now_and_then", Data(fs))
     alone = median(fasttrack["alone"])
-    assert max(fasttrack["ms"][1:]) < 6 * alone
+    assert max(fasttrack["ms"][1:]) < 8 * alone
     assert sum(fasttrack["ms"]) < sum(stock["ms"])
     assert fasttrack["files_s"] > 0.48 * stock["files_s"]
 
