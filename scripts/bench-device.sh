@@ -6,9 +6,7 @@
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
-cargo=$(cargo_program)
-CARGO_TARGET_DIR=$(cargo_target)
-export CARGO_TARGET_DIR
+use_cargo
 manifest=$here/device/Cargo.toml
 part "build"
 "$cargo" build --release --locked --quiet --manifest-path "$manifest" --package fasttrackd --package fasttrack-agent

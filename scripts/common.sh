@@ -11,8 +11,13 @@ export PYTHONPATH PYTHONPYCACHEPREFIX PATH
 
 part() { printf '\n== %s\n' "$*"; }
 
-of_cargo() {
-	(cd "$here/lab" && "$python" -c "from fasttrack_lab.build import guest_program; print(guest_program.$1())")
+# A cargo that is new enough, and the build directory of this checkout.
+use_cargo() {
+	found=$(cd "$here/lab" && "$python" -c '
+from fasttrack_lab.build import guest_program
+print(guest_program.cargo(), guest_program.cargo_target(), sep="\n")') || return
+	{ read -r cargo && read -r CARGO_TARGET_DIR; } <<-EOF
+		$found
+	EOF
+	export CARGO_TARGET_DIR
 }
-cargo_program() { of_cargo cargo; }
-cargo_target() { of_cargo cargo_target; }

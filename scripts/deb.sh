@@ -35,7 +35,7 @@ else
 	find $parts -name target -prune -o ! -type d -print0
 fi | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C "$work/$name"
 
-cargo=$(cargo_program)
+use_cargo
 options=parallel=$(nproc)
 compress=xz
 if [ $profile = dev ]; then
@@ -44,8 +44,7 @@ if [ $profile = dev ]; then
 fi
 # debhelper gives the build a home of its own, where rustup finds nothing.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
-CARGO_TARGET_DIR=$(cargo_target)
-export CARGO="$cargo" PROFILE="$profile" COMPRESS="$compress" CARGO_TARGET_DIR
+export CARGO="$cargo" PROFILE="$profile" COMPRESS="$compress"
 # The modules' paths in the binary and in the cache are those of the checkout: what is built there is not built again.
 export DEVICE="$here/device"
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-$options}"

@@ -24,9 +24,7 @@ check "ruff format" "$python" -m ruff format --no-cache --check --quiet fasttrac
 check mypy "$python" -m mypy --cache-dir "$cache/mypy"
 
 part "Rust"
-if cargo=$(cargo_program); then
-	CARGO_TARGET_DIR=$(cargo_target)
-	export CARGO_TARGET_DIR
+if use_cargo; then
 	for room in lab/guest lab/counter device; do
 		manifest=$here/$room/Cargo.toml
 		for tool in fmt clippy; do

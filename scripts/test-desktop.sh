@@ -8,9 +8,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 "$here/scripts/setup.sh" --dev desktop >/dev/null
 . "$(dirname -- "$0")/common.sh"
 
-cargo=$(cargo_program)
-CARGO_TARGET_DIR=$(cargo_target)
-export CARGO_TARGET_DIR
+use_cargo
 part "desktops"
 # One at a time: a compositor has the machine to itself, and the times that are printed mean something.
 exec "$cargo" test --locked --quiet --manifest-path "$here/device/Cargo.toml" --package fasttrack-agent --test desktop -- \

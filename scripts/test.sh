@@ -14,9 +14,7 @@ echo "$built"
 part "KUnit"
 "$here/fasttrack" kunit --target "$kernel"
 
-cargo=$(cargo_program)
-CARGO_TARGET_DIR=$(cargo_target)
-export CARGO_TARGET_DIR
+use_cargo
 part "cargo test"
 FASTTRACK_TEST_BOOT=$("$here/fasttrack" build --target "$kernel" --boot)
 FASTTRACK_TEST_GUEST=$(echo "$built" | sed -n 's/^guest program: //p')

@@ -31,7 +31,7 @@ from trace_story import (
 
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace import engines, explaining, logs, scene, trace_explain
+from fasttrack_lab.trace import engines, explaining, logs, scene_loading, trace_explain
 from fasttrack_lab.trace.explaining import Explained, Wanted
 from fasttrack_lab.trace.tables import Tables
 
@@ -279,7 +279,7 @@ def test_a_bio_and_a_transaction(story: Tables) -> None:
 
 
 def requests_of(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> dict[int | None, list[int]]:
-    found = scene.load(tables_of(monkeypatch, [*HEAD, *records]))
+    found = scene_loading.load(tables_of(monkeypatch, [*HEAD, *records]))
     return {bio.bio: [one.time for one in bio.requests] if bio.done is not None else [] for bio in found.bios}
 
 
@@ -309,7 +309,7 @@ def test_a_number_that_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
         transaction(7, 100, 101),
         share(7, 101, CAMERA, 3),
     ]
-    found = scene.load(tables_of(monkeypatch, [*HEAD, *PEOPLE, *records])).transactions
+    found = scene_loading.load(tables_of(monkeypatch, [*HEAD, *PEOPLE, *records])).transactions
     assert [[part.blocks for part in one.shares] for one in found] == [[2], [3]]
 
 

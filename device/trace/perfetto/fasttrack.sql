@@ -73,6 +73,11 @@ CREATE OR REPLACE PERFETTO FUNCTION _fasttrack_named(what STRING, number LONG)
 RETURNS STRING AS
 SELECT name FROM _fasttrack_names WHERE what = $what AND number = $number;
 
+-- MAJOR:MINOR of the kernel's number of a device.
+CREATE OR REPLACE PERFETTO FUNCTION _fasttrack_device(dev LONG)
+RETURNS STRING AS
+SELECT ($dev >> 20) || ':' || ($dev & 0xfffff);
+
 -- A task at its first use.
 CREATE OR REPLACE PERFETTO VIEW fasttrack_task AS
 SELECT
@@ -92,7 +97,7 @@ SELECT
   ts,
   extract_arg(arg_set_id, 'file') AS file,
   _fasttrack_named('file_event', extract_arg(arg_set_id, 'event')) AS event,
-  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  _fasttrack_device(extract_arg(arg_set_id, 'dev')) AS dev,
   extract_arg(arg_set_id, 'inode') AS inode,
   extract_arg(arg_set_id, 'bytes') AS bytes,
   extract_arg(arg_set_id, 'path') AS path
@@ -105,7 +110,7 @@ SELECT
   id,
   ts,
   extract_arg(arg_set_id, 'bio') AS bio,
-  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  _fasttrack_device(extract_arg(arg_set_id, 'dev')) AS dev,
   _fasttrack_named('operation', extract_arg(arg_set_id, 'operation')) AS operation,
   extract_arg(arg_set_id, 'sector') AS sector,
   extract_arg(arg_set_id, 'bytes') AS bytes,
@@ -162,7 +167,7 @@ SELECT
   extract_arg(arg_set_id, 'task') AS task,
   _fasttrack_named('wait_kind', extract_arg(arg_set_id, 'kind')) AS kind,
   _fasttrack_named('class', extract_arg(arg_set_id, 'class')) AS class,
-  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  _fasttrack_device(extract_arg(arg_set_id, 'dev')) AS dev,
   extract_arg(arg_set_id, 'file') AS file,
   extract_arg(arg_set_id, 'number') AS number
 FROM ftrace_event
@@ -174,7 +179,7 @@ SELECT
   id,
   ts - extract_arg(arg_set_id, 'took_ns') AS ts,
   extract_arg(arg_set_id, 'took_ns') AS dur,
-  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  _fasttrack_device(extract_arg(arg_set_id, 'dev')) AS dev,
   extract_arg(arg_set_id, 'transaction') AS journal_transaction,
   _fasttrack_named('transaction_kind', extract_arg(arg_set_id, 'kind')) AS kind,
   extract_arg(arg_set_id, 'trigger') AS trigger_task,
@@ -191,7 +196,7 @@ CREATE OR REPLACE PERFETTO VIEW fasttrack_share AS
 SELECT
   id,
   ts,
-  (extract_arg(arg_set_id, 'dev') >> 20) || ':' || (extract_arg(arg_set_id, 'dev') & 0xfffff) AS dev,
+  _fasttrack_device(extract_arg(arg_set_id, 'dev')) AS dev,
   extract_arg(arg_set_id, 'transaction') AS journal_transaction,
   extract_arg(arg_set_id, 'task') AS task,
   extract_arg(arg_set_id, 'handles') AS handles,

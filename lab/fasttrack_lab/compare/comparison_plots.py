@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from fasttrack_lab.compare.plots import BAR_SHARE, BASELINE_COLOUR, INK, NOTE_PT, STYLE, colour, svg
+from fasttrack_lab.compare.plots import BAR_SHARE, BASELINE_COLOUR, GRID, INK, NOTE_PT, STYLE, colour, svg
 from fasttrack_lab.compare.ranking import TO_FASTEST, against_each_other
 from fasttrack_lab.compare.records import over_text
 from fasttrack_lab.inputs.background_sets import called
@@ -282,6 +282,6 @@ def _panel(axes: Axes, policies: Sequence[str], rows: Rows, measure: str, text: 
             fontsize=NOTE_PT - 1,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
-    axes.grid(axis="x", color="#e5e7eb")
+    axes.grid(axis="x", color=GRID)
     if longest > low:
         axes.set_xlim(low, low * (longest / low) ** ROOM if low else longest * ROOM)

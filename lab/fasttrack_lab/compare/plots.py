@@ -15,6 +15,8 @@ from fasttrack_lab.compare.records import FOREGROUND_ONLY, MeanAndRange
 
 INK = "#111827"
 BASELINE_COLOUR = "#6b7280"
+GRID = "#e5e7eb"
+"""Of the lines at the ticks."""
 COLOURS = {
     FOREGROUND_ONLY: BASELINE_COLOUR,
     "stock": "#c2410c",
@@ -141,7 +143,7 @@ def bars(
             shown.append((x, value, mark))
     axes.set_xticks(range(len(groups)), groups, rotation=90 if upright else 0)
     axes.set_xlim(-0.6, len(groups) - 0.4)
-    axes.grid(axis="y", color="#e5e7eb")
+    axes.grid(axis="y", color=GRID)
     axes.margins(y=0.25 if upright else 0.15)
     for x, value, mark in shown:
         note(axes, x, value, mark, upright)

@@ -73,7 +73,7 @@ def _lines(plot: Lines, measured: Measured, phones: Sequence[str]) -> Canvas:
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.set_xticks([count for count, _ in plot.points])
-        axes.grid(axis="y", color="#e5e7eb")
+        axes.grid(axis="y", color=plots.GRID)
         axes.set_xlabel(plot.across)
         axes.set_ylabel(plot.label)
         _title(axes, phone)

@@ -30,7 +30,7 @@ def _panel(axes: Axes, profile: Profile, pattern: Pattern) -> None:
     axes.set_xticks(depths, [str(depth) for depth in depths])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(0, 1.15 * max(rate(pattern, point) for point in curve))
-    axes.grid(axis="y", color="#e5e7eb")
+    axes.grid(axis="y", color=plots.GRID)
     axes.set_xlabel("requests at once")
     axes.set_ylabel(unit(pattern))
     axes.set_title(pattern.title, loc="left", fontsize=10, fontweight="bold")

@@ -18,7 +18,7 @@ from fasttrack_lab.trace.evaluation import Evaluation, Found, Outcome, share
 from fasttrack_lab.trace.metrics import METRICS
 from fasttrack_lab.trace.recordings import FACEBOOK, Recording, logs_of
 from fasttrack_lab.trace.sources import open_all
-from fasttrack_lab.trace.tables import Tables, rows_of
+from fasttrack_lab.trace.tables import Tables, counted, rows_of
 
 PAPER = "Lim et al., Androtrace (INFLOW 2015)"
 REPLAY = Recording(FACEBOOK)
@@ -111,7 +111,7 @@ def post_processing(out: Path, there: Sequence[Recording]) -> Outcome:
         folder = one.folder(out)
         of, seconds = f"{one.minutes} min", _report_s(folder)
         tables = open_all([folder])
-        told = f"{seconds:.1f} s for {tables.io.count().to_pyarrow().as_py()} bios"
+        told = f"{seconds:.1f} s for {counted(tables.io)} bios"
         found.append(Found(of, "from the trace's end to its report", "none", told, seconds < one.minutes * 60 * 0.05))
         with tempfile.TemporaryDirectory(prefix="fasttrack-most-") as where:
             most_s, asked, whole = most_way.seconds(tables, Path(where))

@@ -8,36 +8,10 @@ that ends next.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import Any, Protocol
+
+from fasttrack_lab.trace.scene import Bio, Request
 
 _SECTOR = 512
-
-
-class _Bio(Protocol):
-    """What is asked of a bio."""
-
-    session: str
-    time: int
-    dev: int | None
-    operation: str | None
-    sector: int | None
-    bytes: int | None
-    preflush: bool | None
-    requests: list[Any]
-    left: int
-
-
-class _Request(Protocol):
-    """What is asked of a request."""
-
-    session: str
-    time: int
-    dev: int | None
-    operation: str | None
-    sector: int | None
-    bytes: int | None
-    device_ns: int | None
-    bios: list[Any]
 
 
 _Kind = tuple[str, int | None, str | None]
@@ -50,13 +24,13 @@ class InFlight:
     """Bios that were sent and have not ended."""
 
     def __init__(self) -> None:
-        self._at: defaultdict[tuple[_Kind, int], list[_Bio]] = defaultdict(list)
+        self._at: defaultdict[tuple[_Kind, int], list[Bio]] = defaultdict(list)
         """By the sector that they begin with."""
-        self._under_way: defaultdict[_Kind, dict[int, _Bio]] = defaultdict(dict)
+        self._under_way: defaultdict[_Kind, dict[int, Bio]] = defaultdict(dict)
         """By the object's id, in the order in which they were queued."""
-        self._flushes: defaultdict[tuple[str, int | None], deque[_Bio]] = defaultdict(deque)
+        self._flushes: defaultdict[tuple[str, int | None], deque[Bio]] = defaultdict(deque)
 
-    def queued(self, bio: _Bio) -> None:
+    def queued(self, bio: Bio) -> None:
         """A bio enters the block layer."""
         bio.left = bio.bytes or 0
         if bio.preflush or bio.operation == "flush":
@@ -69,7 +43,7 @@ class InFlight:
             if len(under_way) > _SPLIT_MOST:
                 del under_way[next(iter(under_way))]
 
-    def ended(self, request: _Request) -> None:
+    def ended(self, request: Request) -> None:
         """A request ends: its bios learn of it, and it of them."""
         if request.operation == "flush":
             waiting = self._flushes[request.session, request.dev]
@@ -91,7 +65,7 @@ class InFlight:
             self._take(bio, request)
             sector, left = sector + size // _SECTOR, left - size
 
-    def _first(self, kind: _Kind, sector: int, request: _Request) -> _Bio | None:
+    def _first(self, kind: _Kind, sector: int, request: Request) -> Bio | None:
         """Of several bios of the same place the last that was queued before the device had the request."""
         there = self._at.get((kind, sector))
         if not there:
@@ -103,7 +77,7 @@ class InFlight:
             del self._at[kind, sector]
         return bio
 
-    def _part(self, kind: _Kind, sector: int) -> _Bio | None:
+    def _part(self, kind: _Kind, sector: int) -> Bio | None:
         """A bio that was split, and has a part there."""
         for bio in reversed(self._under_way[kind].values()):
             assert bio.sector is not None
@@ -112,11 +86,11 @@ class InFlight:
         return None
 
     @staticmethod
-    def _take(bio: _Bio, request: _Request) -> None:
+    def _take(bio: Bio, request: Request) -> None:
         bio.requests.append(request)
         request.bios.append(bio)
 
-    def told(self, bio: _Bio, request: _Request) -> None:
+    def told(self, bio: Bio, request: Request) -> None:
         """A request says itself that a bio is its first."""
         bio.left = max(0, bio.left - (request.bytes or 0))
         self._take(bio, request)

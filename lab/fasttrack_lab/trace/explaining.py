@@ -11,11 +11,11 @@ import ibis
 import ibis.expr.types as ir
 
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace import scene
+from fasttrack_lab.trace import scene_loading
 from fasttrack_lab.trace.belonging import Belongs, Index, Waited, same_thread
-from fasttrack_lab.trace.metrics.layers import JOURNAL, PAGE_CACHE
+from fasttrack_lab.trace.metrics.layers import ELEVATOR, JOURNAL, PAGE_CACHE
 from fasttrack_lab.trace.scene import Bio, Call, Loss, Request, Scene, Task, Transaction, Wait
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.tables import Tables, counted
 
 _AROUND_S = 30
 """What is under way in a call began at most so long before: the block layer's own time-out of a request."""
@@ -118,11 +118,6 @@ def bio_json(bio: Bio) -> dict[str, Any]:
     return plain | {"done": bio.done, "runs": [asdict(run) for run in bio.runs], "requests": requests}
 
 
-def counted(table: ir.Table) -> int:
-    """How many rows there are."""
-    return int(table.count().to_pyarrow().as_py())
-
-
 def _of_app(calls: ir.Table, app: str) -> ir.Table:
     return calls.filter(calls.uid == int(app) if app.isdigit() else calls.name == app)
 
@@ -134,7 +129,7 @@ def of_file(rows: ir.Table, file: str) -> ir.Table:
 
 def choose(tables: Tables, wanted: Wanted) -> list[Call]:
     """The calls that are wanted, the slowest first."""
-    calls = scene.lasted(tables.calls)
+    calls = scene_loading.lasted(tables.calls)
     if wanted.kind is not None:
         kinds = calls.group_by("kind").agg().order_by("kind").to_pyarrow()["kind"].to_pylist()
         if wanted.kind not in kinds:
@@ -147,7 +142,7 @@ def choose(tables: Tables, wanted: Wanted) -> list[Call]:
     if wanted.call is not None:
         calls = _named(calls, wanted.call)
     order = [ibis.desc("duration_ns"), "time", "task"]
-    found = scene.calls_of(calls.order_by(order).limit(wanted.slowest))
+    found = scene_loading.calls_of(calls.order_by(order).limit(wanted.slowest))
     if not found:
         raise UsageProblem(f"none of the {counted(tables.calls)} calls is like that; trace sql lists them: table calls")
     return sorted(found, key=lambda call: (-call.duration_ns, call.time))
@@ -171,7 +166,7 @@ def _named(calls: ir.Table, name: str) -> ir.Table:
 
 def around(tables: Tables, begin: int, end: int) -> Scene:
     """What can have to do with an interval, ns."""
-    return scene.load(tables.between(begin / 1e9 - _AROUND_S, end / 1e9 + _AROUND_S))
+    return scene_loading.load(tables.between(begin / 1e9 - _AROUND_S, end / 1e9 + _AROUND_S))
 
 
 def explain(tables: Tables, call: Call) -> Explained:
@@ -261,9 +256,6 @@ def length(spans: Iterable[Span]) -> int:
     return covered
 
 
-_ELEVATOR = ("tag", "hold")
-
-
 def _layers(call: Call, waits: Sequence[Wait], bios: Sequence[Belongs]) -> list[Layer]:
     """Waits by layer, and when at least one of its requests was queued or in the device."""
 
@@ -284,7 +276,7 @@ def _layers(call: Call, waits: Sequence[Wait], bios: Sequence[Belongs]) -> list[
         for one in requests
         if one.issued is not None and (span := _clipped(one.issued, one.time, call)) is not None
     ]
-    tags = waited(*_ELEVATOR)
+    tags = waited(*ELEVATOR)
     return [
         Layer("page cache", length(waited(*PAGE_CACHE)), "waits for folios, throttling, the flusher, pauses"),
         Layer("journal", length(waited(*JOURNAL)), "waits for transactions, checkpoints, buffers of metadata"),
@@ -295,7 +287,7 @@ def _layers(call: Call, waits: Sequence[Wait], bios: Sequence[Belongs]) -> list[
 
 def slowest_request(tables: Tables) -> tuple[Scene, Request] | None:
     """The request that took longest in queue and device, with what is around it; None if the trace has none."""
-    requests = scene.precise(tables.requests).filter(lambda rows: rows.device_ns.notnull())
+    requests = scene_loading.precise(tables.requests).filter(lambda rows: rows.device_ns.notnull())
     took = requests.device_ns + requests.queued_ns.fill_null(0)
     rows = requests.mutate(took=took).order_by([ibis.desc("took"), "time"]).limit(1).to_pyarrow().to_pylist()
     if not rows:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,11 +12,12 @@ from matplotlib.figure import Figure
 
 from fasttrack_lab.compare import plots
 from fasttrack_lab.trace import interaction, io_profile
-from fasttrack_lab.trace.evaluation import Evaluation, Found, Outcome, share, times
+from fasttrack_lab.trace.evaluation import NEAR, TOLERANCE, Evaluation, Found, Outcome, share, times
 from fasttrack_lab.trace.interaction import Interaction
 from fasttrack_lab.trace.io_profile import BACKGROUND, FOREGROUND, LAYERS, Profile
 from fasttrack_lab.trace.recordings import Recording
 from fasttrack_lab.trace.sources import open_all
+from fasttrack_lab.trace.trace_plots import CLASS_COLOURS
 
 PAPER = "Hahn et al., FastTrack (USENIX ATC 2018)"
 LAUNCH, SWITCH, LOAD = "gallery-launch", "camera-switch", "game-load"
@@ -50,7 +52,9 @@ def _told(out: Path, one: Recording) -> Interaction:
     return found
 
 
+@cache
 def _profile(out: Path, one: Recording) -> Profile:
+    """Of a recording, which several figures have."""
     return io_profile.of(open_all([one.folder(out)]), _told(out, one))
 
 
@@ -102,7 +106,7 @@ def breakdown(out: Path, there: Sequence[Recording]) -> Outcome:
                 "page cache and file system, of the whole",
                 f"{low * 100:.0f} to {high * 100:.0f} %",
                 f"{part * 100:.0f} %",
-                low - 0.1 <= part <= high + 0.1,
+                low - TOLERANCE <= part <= high + TOLERANCE,
             )
         )
     return Outcome(found)
@@ -121,13 +125,13 @@ def _throughput(named: dict[str, Profile]) -> str:
         for axes, (name, one) in zip(panels, named.items(), strict=True):
             step = max(1, (one.end - one.begin) // _STEPS + 1)
             begins = range(one.begin, one.end + 1, step)
-            for side, colour in ((FOREGROUND, "#1d4ed8"), (BACKGROUND, "#c2410c")):
+            for side in (FOREGROUND, BACKGROUND):
                 rates = [one.bytes_of(side, begin, begin + step) / 1e6 / (step / 1e9) for begin in begins]
                 at = [(begin - one.begin) / 1e9 for begin in begins]
-                axes.plot(at, rates, drawstyle="steps-post", color=colour, label=side)
+                axes.plot(at, rates, drawstyle="steps-post", color=CLASS_COLOURS[side], label=side)
             axes.set_ylabel("done (MB/s)")
             axes.set_ylim(bottom=0)
-            axes.grid(axis="y", color="#e5e7eb")
+            axes.grid(axis="y", color=plots.GRID)
             axes.set_title(name, loc="left", fontsize=10)
         panels[0].legend(frameon=False, fontsize=9)
         panels[-1].set_xlabel("time since the interaction's begin (s)")
@@ -144,7 +148,7 @@ def against_reads(out: Path, there: Sequence[Recording]) -> Outcome:
     for (name, run), paper in zip(runs.items(), (_ALONE_S, _BEHIND_S), strict=True):
         here = _told(out, run).seconds
         found.append(
-            Found(_called(run), f"response, {name}", f"{paper} s", f"{here:.2f} s", abs(here / paper - 1) <= 0.25)
+            Found(_called(run), f"response, {name}", f"{paper} s", f"{here:.2f} s", abs(here / paper - 1) <= NEAR)
         )
         for side in (FOREGROUND, BACKGROUND):
             found.append(Found(_called(run), f"{side}, {name}", "", f"{_rate(profiles[name], side):.1f} MB/s"))
@@ -160,7 +164,7 @@ def gains(out: Path, there: Sequence[Recording]) -> Outcome:
         stock, ours = Recording(front, behind), Recording(front, behind, policy=MINUS)
         profiles = {name: _profile(out, run) for name, run in (("stock", stock), (MINUS, ours))}
         change = _told(out, ours).seconds / _told(out, stock).seconds - 1
-        agrees = abs(change - paper) <= 0.10
+        agrees = abs(change - paper) <= TOLERANCE
         found.append(
             Found(_called(stock), f"response, {MINUS}", f"{paper * 100:+.0f} %", f"{change * 100:+.0f} %", agrees)
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fasttrack_lab.trace import scene
+from fasttrack_lab.trace import scene_loading
 from fasttrack_lab.trace.belonging import Index
-from fasttrack_lab.trace.scene import Bio
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.scene import Bio, Scene
+from fasttrack_lab.trace.tables import Tables, counted
 
 MOST = 500_000
 """Bios: some 2 GB."""
@@ -28,16 +28,16 @@ class Flows:
 
     def __init__(self, tables: Tables) -> None:
         """Reads all that has to do with bios, unless there are too many."""
-        self.known = int(tables.io.count().to_pyarrow().as_py()) <= MOST
+        self.known = counted(tables.io) <= MOST
         self._bios: dict[tuple[str, int], Bio] = {}
         self._linked: set[tuple[str, int]] = set()
         """Bios of which a call or a request is known."""
         self._of_call: dict[tuple[Any, ...], list[int]] = {}
         self._of_request: dict[tuple[Any, ...], list[Bio]] = {}
         if self.known:
-            self._read(scene.load(tables))
+            self._read(scene_loading.load(tables))
 
-    def _read(self, found: scene.Scene) -> None:
+    def _read(self, found: Scene) -> None:
         for bio in found.bios:
             if bio.bio is not None:
                 self._bios[bio.session, bio.bio] = bio

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace.explaining import Span, around, length
 from fasttrack_lab.trace.interaction import Interaction
-from fasttrack_lab.trace.metrics.layers import JOURNAL, PAGE_CACHE
+from fasttrack_lab.trace.metrics.layers import ELEVATOR, JOURNAL, PAGE_CACHE
 from fasttrack_lab.trace.scene import Bio, Request, Scene
 from fasttrack_lab.trace.tables import Tables
 
@@ -24,7 +24,6 @@ LAYERS = (CALLS, "page cache", "file system", "block layer", "device")
 """From the outermost inwards."""
 _FIRST_APP = 10000
 """User ids below are the system's."""
-_QUEUES = ("tag", "hold")
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,7 @@ class _Maker:
             if one.transaction is not None and one.kind != "checkpoint"
         }
         self._pieces: dict[tuple[str, str], list[Piece]] = {}
+        self._moved: list[tuple[int, str, int]] = []
 
     def profile(self, title: str) -> Profile:
         """All of it."""
@@ -105,12 +105,7 @@ class _Maker:
             self._request(request)
         for pieces in self._pieces.values():
             pieces.sort(key=lambda piece: piece.begin)
-        moved = [
-            (request.time, self._side(self._owner(request.bios)), request.bytes or 0)
-            for request in self._near.requests
-            if self._begin <= request.time <= self._end and request.operation in ("read", "write")
-        ]
-        return Profile(title, self._begin, self._end, self._pieces, moved)
+        return Profile(title, self._begin, self._end, self._pieces, self._moved)
 
     def _side(self, uid: int | None) -> str:
         if uid in self._front:
@@ -124,6 +119,8 @@ class _Maker:
 
     def _request(self, request: Request) -> None:
         side, what = self._side(self._owner(request.bios)), request.operation or "unknown"
+        if what in ("read", "write") and self._begin <= request.time <= self._end:
+            self._moved.append((request.time, side, request.bytes or 0))
         if request.issued is None:
             return
         self._add(side, LAYERS[-1], request.issued, request.time, what)
@@ -153,7 +150,7 @@ def _layer(kind: str | None) -> str | None:
         return "page cache"
     if kind in JOURNAL:
         return "file system"
-    return "block layer" if kind in _QUEUES else None
+    return "block layer" if kind in ELEVATOR else None
 
 
 def merged(pieces: Iterable[Piece], gap: int) -> list[Span]:

@@ -89,7 +89,7 @@ def _side(axes: Axes, profile: Profile, side: str) -> None:
     axes.set_ylim(len(LAYERS) - 0.5, -0.5)
     axes.set_xlim(0, whole / unit)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#e5e7eb")
+    axes.grid(axis="x", color=plots.GRID)
     axes.set_title(side, loc="left", fontsize=10)
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.trace.tables import Tables, rows_of
+from fasttrack_lab.trace.tables import Tables, counted, rows_of
 
 MOST_BYTES = 64 << 10
 SAMPLE = 30
@@ -31,8 +31,7 @@ def seconds(tables: Tables, where: Path) -> tuple[float, int, int]:
     for number, row in enumerate(sizes):
         (content / f"file{number}").write_bytes(b"x" * min(row["bytes"] or 0, MOST_BYTES))
     _run(["mkfs.ext4", "-q", "-F", "-d", str(content), str(disk), f"{_DISK_MIB}M"])
-    (row,) = rows_of(tables.engine, tables.io.agg(count=tables.io.count()))
-    count = row["count"]
+    count = counted(tables.io)
     asked = min(SAMPLE, count)
     begin = time.perf_counter()
     for place in range(asked):

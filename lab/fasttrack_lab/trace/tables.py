@@ -192,6 +192,11 @@ def rows_of(engine: ibis.BaseBackend, asked: ir.Expr) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
+def counted(table: ir.Table) -> int:
+    """How many rows there are."""
+    return int(table.count().to_pyarrow().as_py())
+
+
 def shaped(rows: ir.Table, table: str) -> ir.Table:
     """Rows as a table has them."""
     return with_columns(rows, COLUMNS[table])

@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.scene import precise
+from fasttrack_lab.trace.scene_loading import precise
 from fasttrack_lab.trace.tables import FLAG, INT, TEXT, Tables, with_columns
 
 CALL, WAIT, TRANSACTION, BIO, REQUEST, LOSS, RUN = range(7)

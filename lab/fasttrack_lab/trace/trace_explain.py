@@ -10,8 +10,8 @@ from typing import Any
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import explaining
 from fasttrack_lab.trace.explained_shown import bio_lines, call_lines, request_text, transaction_lines
-from fasttrack_lab.trace.explaining import Wanted, bio_json, counted
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.explaining import Wanted, bio_json
+from fasttrack_lab.trace.tables import Tables, counted
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ CLASS_COLOURS = {"foreground": "#1d4ed8", "neutral": "#6b7280", "background": "#
 WIDTH_IN, ROW_IN, BESIDE_IN = 5.4, 0.3, 1.1
 CHARACTER_IN = 0.085
 """Of a label, on the average."""
-_GRID: Any = {"color": "#e5e7eb"}
 
 
 def _bars(
@@ -55,7 +54,7 @@ def _bars(
     if log:
         axes.set_xscale("log")
     axes.margins(x=0.15)
-    axes.grid(axis="x", **_GRID)
+    axes.grid(axis="x", color=plots.GRID)
     axes.set_xlabel(axis)
     _legend(figure, axes)
     return figure
@@ -115,7 +114,7 @@ def _over_time(rows: Sequence[Row]) -> Figure:
                 label=shown,
             )
         axes.set_ylabel(name)
-        axes.grid(axis="y", **_GRID)
+        axes.grid(axis="y", color=plots.GRID)
         axes.set_ylim(bottom=0)
     panels[-1].set_xlabel("time since the first second with I/O (s)")
     _legend(figure, panels[0])

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from fasttrack_lab.compare.plots import BASELINE_COLOUR, STYLE, colour, svg
+from fasttrack_lab.compare.plots import BASELINE_COLOUR, GRID, STYLE, colour, svg
 from fasttrack_lab.workloads.frontier import GOAL, Row
 
 PANEL_INCHES = (3.4, 2.6)
@@ -68,4 +68,4 @@ def _panel(axes: Axes, found: Sequence[Row], policies: Sequence[str]) -> None:
     axes.axvline(GOAL, color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.axhline(1.0, color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.set_xlim(left=0.0)
-    axes.grid(color="#e5e7eb")
+    axes.grid(color=GRID)

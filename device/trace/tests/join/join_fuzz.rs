@@ -11,6 +11,7 @@ use fasttrack_trace::tracefs::EventFormat;
 use fasttrack_trace_log::{decode, encode, Own, Record};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::sync::OnceLock;
 
 /// Events of each kind at the begin of the good input.
@@ -150,22 +151,28 @@ proptest! {
 
     #[test]
     fn any_order_of_events_loses_none(
-        chosen in vec((any::<prop::sample::Index>(), 0..3_u8, any::<u16>()), 0..200),
+        chosen in vec((any::<Index>(), 0..3_u8, any::<u16>()), 0..200),
         own in prop_oneof![Just(1_u64), Just(NOBODY)],
     ) {
-        let events = split(&known().1);
-        let mut input = Vec::new();
-        for (at, cpu, since) in chosen {
-            let mut event = events[at.index(events.len())].to_vec();
-            event[1] = cpu;
-            event[2..4].copy_from_slice(&since.to_le_bytes());
-            input.extend(event);
-            if since % 50 == 0 {
-                input.extend([255, 0, 0, 0, 0]);
-            }
-        }
-        nothing_is_lost(&input, own);
+        nothing_is_lost(&drawn(&chosen).0, own);
     }
+}
+
+/// Known events, each with its processor and time since the one before, and losses here and there: how many.
+pub fn drawn(chosen: &[(Index, u8, u16)]) -> (Vec<u8>, u64) {
+    let events = split(&known().1);
+    let (mut input, mut losses) = (Vec::new(), 0);
+    for (at, cpu, since) in chosen {
+        let mut event = events[at.index(events.len())].to_vec();
+        event[1] = *cpu;
+        event[2..4].copy_from_slice(&since.to_le_bytes());
+        input.extend(event);
+        if since % 50 == 0 {
+            input.extend([255, 0, 0, 0, 0]);
+            losses += 1;
+        }
+    }
+    (input, losses)
 }
 
 /// Each event of an input.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! From events to log files and back: what comes in is read again, or is in a sum or a loss.
 
-use crate::join_fuzz::{join, known, split};
+use crate::join_fuzz::{drawn, join, known, split};
 use crate::ring_file::joiner_of;
 use fasttrack_trace::budget::Budget;
 use fasttrack_trace::join::Event;
@@ -15,6 +15,7 @@ use fasttrack_trace_log::{
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::io;
 use std::path::Path;
 
@@ -93,21 +94,11 @@ proptest! {
 
     #[test]
     fn records_are_read_or_counted(
-        chosen in vec((any::<prop::sample::Index>(), 0..2_u8, any::<u16>()), 0..200),
+        chosen in vec((any::<Index>(), 0..2_u8, any::<u16>()), 0..200),
         budget in prop_oneof![Just(0_u64), 1..100_u64],
     ) {
-        let events = split(&known().1);
-        let (mut input, mut lost) = (Vec::new(), 0);
-        for (at, cpu, since) in chosen {
-            let mut event = events[at.index(events.len())].to_vec();
-            event[1] = cpu;
-            event[2..4].copy_from_slice(&since.to_le_bytes());
-            input.extend(event);
-            if since % 50 == 0 {
-                input.extend([255, 0, 0, 0, 0]);
-                lost += LOST;
-            }
-        }
+        let (input, losses) = drawn(&chosen);
+        let lost = losses * LOST;
         let (_, joined) = join(&input, &mut joiner_of(1));
         let dir = tempfile::TempDir::new().expect("a directory");
         let options = Options { file_bytes: 3000, block_bytes: 300, sync: Sync::Never, ..Options::default() };

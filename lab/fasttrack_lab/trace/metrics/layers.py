@@ -100,6 +100,7 @@ def foreground_coefficient(t: Tables) -> ir.Table:
 
 PAGE_CACHE = ("folio", "dirty_throttle", "writeback", "pause")
 JOURNAL = ("transaction", "checkpoint", "buffer")
+ELEVATOR = ("tag", "hold")
 _LAYERS = ("page_cache", "journal", "block_layer", "device")
 
 
