@@ -44,22 +44,26 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("front", "behind", "most"),
+    ("front", "behind", "place", "most"),
     [
         # The first save waits for what was unpacked before there was anybody in front, the others do not.
-        ("save", "untar", 2.6),
+        ("save", "untar", ("s6", "f2fs"), 2.6),
         # Its own pages do not wait until the flusher has written those of forty others.
-        ("bigwrite", "many", 1.3),
+        ("bigwrite", "many", ("s6", "f2fs"), 1.3),
+        # Nor until an fsync that began before it has sent all of its file, with a mutex of f2fs's held.
+        ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
+        # A block that is on its way to the journal can be changed.
+        ("log", "untar", ("s6", "ext4"), 2.0),
     ],
 )
 def test_what_others_make_dirty_is_not_waited_for(
-    tools: Tools, tmp_path: Path, front: str, behind: str, most: float
+    tools: Tools, tmp_path: Path, front: str, behind: str, place: programs.Place, most: float
 ) -> None:
     """Nor are inodes: of f2fs, whose checkpoints stop everybody."""
     asked = matrix.Asked(
         fronts=tuple(replace(one, files=()) for one in programs.fronts((front,), 1)),
         behinds=tuple(programs.behinds((behind,))),
-        places=(("s6", "f2fs"),),
+        places=(place,),
         policies=("fasttrack",),
         seed=1,
         times_s=(4.0, 120.0, 300.0),

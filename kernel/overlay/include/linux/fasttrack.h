@@ -53,6 +53,8 @@ unsigned int __fasttrack_sync_begin(void);
 void __fasttrack_sync_end(unsigned int begun);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
+bool __fasttrack_extent_full(const struct address_space *mapping,
+			     unsigned long pages);
 void __fasttrack_writeback_begin(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
@@ -60,6 +62,7 @@ void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
 bool __fasttrack_commit_due(int blocks, bool rare);
+bool __fasttrack_commit_copies(void);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
@@ -222,6 +225,16 @@ static inline bool fasttrack_writeback_over(struct address_space *mapping,
 	return fasttrack_enabled() && __fasttrack_writeback_over(mapping, wbc);
 }
 
+/*
+ * Are so many pages of @mapping enough to be sent with one handle, or lock, that all
+ * of the file system waits for?
+ */
+static inline bool fasttrack_extent_full(const struct address_space *mapping,
+					 unsigned long pages)
+{
+	return fasttrack_enabled() && __fasttrack_extent_full(mapping, pages);
+}
+
 /* The flusher begins a work: what it has done before does not count. */
 static inline void fasttrack_writeback_begin(void)
 {
@@ -300,7 +313,16 @@ static inline bool fasttrack_commit_due(int blocks, bool rare)
 	return fasttrack_enabled() && __fasttrack_commit_due(blocks, rare);
 }
 
-/* The same, and current has added to them: background waits until they are written. */
+/*
+ * Shall a commit write copies of its blocks? Nobody who changes one waits then until it
+ * is in the log.
+ */
+static inline bool fasttrack_commit_copies(void)
+{
+	return fasttrack_enabled() && __fasttrack_commit_copies();
+}
+
+/* As commit_due, and current has added to them: background waits until they are written. */
 static inline bool fasttrack_backlog(int blocks)
 {
 	return fasttrack_enabled() && __fasttrack_backlog(blocks);

@@ -232,6 +232,17 @@ void __fasttrack_resume_user(void)
 		ft_pay();
 }
 
+/*
+ * Shall current, which syncs a file, have it written back in pieces? Also with nobody
+ * in front: who comes there would wait for a lock of the file system's until all of
+ * it has been sent. And also if somebody waits for current, without pauses then.
+ */
+static bool ft_syncs_in_pieces(void)
+{
+	return ft_pauses() && !fatal_signal_pending(current) && !ft_stops() &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
 /* The first dirty page of @mapping from @index on; false if there is none. */
 static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
 			  pgoff_t end)
@@ -256,7 +267,7 @@ static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
  * @datasync: only what is needed to read its data
  *
  * A background task has it written back a segment at a time, with a pause after
- * each. What it holds then nobody can wait for.
+ * each if the foreground works. What it holds then nobody can wait for.
  *
  * Context: may sleep; no locks are held.
  */
@@ -269,9 +280,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	u64 paused;
 	int error;
 
-	if (__fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
-		return;
-	while (ft_task_sleeps() && !ft_stops() &&
+	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
 		outer = fasttrack_cause_enter(datasync ?
 					      FASTTRACK_CAUSE_FDATASYNC :
@@ -299,8 +308,9 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
  * @mapping: the folio's
  * @wbc: the turn; remembers the answer
  *
- * Only with a background app's file, if nobody waits, after a segment, and if
- * the foreground works and waits for nobody. Files of others are written in the
+ * Only with a background app's file, if nobody waits for the work, after a segment,
+ * and if the foreground works. If it waits for others, it may be for a lock that is
+ * held here: the next turn begins at once then. Files of others are written in the
  * same turn: the foreground's do not wait for the background's.
  *
  * Context: process context; does not sleep.
@@ -320,12 +330,39 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 		return false;
 	current->fasttrack_pages++;
 	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
-	    fasttrack_foreground_depends() || !ft_foreground_works())
+	    !ft_foreground_works())
 		return false;
 	wbc->fasttrack_over = 1;
 	return true;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_writeback_over);
+
+/**
+ * __fasttrack_extent_full - are so many pages enough for one handle?
+ * @mapping: whose
+ * @pages: how many
+ *
+ * Who has a handle open sends its pages one after the other, and sleeps for a tag
+ * with each request that there is no room for. The foreground's next commit waits
+ * for the handle. So somebody else's ends after a segment: it is too late when the
+ * foreground begins to wait, and background's when somebody comes to the front.
+ *
+ * Context: any.
+ * Return: if so.
+ */
+bool __fasttrack_extent_full(const struct address_space *mapping,
+			     unsigned long pages)
+{
+	enum fasttrack_class class;
+
+	if (pages < READ_ONCE(ft_knobs.segment_pages) ||
+	    !READ_ONCE(ft_knobs.page_allocator))
+		return false;
+	class = ft_file_class(mapping);
+	return class == FASTTRACK_BACKGROUND ||
+	       (class == FASTTRACK_NEUTRAL && ft_foreground_set());
+}
+EXPORT_SYMBOL_GPL(__fasttrack_extent_full);
 
 /**
  * __fasttrack_writeback_begin - before the first segment of a turn of write-back
