@@ -48,7 +48,7 @@ static long (*const bpf_loop)(__u32 times, void *step, void *context, __u64 flag
 /* A field behind an address that the verifier knows nothing of; 0 where there is no memory. */
 #define READ(pointer, field)                                                                          \
 	({                                                                                            \
-		typeof((pointer)->field) value = {};                                                  \
+		typeof((pointer)->field) value;                                                       \
 		bpf_probe_read_kernel(&value, sizeof(value),                                          \
 				      __builtin_preserve_access_index(&(pointer)->field));            \
 		value;                                                                                \

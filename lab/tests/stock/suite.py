@@ -1,0 +1,148 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Init of a machine with a distribution's kernel: the apps of tests/guest/origin.py, which fasttrack-trace records."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
+
+from trace import Collector, lines_of, sends
+
+from origin import EVERY, READ, app, by_ring, case, databases, name, places, read_again, shared, shared_map
+from prologue import (
+    BEHIND,
+    DATA,
+    FRONT,
+    OUT,
+    SEEN,
+    TRACE,
+    Shown,
+    as_uid,
+    failed,
+    format_data,
+    mount,
+    own,
+    power_off,
+    unmount,
+    write,
+)
+
+
+def now() -> int:
+    """Time of the records, ns."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def suite(program: str, source: str) -> Shown:
+    """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
+    collector = Collector(program, "--source", source)
+    times = {"write": now()}
+    ways: dict[int, str] = {}
+    for number, way in enumerate(EVERY):
+        ways[number] = way.__name__
+        app((FRONT, BEHIND)[number % 2], partial(way, number))
+    for number, way in enumerate((shared, shared_map), len(EVERY)):
+        ways[number] = way.__name__
+        way(number)
+    number = len(ways)
+    ways[number] = "by_ring"
+    app(FRONT, lambda: by_ring(number))
+    os.sync()
+    times["sqlite"] = now()
+    found = databases()
+    case("read")
+    times["read"] = now()
+    read_again()
+    os.sync()
+    times["end"] = now()
+    where = {path: places(name(path)) for path in READ}
+    collector.end()
+    unmount(DATA)
+    return {
+        "ways": ways,
+        "databases": found,
+        "read": {path: way.__name__ for path, way in READ.items()},
+        "places": where,
+        "inodes": {path: SEEN[8 + path] for path in ways},
+        "times": times,
+    }
+
+
+def overruns() -> int:
+    """Events that the rings of tracefs have lost."""
+    (folder,) = (TRACE / "instances").glob("fasttrack-trace-*/per_cpu")
+    return sum(lines_of(stats, "overrun") for stats in folder.glob("cpu*/stats"))
+
+
+def losses(program: str, count: int) -> Shown:
+    """The collector is stopped while an app writes more than its ring holds."""
+    as_uid(FRONT, lambda: sends(256, 100_000))
+    collector = Collector(program, "--source", "bpf", "--buffer", "64")
+    collector.process.send_signal(signal.SIGSTOP)
+    as_uid(FRONT, lambda: sends(count, 100_000))
+    overrun = overruns()
+    collector.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    resident = lines_of(Path(f"/proc/{collector.process.pid}/status"), "VmHWM")
+    collector.end()
+    return {"overrun": overrun, "resident_kib": resident}
+
+
+def said(*argv: str, uid: int = 0) -> list[object]:
+    """How a program ends, and all that it says."""
+    done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, user=uid)
+    return [done.returncode, done.stdout]
+
+
+def faults(program: str) -> Shown:
+    """Without privileges, without the kernel's types, locked down."""
+    # The program may be where only root can look.
+    copy = Path("/run/program")
+    copy.write_bytes(Path(program).read_bytes())
+    copy.chmod(0o755)
+    record = ("record", "--output", "/run/refused", "--state", "/run/state", "--duration", "1")
+    shown: Shown = {
+        "doctor": said(program, "doctor"),
+        "kernel": said(program, "--source", "kernel", *record),
+        "no types": said(program, "--sysfs", "/run/none", "--source", "bpf", *record),
+        "doctor without types": said(program, "--sysfs", "/run/none", "doctor"),
+        "auto without types": said(program, "--sysfs", "/run/none", *record),
+        "doctor of a user": said(str(copy), "doctor", uid=FRONT),
+    }
+    mount("securityfs", "/sys/kernel/security")
+    write("/sys/kernel/security/lockdown", "confidentiality")
+    shown["locked down"] = said(program, "--source", "bpf", *record)
+    shown["doctor locked down"] = said(program, "doctor")
+    return shown
+
+
+def main() -> None:
+    """Mounts, and what is asked."""
+    sys.excepthook = failed
+    mount("proc", "/proc")
+    mount("sysfs", "/sys")
+    own("/tmp")
+    own("/run")
+    mount("tracefs", TRACE)
+    OUT.mkdir()
+    mount("9p", OUT, "run", "trans=virtio,version=9p2000.L,msize=262144,cache=none")
+    asked = json.loads((OUT / "asked.json").read_text())
+    format_data(asked["fs"], "", "")
+    works = {work.__name__: work for work in (suite, losses, faults)}
+    shown = works[asked["work"]](**asked["parameters"])
+    (OUT / "shown.json").write_text(json.dumps(shown))
+    os.sync()
+    power_off()
+
+
+if __name__ == "__main__":
+    main()
