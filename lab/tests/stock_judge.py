@@ -109,7 +109,7 @@ class Oracle:
 
     def databases(self) -> dict[int, Truth]:
         """SQLite's pages do not say whose they are: by their place."""
-        found = {}
+        found: dict[int, Truth] = {}
         for one in (one for files in self.shown["databases"].values() for one in files):
             kind = "log" if "-" in one["name"] else "database"
             truth = Truth(f"{kind} of {one['uid']}", one["inode"], (one["name"],), one["uid"])

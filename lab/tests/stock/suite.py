@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -15,18 +16,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
 
-from trace import Collector, lines_of, sends
+from trace import Collector, lines_of
 
 from origin import EVERY, READ, app, by_ring, case, databases, name, places, read_again, shared, shared_map
 from prologue import (
     BEHIND,
+    BLOCK,
     DATA,
     FRONT,
     OUT,
     SEEN,
     TRACE,
     Shown,
-    as_uid,
     failed,
     format_data,
     mount,
@@ -83,18 +84,27 @@ def overruns() -> int:
     return sum(lines_of(stats, "overrun") for stats in folder.glob("cpu*/stats"))
 
 
+def floods(count: int) -> None:
+    """Direct writes to a device without a file system: each is one bio, and nothing else happens."""
+    handle = os.open("/dev/nullb0", os.O_WRONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, BLOCK)
+    for index in range(count):
+        os.pwritev(handle, [block], index * BLOCK)
+
+
 def losses(program: str, count: int) -> Shown:
     """The collector is stopped while an app writes more than its ring holds."""
-    as_uid(FRONT, lambda: sends(256, 100_000))
     collector = Collector(program, "--source", "bpf", "--buffer", "64")
     collector.process.send_signal(signal.SIGSTOP)
-    as_uid(FRONT, lambda: sends(count, 100_000))
+    floods(count)
     overrun = overruns()
     collector.process.send_signal(signal.SIGCONT)
     time.sleep(1)
-    resident = lines_of(Path(f"/proc/{collector.process.pid}/status"), "VmHWM")
+    status = Path(f"/proc/{collector.process.pid}/status")
+    resident = {name: lines_of(status, name) for name in ("VmHWM", "VmRSS", "RssAnon")}
     collector.end()
-    return {"overrun": overrun, "resident_kib": resident}
+    dev = Path("/dev/nullb0").stat().st_rdev
+    return {"overrun": overrun, "resident_kib": resident, "dev": os.major(dev) << 20 | os.minor(dev)}
 
 
 def said(*argv: str, uid: int = 0) -> list[object]:

@@ -64,6 +64,8 @@ const WAKE_PART: u64 = 4;
 /// The largest ring that the kernel makes, bytes.
 const RING_MAX: u64 = 1 << 30;
 
+const HINT: &str = "; see fasttrack-trace doctor";
+
 /// What is unknown on any kernel that is not patched.
 pub const GAPS: [&str; 4] = [
     "who triggers a transaction, and who pays for handles of the flusher",
@@ -113,16 +115,28 @@ fn processors() -> u64 {
     aya::util::nr_cpus().map_or(1, |count| count as u64)
 }
 
-/// All that an error says, and what is behind it.
+/// A line of an error and of what is behind it. The verifier says much, and at the end why.
 fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut behind = error.source();
-    while let Some(more) = behind {
-        // What the verifier says has many lines.
-        text = format!("{text}: {}", more.to_string().lines().last().unwrap_or(""));
-        behind = more.source();
+    let mut parts = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        let (said, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
+        let why = |line: &&str| !line.trim().is_empty() && !line.starts_with("processed ");
+        let lines = said.lines().next().into_iter();
+        let last = log
+            .lines()
+            .rfind(why)
+            .filter(|line| !line.contains("verification time"));
+        parts.extend(
+            lines
+                .chain(last)
+                .map(|line| line.trim().trim_end_matches('.').to_string()),
+        );
+        next = error.source();
     }
-    text
+    parts.dedup();
+    parts.join(": ")
 }
 
 /// Whether the programs are in this build.
@@ -155,7 +169,7 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
         .set_global("direct_ended", &ended, true)
         .set_max_entries("ring", bytes as u32)
         .load(object)
-        .map_err(|error| format!("{}; see fasttrack-trace doctor", told(&error)))?;
+        .map_err(|error| format!("{}{HINT}", told(&error)))?;
     let mut missing = Vec::new();
     if ended == 0 {
         missing.push(format!(
@@ -164,7 +178,7 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
     }
     for (name, tracepoint, needed) in PROGRAMS {
         match attach(&mut ebpf, name, tracepoint, &types) {
-            Err(error) if needed => return Err(error),
+            Err(error) if needed => return Err(format!("{error}{HINT}")),
             Err(error) => missing.push(error),
             Ok(()) => {}
         }
@@ -173,6 +187,8 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
         attach_raw(&mut ebpf, name, tracepoints)?;
     }
     let mut map = |name: &str| ebpf.take_map(name).ok_or(format!("there is no map {name}"));
+    drop(types);
+    give_back();
     let ring = RingBuf::try_from(map("ring")?).map_err(|error| told(&error))?;
     let lost = PerCpuArray::try_from(map("lost")?).map_err(|error| told(&error))?;
     Ok(Programs {
@@ -187,6 +203,15 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
             .collect(),
         missing,
     })
+}
+
+/// The kernel's types are 20 MiB of memory while they are in use; the allocator would keep it.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it has no conditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<(), String> {
