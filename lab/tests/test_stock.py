@@ -41,6 +41,9 @@ GAPS = {"shared_map": 32}
 
 WRITTEN = 4000
 
+DIRECT_AT_MOST = 4000
+"""Instructions that a direct write may take more: for its bio, and for the events of its request."""
+
 
 @pytest.fixture(scope="module")
 def program(request: pytest.FixtureRequest) -> str:
@@ -52,11 +55,11 @@ def program(request: pytest.FixtureRequest) -> str:
 class Booted:
     """What a boot left."""
 
-    def __init__(self, program: str, fs: str, work: str, **parameters: object) -> None:
+    def __init__(self, program: str, fs: str, work: str, *, counts: bool = False, **parameters: object) -> None:
         with run_dir(MEMORY_MIB + DISK_MIB) as where:
             asked = {"fs": fs, "work": work, "parameters": {"program": program, **parameters}}
             (where / "asked.json").write_text(json.dumps(asked))
-            machine = Qemu(initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
+            machine = Qemu(counts=counts, initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
             params = {"FASTTRACK_KEPT": ":".join(KEPT)} if KEPT else {}
             outcome = machine.boot(BootSpec(stock_kernel.image(), SUITE, MEMORY_MIB, where, LIMIT_S, params=params))
             error = judge_boot(outcome)
@@ -143,3 +146,16 @@ def test_faults(program: str) -> None:
     ended("locked down", 1, "--source: tracepoint", "see fasttrack-trace doctor")
     assert shown["locked down"][1].count("\n") == 1, shown["locked down"]
     ended("doctor locked down", 1, "locked down for confidentiality", "lockdown=integrity")
+
+
+def test_costs(program: str) -> None:
+    """Instructions of the kernel for a direct write of 4 KiB, and for a page that is dirtied, by who records."""
+    shown = Booted(program, "ext4", "costs", counts=True).shown
+    added = {
+        name: {path: round(one[path] - shown["untraced"][path]) for path in one} for name, one in shown.items()
+    }
+    print(shown["untraced"], added)
+    assert 0 < added["two events"]["direct"] < added["blktrace"]["direct"]
+    assert 0 < added["bpf"]["direct"] <= DIRECT_AT_MOST
+    # One program in place of an event with a name in it.
+    assert 0 < added["bpf"]["page"] < added["tracefs"]["page"]

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +28,7 @@ from prologue import (
     BLOCK,
     DATA,
     FRONT,
+    MIB,
     OUT,
     SEEN,
     TRACE,
@@ -33,6 +38,7 @@ from prologue import (
     mount,
     own,
     power_off,
+    read,
     unmount,
     write,
 )
@@ -107,6 +113,97 @@ def losses(program: str, count: int) -> Shown:
     return {"overrun": overrun, "resident_kib": resident, "dev": os.major(dev) << 20 | os.minor(dev)}
 
 
+BATCHES, OPERATIONS = 9, 500
+BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, BLKTRACETEARDOWN = 0xC0481273, 0x1274, 0x1275, 0x1276
+STOCK_EVENTS = ("block/block_rq_issue", "block/block_rq_complete")
+
+
+@contextmanager
+def two_events() -> Iterator[None]:
+    """Of ftrace, in a ring that nobody reads."""
+    instance = TRACE / "instances" / "two"
+    instance.mkdir()
+    for event in STOCK_EVENTS:
+        write(instance / "events" / event / "enable", "1")
+    yield
+    for event in STOCK_EVENTS:
+        write(instance / "events" / event / "enable", "0")
+    instance.rmdir()
+
+
+@contextmanager
+def blktrace() -> Iterator[None]:
+    """Its kernel side, with buffers that nobody reads."""
+    mount("debugfs", "/sys/kernel/debug")
+    disk = os.open("/dev/nullb0", os.O_RDONLY)
+    asked = bytearray(72)
+    # Of struct blk_user_trace_setup: all actions, 8 buffers of 1 MiB.
+    struct.pack_into("<HxxIIxxxxQQI", asked, 32, 0xFFFF, MIB, 8, 0, 0, 0)
+    fcntl.ioctl(disk, BLKTRACESETUP, asked)
+    fcntl.ioctl(disk, BLKTRACESTART)
+    yield
+    fcntl.ioctl(disk, BLKTRACESTOP)
+    folder = Path("/sys/kernel/debug/block/nullb0")
+    with (folder / "trace0").open("rb") as trace:
+        kept = len(trace.read())
+    if read(folder / "dropped") != "0" or kept < BATCHES * OPERATIONS * 48:
+        raise ValueError(f"blktrace has {kept} bytes, and has dropped {read(folder / 'dropped')} events")
+    fcntl.ioctl(disk, BLKTRACETEARDOWN)
+    os.close(disk)
+    unmount(Path("/sys/kernel/debug"))
+
+
+@contextmanager
+def collected(program: str, source: str) -> Iterator[None]:
+    """By a collector that is stopped meanwhile: what the kernel does is counted, and not what it does."""
+    logs = Path("/run") / source
+    collector = Collector(program, "--source", source, logs=logs)
+    collector.process.send_signal(signal.SIGSTOP)
+    yield
+    collector.process.send_signal(signal.SIGCONT)
+    collector.end()
+    if any(record["record"] == "loss" for record in Collector.read(program, logs)):
+        raise ValueError(f"{source} has lost events")
+
+
+def batches(work: Callable[[int], object]) -> float:
+    """Instructions of an operation: the median of batches."""
+    taken = []
+    for batch in range(BATCHES):
+        begin = time.perf_counter_ns()
+        for number in range(batch * OPERATIONS, (batch + 1) * OPERATIONS):
+            work(number)
+        taken.append((time.perf_counter_ns() - begin) / OPERATIONS)
+    return sorted(taken)[BATCHES // 2]
+
+
+def costs(program: str) -> Shown:
+    """Instructions of a direct write to null_blk, and of a page that is written to the page cache, by who records."""
+    block = mmap.mmap(-1, BLOCK)
+    disk = os.open("/dev/nullb0", os.O_WRONLY | os.O_DIRECT)
+    # Nothing is written back meanwhile.
+    for knob in ("dirty_background_ratio", "dirty_ratio"):
+        write(Path("/proc/sys/vm") / knob, "90")
+    states: dict[str, Callable[[], AbstractContextManager[None]]] = {
+        "untraced": nullcontext,
+        "two events": two_events,
+        "blktrace": blktrace,
+        "bpf": lambda: collected(program, "bpf"),
+        "tracefs": lambda: collected(program, "tracefs"),
+    }
+    shown: Shown = {}
+    for name, state in states.items():
+        handle = os.open(DATA / "pages", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+        with state():
+            shown[name] = {
+                "direct": batches(lambda number: os.pwritev(disk, [block], number * BLOCK)),
+                "page": batches(lambda number, to=handle: os.pwrite(to, block, number * BLOCK)),
+            }
+        os.close(handle)
+        os.sync()
+    return shown
+
+
 def said(*argv: str, uid: int = 0) -> list[object]:
     """How a program ends, and all that it says."""
     done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, user=uid)
@@ -147,7 +244,7 @@ def main() -> None:
     mount("9p", OUT, "run", "trans=virtio,version=9p2000.L,msize=262144,cache=none")
     asked = json.loads((OUT / "asked.json").read_text())
     format_data(asked["fs"], "", "")
-    works = {work.__name__: work for work in (suite, losses, faults)}
+    works = {work.__name__: work for work in (suite, losses, faults, costs)}
     shown = works[asked["work"]](**asked["parameters"])
     (OUT / "shown.json").write_text(json.dumps(shown))
     os.sync()

@@ -4,7 +4,7 @@
 //! They send who dirties which page and the pages of each bio; the rest is events of tracefs. Without clang at build
 //! time there are none, and [`load`] says so.
 
-mod layout;
+pub(crate) mod layout;
 
 use crate::clocks;
 use crate::tracefs::{Batch, EventFormat, Missing};

@@ -177,3 +177,142 @@ impl Joiner {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::layout;
+    use crate::join::{FileFacts, Lookup, TaskFacts, Volume};
+    use fasttrack_trace_log::Segment;
+
+    const DISK: u32 = 8 << 20;
+
+    /// Nothing is known beside what events say.
+    struct Nothing;
+
+    impl Lookup for Nothing {
+        fn task(&mut self, _: u64) -> Option<TaskFacts> {
+            None
+        }
+
+        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+            None
+        }
+
+        fn volume(&mut self, dev: u64) -> Volume {
+            Volume {
+                disk: dev,
+                start: 0,
+                block_sectors: 8,
+            }
+        }
+    }
+
+    /// A record of `type` by a process, and what follows its head.
+    fn record(kind: u16, runs: u16, pid: u32, numbers: &[u64]) -> Vec<u8> {
+        let mut record = [kind.to_le_bytes(), runs.to_le_bytes()].concat();
+        record.extend([0; 4]);
+        record.extend(5_u64.to_le_bytes());
+        for number in [pid, pid, 10_000 + pid, 0] {
+            record.extend(number.to_le_bytes());
+        }
+        record.extend([0; 24]);
+        for number in numbers {
+            record.extend(number.to_le_bytes());
+        }
+        record
+    }
+
+    fn pair(low: u32, high: u64) -> u64 {
+        u64::from(low) | high << 32
+    }
+
+    /// Of pages of a file: dirtied (1), mapped (2) or written to (6).
+    fn page(kind: u16, pid: u32, inode: u64, index: u64) -> Vec<u8> {
+        record(kind, 0, pid, &[inode, index, pair(DISK, FILE), 1])
+    }
+
+    /// A write of so many bytes by the kernel's task 9, with runs of inode, index, bytes and kind.
+    fn write(bytes: u64, runs: &[(u64, u64, u64, u64)]) -> Vec<u8> {
+        let mut numbers = vec![800, pair(DISK, bytes), pair(1, SYNC)];
+        for (inode, index, bytes, kind) in runs {
+            numbers.extend([*inode, *index, pair(DISK, *bytes), *kind]);
+        }
+        record(0xff04, runs.len() as u16, 9, &numbers)
+    }
+
+    /// Bytes, file and the owner's process of each segment.
+    fn joined(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
+        let mut joiner = Joiner::new(Box::new(Nothing), 1);
+        let formats = layout::formats();
+        let (mut events, mut out) = (Vec::new(), Vec::new());
+        for record in records {
+            layout::events(record, &mut events).expect("a record");
+        }
+        for (time, cpu, data) in &events {
+            let id = u16::from_le_bytes([data[0], data[1]]);
+            let format = formats.iter().find(|format| format.id == id);
+            let (time, cpu, format) = (*time, *cpu, format.expect("its format"));
+            joiner.event(
+                &Event {
+                    time,
+                    cpu,
+                    format,
+                    data,
+                },
+                &mut out,
+            );
+        }
+        let pid = |segment: &Segment| joiner.names.uid(segment.owner?).map(|uid| uid - 10_000);
+        out.iter()
+            .filter_map(|record| match record {
+                Record::Segment(one) => Some((one.bytes?, one.file.is_some(), pid(one))),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_file_of_a_bio_has_its_owners() {
+        let found = joined(&[
+            page(0xff01, 3, 12, 0),
+            page(0xff01, 4, 12, 1),
+            page(0xff01, 4, 13, 7),
+            write(
+                16_384,
+                &[(12, 0, 8192, FILE), (13, 7, 4096, FILE), (0, 0, 4096, 0)],
+            ),
+        ]);
+        let of = |pid| (4096, true, Some(pid));
+        assert_eq!(found, [of(3), of(4), of(4), (4096, false, None)]);
+    }
+
+    #[test]
+    fn what_is_dirty_is_written_over_or_mapped_by_another() {
+        let found = joined(&[
+            page(0xff01, 3, 12, 0),
+            page(0xff06, 4, 12, 0),
+            page(0xff01, 3, 12, 1),
+            page(0xff02, 4, 12, 1),
+            page(0xff01, 3, 12, 2),
+            page(0xff02, 3, 12, 2),
+            write(12_288, &[(12, 0, 12_288, FILE)]),
+        ]);
+        let by = |pid| (4096, true, pid);
+        assert_eq!(found, [by(Some(4)), by(None), by(Some(3))]);
+    }
+
+    #[test]
+    fn who_sends_a_direct_bio_has_written_it() {
+        assert_eq!(
+            joined(&[write(8192, &[(12, 4, 8192, DIRECT)])]),
+            [(8192, true, Some(9))]
+        );
+    }
+
+    #[test]
+    fn a_bio_whose_runs_are_lost_is_unknown() {
+        let found = joined(&[page(0xff01, 3, 12, 0), write(8192, &[(12, 0, 4096, FILE)])]);
+        assert_eq!(found, [(8192, false, None)]);
+    }
+}
