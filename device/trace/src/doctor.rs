@@ -171,7 +171,8 @@ fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
     let without = "record uses tracefs alone: files are known where the file system maps them, tasks while they live";
     let less = |text: String| vec![Less(format!("BPF source: {text}; {without}"))];
     let allowed = |one| capable(SYS_ADMIN) || capable(one);
-    if bpf::built() && !(allowed(BPF) && allowed(PERFMON)) {
+    let could = bpf::built() && sysfs.join(bpf::BTF).exists();
+    if could && !(allowed(BPF) && allowed(PERFMON)) {
         return less("CAP_BPF and CAP_PERFMON are needed; run it as root".to_string());
     }
     match bpf::load(sysfs, TRIED_KIB) {

@@ -149,17 +149,15 @@ pub fn built() -> bool {
 /// # Errors
 /// What is missing, in words.
 pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
+    let types = sysfs.join(BTF);
+    if !types.exists() {
+        return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".to_string());
+    }
     let object = OBJECT.ok_or(
         "this fasttrack-trace was built without BPF: install clang and build it again (FASTTRACK_BPF=yes)",
     )?;
-    let types = sysfs.join(BTF);
-    let types = Btf::parse_file(&types, Default::default()).map_err(|error| {
-        format!(
-            "{}: {}: the kernel needs CONFIG_DEBUG_INFO_BTF",
-            types.display(),
-            told(&error)
-        )
-    })?;
+    let types = Btf::parse_file(&types, Default::default())
+        .map_err(|error| format!("{}: {}", types.display(), told(&error)))?;
     let bytes = (buffer_kib << 10).saturating_mul(processors());
     let bytes = bytes.min(RING_MAX).next_power_of_two();
     let (wake, ended) = (bytes / WAKE_PART, address(DIRECT_ENDED).unwrap_or(0));
