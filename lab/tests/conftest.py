@@ -18,9 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """--kernel: which of the checkout's kernels boots the guests."""
     parser.addoption(
         "--kernel",
-        choices=("um", "um-debug", "um-stacks"),
+        choices=("um", "um-debug", "um-stacks", "stock"),
         default="um",
-        help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets",
+        help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets; "
+        "stock: Debian's, in QEMU",
     )
 
 

@@ -2,6 +2,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fasttrack_trace::source::Wanted;
 use std::path::PathBuf;
 
 /// Records which app, file and call caused each block of I/O.
@@ -27,6 +28,9 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "KIB", default_value_t = 8192,
         value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     pub buffer: u64,
+    /// What says what each bio carries, and who dirtied it.
+    #[arg(long, global = true, value_enum, default_value_t = Wanted::Auto)]
+    pub source: Wanted,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `doctor`: what works here, and why the rest does not.
 
+use fasttrack_trace::bpf;
 use fasttrack_trace::join::EVENTS;
-use fasttrack_trace::source::INSTANCE;
+use fasttrack_trace::source::{patched, INSTANCE};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn run(tracefs: &Path, sysfs: &Path) -> ExitCode {
     }
     findings.push(names());
     findings.push(others(tracefs));
-    findings.push(bpf(sysfs));
+    findings.extend(programs(tracefs, sysfs));
     findings.push(lockdown(sysfs));
     let mut code = ExitCode::SUCCESS;
     for finding in &findings {
@@ -110,12 +111,21 @@ fn events(tracefs: &Path) -> Vec<Finding> {
 /// `CAP_DAC_READ_SEARCH` of linux/capability.h.
 const READ_SEARCH: u32 = 2;
 
-fn names() -> Finding {
+/// `CAP_PERFMON` and `CAP_BPF`, which `CAP_SYS_ADMIN` has in it.
+const PERFMON: u32 = 38;
+const BPF: u32 = 39;
+const SYS_ADMIN: u32 = 21;
+
+fn capable(capability: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status
         .lines()
         .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    match set.is_some_and(|set| set >> READ_SEARCH & 1 == 1) {
+    set.is_some_and(|set| set >> capability & 1 == 1)
+}
+
+fn names() -> Finding {
+    match capable(READ_SEARCH) {
         true => Good("paths of files, by their inodes".to_string()),
         false => Less(
             "CAP_DAC_READ_SEARCH: files have inode numbers and no paths; run it as root"
@@ -149,14 +159,37 @@ fn others(tracefs: &Path) -> Finding {
     }
 }
 
-fn bpf(sysfs: &Path) -> Finding {
-    let btf = match sysfs.join("kernel/btf/vmlinux").exists() {
-        true => "this kernel has BTF",
-        false => "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
-    };
-    Less(format!(
-        "BPF source: this version has none ({btf}); files of O_DIRECT writes and payers behind the flusher are unknown"
-    ))
+/// A ring to try with, KiB for each processor.
+const TRIED_KIB: u64 = 64;
+
+/// The BPF programs: they are loaded, and what no kernel tells them is listed.
+fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
+    if patched(tracefs) {
+        let text = "source: the patched kernel; BPF programs are not needed";
+        return vec![Good(text.to_string())];
+    }
+    let without = "record uses tracefs alone: files are known where the file system maps them, tasks while they live";
+    let less = |text: String| vec![Less(format!("BPF source: {text}; {without}"))];
+    let allowed = |one| capable(SYS_ADMIN) || capable(one);
+    let could = bpf::built() && sysfs.join(bpf::BTF).exists();
+    if could && !(allowed(BPF) && allowed(PERFMON)) {
+        return less("CAP_BPF and CAP_PERFMON are needed; run it as root".to_string());
+    }
+    match bpf::load(sysfs, TRIED_KIB) {
+        Err(why) => less(why),
+        Ok(programs) => {
+            let mut found = vec![Good(
+                "source: BPF programs, with events of tracefs".to_string(),
+            )];
+            let missing = programs.missing().iter().map(String::as_str);
+            found.extend(
+                missing
+                    .chain(bpf::GAPS)
+                    .map(|gap| Less(format!("BPF source: {gap}"))),
+            );
+            found
+        }
+    }
 }
 
 fn lockdown(sysfs: &Path) -> Finding {
@@ -164,7 +197,8 @@ fn lockdown(sysfs: &Path) -> Finding {
     match text.split(['[', ']']).nth(1) {
         Some("none") | None => Good("no lockdown".to_string()),
         Some("confidentiality") => Bad(
-            "the kernel is locked down for confidentiality, and tracefs cannot be read; boot with lockdown=integrity"
+            "the kernel is locked down for confidentiality: tracefs and BPF programs cannot read; boot with \
+             lockdown=integrity"
                 .to_string(),
         ),
         Some(level) => Good(format!("lockdown is {level}: events are not affected")),

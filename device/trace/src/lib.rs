@@ -4,6 +4,7 @@
 //! A source gives events in the order of time, `join` makes records of them, `output` names, hashes and limits them,
 //! and `fasttrack-trace-log` writes them.
 
+pub mod bpf;
 pub mod budget;
 pub mod clocks;
 pub mod file_type;

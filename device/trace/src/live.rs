@@ -11,7 +11,7 @@ use fasttrack_trace::output::Output;
 use fasttrack_trace::privacy::Privacy;
 use fasttrack_trace::recorder::{self, Limits, Sum};
 use fasttrack_trace::signals;
-use fasttrack_trace::source::{Ftrace, Source};
+use fasttrack_trace::source::{Asked, Ftrace, Source};
 use fasttrack_trace::summary::Summary;
 use fasttrack_trace::system::System;
 use fasttrack_trace::tracefs::InstanceError;
@@ -30,6 +30,16 @@ fn ns(seconds: f64) -> u64 {
 
 fn joiner() -> Joiner {
     Joiner::new(Box::<System>::default(), u64::from(std::process::id()))
+}
+
+fn source(cli: &Cli, ring: Option<String>) -> Result<Ftrace, InstanceError> {
+    Ftrace::new(&Asked {
+        tracefs: &cli.tracefs,
+        sysfs: &cli.sysfs,
+        buffer_kib: cli.buffer,
+        ring,
+        wanted: cli.source,
+    })
 }
 
 /// Records into files.
@@ -53,7 +63,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
             .map_err(|error| format!("--calls-over: {CALLS_OVER}: {error}"))?;
     }
     let writer = LogWriter::new(&options.output, id, written)?;
-    let mut source = Ftrace::new(&cli.tracefs, cli.buffer, options.ring.clone())?;
+    let mut source = source(cli, options.ring.clone())?;
     let privacy = match options.clear_names {
         true => Privacy::clear(),
         false => Privacy::hashed(&identity),
@@ -108,7 +118,7 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 /// Shows sums.
 pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
     signals::take()?;
-    let mut source = Ftrace::new(&cli.tracefs, cli.buffer, None)?;
+    let mut source = source(cli, None)?;
     let (mut joiner, mut sum) = (joiner(), Sum::default());
     let mut shown = 0;
     while !signals::ended() && (options.count == 0 || shown < options.count) {

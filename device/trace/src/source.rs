@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where events come from.
 
+use crate::bpf::{self, Programs};
 use crate::clocks;
-use crate::join::{Event, EVENTS, ORIGIN, REPLACED};
-use crate::tracefs::{Batch, Instance, InstanceError, Missing, Setup};
+use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF};
+use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
+use clap::ValueEnum;
 use fasttrack_trace_log::LossReason;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Which source says what bios carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Wanted {
+    /// The best that there is: the patched kernel, BPF, tracefs.
+    Auto,
+    /// The patched kernel's events.
+    Kernel,
+    /// BPF programs, and tracefs for the rest.
+    Bpf,
+    /// The events of any kernel.
+    Tracefs,
+}
 
 /// What a source delivers, in the order of time.
 #[derive(Debug)]
@@ -71,48 +87,96 @@ pub const INSTANCE: &str = "fasttrack-trace";
 const SESSION: &str = "io_session";
 const SETTLE_NS: u64 = 5_000_000_000;
 
-/// The events of this kernel that are needed.
-fn chosen(root: &Path) -> Vec<String> {
+/// The kernel has joined already.
+pub fn patched(root: &Path) -> bool {
     let there = |event: &&str| root.join("events").join(event).join("format").exists();
-    let joined = ORIGIN.iter().all(there);
-    let mut events: Vec<String> = EVENTS
-        .iter()
-        .filter(|event| !joined || !REPLACED.contains(event))
-        .map(|event| event.to_string())
-        .collect();
-    if joined {
-        events.extend(ORIGIN.map(str::to_string));
-    }
-    events
+    ORIGIN.iter().all(there)
 }
 
-/// Events of tracefs: every kernel's, and FastTrack's where there are any.
+/// The events that are needed of tracefs.
+fn chosen(wanted: Wanted) -> Vec<String> {
+    let (replaced, more): (&[&str], &[&str]) = match wanted {
+        Wanted::Kernel => (&REPLACED, &ORIGIN),
+        Wanted::Bpf => (&REPLACED_BY_BPF, &[]),
+        Wanted::Auto | Wanted::Tracefs => (&[], &[]),
+    };
+    let kept = EVENTS.iter().filter(|event| !replaced.contains(event));
+    kept.chain(more).map(|event| event.to_string()).collect()
+}
+
+/// What is asked of a source.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// tracefs is mounted here.
+    pub tracefs: &'a Path,
+    /// sysfs is mounted here.
+    pub sysfs: &'a Path,
+    /// Buffer for each processor, KiB.
+    pub buffer_kib: u64,
+    /// A ring that is there already.
+    pub ring: Option<String>,
+    /// Which source.
+    pub wanted: Wanted,
+}
+
+impl Asked<'_> {
+    fn refused(&self, why: &str) -> InstanceError {
+        InstanceError {
+            path: PathBuf::from("--source"),
+            error: io::Error::other(why.to_string()),
+        }
+    }
+
+    /// What is used of what is wanted: no BPF beside a ring of the kernel's, which has the events that it replaces.
+    fn decided(&self) -> Result<(Wanted, Option<Programs>), InstanceError> {
+        let programs = || match self.ring {
+            Some(_) => Err("BPF programs cannot go on with a --ring".to_string()),
+            None => bpf::load(self.sysfs, self.buffer_kib),
+        };
+        match self.wanted {
+            Wanted::Kernel if !patched(self.tracefs) => {
+                Err(self.refused("the kernel is not patched: it has no events io_origin"))
+            }
+            Wanted::Auto if patched(self.tracefs) => Ok((Wanted::Kernel, None)),
+            Wanted::Auto => Ok(match programs() {
+                Ok(programs) => (Wanted::Bpf, Some(programs)),
+                Err(_) => (Wanted::Tracefs, None),
+            }),
+            Wanted::Bpf => {
+                let programs = programs().map_err(|why| self.refused(&why))?;
+                Ok((Wanted::Bpf, Some(programs)))
+            }
+            other => Ok((other, None)),
+        }
+    }
+}
+
+/// Events of tracefs: every kernel's, and FastTrack's where there are any; and those of BPF programs.
 pub struct Ftrace {
     instance: Instance,
+    programs: Option<Programs>,
     held: Batch,
 }
 
 impl Ftrace {
-    /// Begins to record into a ring of `buffer_kib` a processor, or goes on with the one of that name.
+    /// Begins to record, or goes on with a ring.
     ///
     /// # Errors
-    /// tracefs says no.
-    pub fn new(
-        root: &Path,
-        buffer_kib: u64,
-        ring: Option<String>,
-    ) -> Result<Ftrace, InstanceError> {
+    /// tracefs says no, or a source that is wanted is not there.
+    pub fn new(asked: &Asked<'_>) -> Result<Ftrace, InstanceError> {
+        let (wanted, programs) = asked.decided()?;
         let setup = Setup {
-            ring,
-            root: root.to_path_buf(),
+            ring: asked.ring.clone(),
+            root: asked.tracefs.to_path_buf(),
             name: INSTANCE.to_string(),
-            buffer_kib,
+            buffer_kib: asked.buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,
-            events: chosen(root),
+            events: chosen(wanted),
         };
         let mut source = Ftrace {
             instance: Instance::new(&setup)?,
+            programs,
             held: Batch::default(),
         };
         source.settle()?;
@@ -135,7 +199,7 @@ impl Ftrace {
         };
         let until = clocks::boot() + SETTLE_NS;
         while !begins(&self.held) && clocks::boot() < until {
-            self.instance.wait(SETTLE_NS / 100);
+            self.instance.wait(SETTLE_NS / 100, None);
             self.instance.read(u64::MAX, &mut self.held)?;
         }
         Ok(())
@@ -153,7 +217,10 @@ impl Ftrace {
                 sink(Delivered::of(loss));
             }
             let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
-            if let Some(format) = id.and_then(|id| self.instance.formats().get(&id)) {
+            let formats = self.instance.formats();
+            let programs = self.programs.as_ref().map(Programs::formats);
+            let known = |id: u16| formats.get(&id).or_else(|| programs?.get(&id));
+            if let Some(format) = id.and_then(known) {
                 sink(Delivered::Event(Event {
                     time,
                     cpu,
@@ -167,30 +234,35 @@ impl Ftrace {
         }
     }
 
-    /// Events that this kernel does not have.
-    pub fn missing(&self) -> &[String] {
-        self.instance.missing()
+    /// Descriptions of all its events.
+    fn formats(&self) -> impl Iterator<Item = &EventFormat> {
+        let programs = self.programs.iter().flat_map(|one| one.formats().values());
+        self.instance.formats().values().chain(programs)
     }
 }
 
 impl Source for Ftrace {
     fn names(&self) -> String {
-        let mut formats = self.instance.formats().values();
-        match formats.any(|format| format.name.starts_with("fasttrack_") || format.name == SESSION)
-        {
-            true => "ftrace kernel".to_string(),
-            false => "ftrace".to_string(),
+        let ours =
+            |format: &EventFormat| format.name.starts_with("fasttrack_") || format.name == SESSION;
+        let mut names = vec!["ftrace"];
+        if self.programs.is_some() {
+            names.insert(0, "bpf");
         }
+        if self.formats().any(ours) {
+            names.push("kernel");
+        }
+        names.join(" ")
     }
 
     fn events(&self) -> String {
-        let formats = self.instance.formats().values();
-        let names: Vec<&str> = formats.map(|format| format.name.as_str()).collect();
+        let names: Vec<&str> = self.formats().map(|format| format.name.as_str()).collect();
         names.join(" ")
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        self.instance.wait(timeout_ns);
+        let programs = self.programs.as_ref().map(Programs::fd);
+        self.instance.wait(timeout_ns, programs);
     }
 
     fn read(
@@ -203,6 +275,9 @@ impl Source for Ftrace {
             true => u64::MAX,
             false => clocks::boot(),
         };
+        if let Some(programs) = &mut self.programs {
+            programs.read(&mut self.held);
+        }
         loop {
             let more = self.instance.read(now, &mut self.held);
             let until = more.as_ref().ok().copied().flatten().unwrap_or(now);
@@ -214,6 +289,9 @@ impl Source for Ftrace {
     }
 
     fn stop(&mut self) -> Result<(), InstanceError> {
+        if let Some(programs) = &mut self.programs {
+            programs.stop();
+        }
         self.instance.stop()
     }
 }

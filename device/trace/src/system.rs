@@ -55,8 +55,8 @@ impl Lookup for System {
         })
     }
 
-    fn file(&mut self, dev: u64, inode: u64) -> Option<FileFacts> {
-        let found = self.open(dev, inode)?;
+    fn file(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<FileFacts> {
+        let found = self.open(dev, inode, generation)?;
         let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let stat = rustix::fs::statx(&found, "", AtFlags::EMPTY_PATH, flags).ok()?;
         let born = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
@@ -118,14 +118,14 @@ impl System {
     }
 
     /// A file by its inode, without access to its content. Needs CAP_DAC_READ_SEARCH.
-    fn open(&mut self, dev: u64, inode: u64) -> Option<File> {
+    fn open(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<File> {
         let mut handle = Handle {
             bytes: 8,
             kind: INODE_HANDLE,
             inode: u32::try_from(inode)
                 .ok()
                 .filter(|inode| *inode >= FIRST_INODE)?,
-            generation: 0,
+            generation: u32::try_from(generation.unwrap_or(0)).ok()?,
         };
         let (mount, _) = self.mount(dev)?;
         // SAFETY: the handle has the layout of `struct file_handle` with 8 bytes; the result is a new descriptor.

@@ -131,7 +131,7 @@ fn what_is_missing_is_said_with_the_way_out() {
         "{}",
         out(&doctor)
     );
-    assert!(out(&doctor).contains("BPF source: this version has none"));
+    assert!(out(&doctor).contains("BPF source: "));
     let state = dir.path().join("state");
     let logs = dir.path().join("logs");
     let record = run(&[
@@ -195,7 +195,8 @@ fn doctor_says_why_and_what_to_do() {
     let open = ask("none [integrity] confidentiality", true);
     assert_eq!(open.status.code(), Some(0), "{}", out(&open));
     assert!(out(&open).contains("lockdown is integrity: events are not affected"));
-    assert!(out(&open).contains("this kernel has BTF"));
+    // It has some, which are none: whether that is seen depends on privileges and on clang.
+    assert!(out(&open).contains("BPF source: ") && !out(&open).contains("no BTF"));
     let other = format!("tracing/instances/fasttrack-trace-{}", std::process::id());
     fs::create_dir(dir.path().join(other)).expect("a directory");
     let busy = out(&ask("[none]", true));

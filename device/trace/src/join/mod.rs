@@ -5,6 +5,7 @@
 //! mapped them for; a bio's segments are what both say of its blocks. What neither says is left out, never guessed.
 
 mod blocks;
+mod bpf;
 mod carried;
 mod event;
 mod fasttrack;
@@ -100,6 +101,19 @@ pub const REPLACED: [&str; 19] = [
     "fasttrack/fasttrack_pause",
 ];
 
+/// Events that the BPF programs replace.
+pub const REPLACED_BY_BPF: [&str; 9] = [
+    "block/block_bio_queue",
+    "writeback/writeback_dirty_folio",
+    "ext4/ext4_es_lookup_extent_exit",
+    "ext4/ext4_ext_map_blocks_exit",
+    "ext4/ext4_ind_map_blocks_exit",
+    "ext4/ext4_free_blocks",
+    "f2fs/f2fs_map_blocks",
+    "f2fs/f2fs_submit_page_write",
+    "f2fs/f2fs_submit_page_bio",
+];
+
 /// What bios say besides their own event.
 #[derive(Debug, Clone, Copy)]
 struct Origin {
@@ -122,6 +136,8 @@ pub struct Joiner {
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
     begun: HashMap<u64, origin::Begun>,
+    /// By processor: runs of the bio that comes next.
+    runs: HashMap<u64, Vec<bpf::Run>>,
     bios: u64,
 }
 
@@ -142,6 +158,7 @@ impl Joiner {
             calls: HashMap::new(),
             origins: HashMap::new(),
             begun: HashMap::new(),
+            runs: HashMap::new(),
             bios: 0,
         }
     }
@@ -153,6 +170,8 @@ impl Joiner {
             self.io_origin(rest, event, out);
         } else if let Some(rest) = name.strip_prefix("block_") {
             self.block(rest, event, out);
+        } else if let Some(rest) = name.strip_prefix("bpf_") {
+            self.bpf(rest, event, out);
         } else if let Some(rest) = name.strip_prefix("f2fs_") {
             self.f2fs(rest, event, out);
         } else if let Some(rest) = name.strip_prefix("ext4_") {
@@ -174,6 +193,7 @@ impl Joiner {
         self.carried.forget();
         self.calls.clear();
         self.origins.clear();
+        self.runs.clear();
         self.end(out);
     }
 

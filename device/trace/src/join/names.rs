@@ -62,8 +62,8 @@ impl Volume {
 pub trait Lookup {
     /// A task, if it lives.
     fn task(&mut self, pid: u64) -> Option<TaskFacts>;
-    /// A file, if it can be found.
-    fn file(&mut self, dev: u64, inode: u64) -> Option<FileFacts>;
+    /// A file, if it can be found; of that generation, if it is known.
+    fn file(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<FileFacts>;
     /// A device.
     fn volume(&mut self, dev: u64) -> Volume;
 }
@@ -166,6 +166,31 @@ impl Names {
         self.add_task(pid, record)
     }
 
+    /// The id of a task that an event tells all of: another user or name is another task.
+    pub fn task_told(&mut self, told: Task) -> u64 {
+        let pid = told.pid.unwrap_or(0);
+        let known = self.by_pid.get(&pid).and_then(|id| self.tasks.get_mut(id));
+        if let Some(named) = known {
+            let record = &mut named.record;
+            let same = |record: &Task| (record.tgid, record.uid) == (told.tgid, told.uid);
+            if same(record) && record.name == told.name {
+                // A record that is written already stays as it is.
+                if named.written_in == 0 {
+                    record.cgroup = record.cgroup.or(told.cgroup);
+                }
+                return record.task.unwrap_or(0);
+            }
+        }
+        self.born.remove(&pid);
+        self.add_task(pid, told)
+    }
+
+    /// Both tasks are of one process and user.
+    pub fn same_app(&self, one: u64, other: u64) -> bool {
+        let of = |task| self.record(task).map(|task| (task.tgid, task.uid));
+        one == other || of(one).is_some_and(|app| app.0.is_some() && Some(app) == of(other))
+    }
+
     fn add_task(&mut self, pid: u64, record: Task) -> u64 {
         for id in trim(&mut self.tasks) {
             self.by_pid.retain(|_, kept| *kept != id);
@@ -229,13 +254,18 @@ impl Names {
 
     /// The id of a file.
     pub fn file(&mut self, dev: u64, inode: u64, time: u64) -> Option<u64> {
+        self.file_at(dev, inode, None, time)
+    }
+
+    fn file_at(&mut self, dev: u64, inode: u64, generation: Option<u64>, time: u64) -> Option<u64> {
         if let Some(id) = self.by_inode.get(&(dev, inode)) {
             return Some(*id);
         }
         for id in trim(&mut self.files) {
             self.by_inode.retain(|_, kept| *kept != id);
         }
-        let facts = self.lookup.file(dev, inode).unwrap_or_default();
+        let found = self.lookup.file(dev, inode, generation);
+        let facts = found.unwrap_or_default();
         self.last = self.last.wrapping_add(2);
         let id = self.last;
         let record = File {
@@ -244,6 +274,7 @@ impl Names {
             event: Some(FileEvent::FIRST_USE),
             dev: Some(dev),
             inode: Some(inode),
+            generation,
             path: facts.path,
             created_ns: facts.created_ns,
             bytes: facts.bytes,
@@ -254,6 +285,16 @@ impl Names {
         self.files.insert(id, Named { record, written_in });
         self.by_inode.insert((dev, inode), id);
         Some(id)
+    }
+
+    /// A file of this generation is used: its number may have been another file's before.
+    pub fn file_of(&mut self, dev: u64, inode: u64, generation: Option<u64>, time: u64) {
+        let known = self.by_inode.get(&(dev, inode));
+        let before = known.and_then(|id| self.files.get(id)?.record.generation);
+        if before.is_some() && before != generation {
+            self.by_inode.remove(&(dev, inode));
+        }
+        self.file_at(dev, inode, generation, time);
     }
 
     /// The kernel describes a task.
@@ -290,7 +331,8 @@ impl Names {
             return Some(gone);
         }
         trim(&mut self.files);
-        let facts = self.lookup.file(dev, inode).unwrap_or_default();
+        let found = self.lookup.file(dev, inode, None);
+        let facts = found.unwrap_or_default();
         let told = event.text("path").filter(|path| !path.is_empty());
         let created = event.signed("created_ns").filter(|created| *created != 0);
         let record = File {

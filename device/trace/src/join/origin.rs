@@ -6,21 +6,12 @@
 
 use super::event::Event;
 use super::names::shown_id;
+use super::rwbs::operation;
 use super::Joiner;
 use fasttrack_trace_log::{
     Bio, BlockType, Call, CallKind, Cause, Class, Operation, Record, Segment, Share, Time,
     Transaction, TransactionKind, Wait, WaitKind,
 };
-
-/// `enum req_op` of linux/blk_types.h, and what it is here.
-const OPERATIONS: [(u64, Operation); 6] = [
-    (0, Operation::READ),
-    (1, Operation::WRITE),
-    (2, Operation::FLUSH),
-    (3, Operation::DISCARD),
-    (5, Operation::SECURE_ERASE),
-    (9, Operation::WRITE_ZEROES),
-];
 
 /// A bio whose segments are not all there.
 #[derive(Debug)]
@@ -147,9 +138,7 @@ impl Joiner {
         if let Some(before) = self.begun.remove(&event.cpu) {
             self.give(before, out);
         }
-        let asked = event.number("operation");
-        let known = OPERATIONS.iter().find(|(number, _)| Some(*number) == asked);
-        let operation = known.map_or(Operation::OTHER, |(_, operation)| *operation);
+        let operation = operation(event.number("operation"));
         let bytes = event.number("bytes").unwrap_or(0);
         let bio = Bio {
             time: Time(event.time),

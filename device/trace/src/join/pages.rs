@@ -98,6 +98,36 @@ impl Pages {
         found
     }
 
+    /// Who has dirtied a page.
+    pub fn owner(&self, disk: u64, inode: u64, index: u64) -> Option<Owner> {
+        let file = self.files.get(&(disk, inode))?;
+        let (begin, run) = file.range(..=index).next_back()?;
+        (begin + run.pages > index).then_some(run.owner)
+    }
+
+    /// These pages are written over: those that are dirty are this one's from now on.
+    pub fn write_over(&mut self, disk: u64, inode: u64, index: u64, pages: u64, owner: Owner) {
+        let Some(file) = self.files.get(&(disk, inode)) else {
+            return;
+        };
+        let end = index + pages;
+        let others =
+            |(begin, run): (&u64, &Run)| begin + run.pages > index && run.owner.task != owner.task;
+        let before = file.range(..index).next_back();
+        if !before.into_iter().chain(file.range(index..end)).any(others) {
+            return;
+        }
+        let mut at = index;
+        for (count, before) in self.take(disk, inode, index, pages) {
+            if before.is_some() {
+                for page in at..at + count {
+                    self.dirty(disk, inode, page, owner);
+                }
+            }
+            at += count;
+        }
+    }
+
     /// The file is gone.
     pub fn forget(&mut self, disk: u64, inode: u64) {
         let gone = self.files.remove(&(disk, inode));
@@ -133,6 +163,21 @@ mod tests {
         pages.dirty(1, 5, 3, by(1));
         pages.dirty(1, 5, 3, by(2));
         assert_eq!(pages.take(1, 5, 3, 1), [(1, Some(by(2)))]);
+    }
+
+    #[test]
+    fn what_is_written_over_is_the_writers_if_it_was_dirty() {
+        let mut pages = Pages::default();
+        for index in 2..8 {
+            pages.dirty(1, 5, index, by(1));
+        }
+        pages.write_over(1, 5, 0, 4, by(2));
+        pages.write_over(1, 5, 6, 1, by(1));
+        assert_eq!(pages.owner(1, 5, 1), None);
+        assert_eq!(pages.owner(1, 5, 3), Some(by(2)));
+        let expected = [(2, None), (2, Some(by(2))), (4, Some(by(1)))];
+        assert_eq!(pages.take(1, 5, 0, 8), expected);
+        assert_eq!(pages.runs, 0);
     }
 
     #[test]

@@ -3,6 +3,22 @@
 
 use fasttrack_trace_log::Operation;
 
+/// `enum req_op` of linux/blk_types.h, and what it is here.
+const OPERATIONS: [(u64, Operation); 6] = [
+    (0, Operation::READ),
+    (1, Operation::WRITE),
+    (2, Operation::FLUSH),
+    (3, Operation::DISCARD),
+    (5, Operation::SECURE_ERASE),
+    (9, Operation::WRITE_ZEROES),
+];
+
+/// An operation by the kernel's number.
+pub fn operation(number: Option<u64>) -> Operation {
+    let known = OPERATIONS.iter().find(|(known, _)| Some(*known) == number);
+    known.map_or(Operation::OTHER, |(_, operation)| *operation)
+}
+
 /// How it is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags {

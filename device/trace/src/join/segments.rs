@@ -9,7 +9,7 @@ use super::Joiner;
 use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segment, Time};
 
 /// Sectors of a page.
-const PAGE_SECTORS: u64 = 8;
+pub(super) const PAGE_SECTORS: u64 = 8;
 
 /// `status` of an extent of ext4: written or unwritten. Others have no place on the disk.
 const ON_DISK: u64 = 3;
@@ -27,13 +27,19 @@ pub fn dev_of(name: &str) -> Option<u64> {
 }
 
 /// What a bio is, for its segments.
-struct Sent {
+pub(super) struct Sent {
     time: u64,
     bio: u64,
+    dev: u64,
     disk: u64,
     rwbs: Rwbs,
     carrier: u64,
+    /// It carries an app's own pages, not the page cache's.
+    pub(super) direct: bool,
 }
+
+/// Sectors, and what they hold if that is known.
+type Places = Vec<(u64, Option<Mapped>)>;
 
 impl Joiner {
     pub(super) fn dirtied(&mut self, event: &Event<'_>) {
@@ -134,23 +140,47 @@ impl Joiner {
         let Some(dev) = event.dev("dev") else {
             return;
         };
-        let sector = event.place("sector");
         let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
-        let sectors = event.place("nr_sector").unwrap_or(0);
         let carrier = self
             .names
             .task_named(event.pid(), event.text("comm"), event.time);
+        let sent = self.sent(event, dev, rwbs, carrier);
+        let sectors = event.place("nr_sector").unwrap_or(0);
+        self.give_bio(event, &sent, event.place("sector"), sectors, None, out);
+    }
+
+    /// A bio with its number.
+    pub(super) fn sent(&mut self, event: &Event<'_>, dev: u64, rwbs: Rwbs, carrier: u64) -> Sent {
         self.bios += 1;
-        let sent = Sent {
+        Sent {
             time: event.time,
             bio: self.bios,
+            dev,
             disk: self.names.volume(dev).disk,
             rwbs,
             carrier,
-        };
+            direct: false,
+        }
+    }
+
+    /// The records of a bio; `places` are what its pages say, otherwise what was mapped is looked up.
+    pub(super) fn give_bio(
+        &mut self,
+        event: &Event<'_>,
+        sent: &Sent,
+        sector: Option<u64>,
+        sectors: u64,
+        places: Option<Places>,
+        out: &mut Vec<Record>,
+    ) {
+        let (dev, rwbs, carrier) = (sent.dev, sent.rwbs, sent.carrier);
         let holds = matches!(rwbs.operation, Operation::READ | Operation::WRITE) && sectors > 0;
         let segments = match sector.filter(|_| holds) {
-            Some(sector) => self.segments(&sent, sector, sectors),
+            Some(sector) => {
+                let places =
+                    places.unwrap_or_else(|| self.blocks.look_up(sent.disk, sector, sectors));
+                self.segments(sent, sector, places)
+            }
             None => Vec::new(),
         };
         let origin = sector.and_then(|sector| self.origins.remove(&(dev, sector)));
@@ -158,7 +188,7 @@ impl Joiner {
         if let Some(sector) = sector {
             let number = (!left_out).then_some(sent.bio);
             self.carried.queued(
-                (dev, rwbs.operation.0),
+                (sent.disk, rwbs.operation.0),
                 (sector, sectors),
                 event.time,
                 number,
@@ -217,10 +247,10 @@ impl Joiner {
         own
     }
 
-    fn segments(&mut self, sent: &Sent, sector: u64, sectors: u64) -> Vec<Segment> {
+    fn segments(&mut self, sent: &Sent, sector: u64, places: Places) -> Vec<Segment> {
         let mut found = Vec::new();
         let mut at = sector;
-        for (length, mapped) in self.blocks.look_up(sent.disk, sector, sectors) {
+        for (length, mapped) in places {
             match mapped {
                 Some(mapped) => self.known(sent, at - sector, length, mapped, &mut found),
                 None => self.unmapped(sent, at, at - sector, length, &mut found),
@@ -246,8 +276,15 @@ impl Joiner {
         let pages = sectors.div_ceil(PAGE_SECTORS);
         let data = run.block_type == BlockType::DATA;
         let owners = match sent.rwbs.operation {
-            Operation::WRITE if data => self.pages.take(sent.disk, run.inode, run.index, pages),
-            Operation::READ => vec![(pages, self.reader(sent))],
+            Operation::WRITE if data => {
+                let disk = self.names.volume(run.dev).disk;
+                let dirtied = self.pages.take(disk, run.inode, run.index, pages);
+                match sent.direct {
+                    true => vec![(pages, self.sender(sent))],
+                    false => dirtied,
+                }
+            }
+            Operation::READ => vec![(pages, self.sender(sent))],
             _ => vec![(pages, None)],
         };
         let (mut page, mut at, end) = (0, offset, offset + sectors);
@@ -279,7 +316,7 @@ impl Joiner {
             true => self
                 .pages
                 .take(sent.disk, sent.disk, sector / PAGE_SECTORS, pages),
-            false => vec![(pages, self.reader(sent))],
+            false => vec![(pages, self.sender(sent))],
         };
         let (mut at, end) = (offset, offset + sectors);
         for (count, owner) in owners {
@@ -307,13 +344,15 @@ impl Joiner {
             offset: Some(offset * 512),
             bytes: Some(sectors * 512),
             owner: owner.map(|owner| owner.task),
-            dirtied: owner.filter(|_| write).map(|owner| Time(owner.time)),
+            dirtied: owner
+                .filter(|_| write && !sent.direct)
+                .map(|owner| Time(owner.time)),
             ..Segment::default()
         }
     }
 
-    /// Who reads: the task that sends it, unless it is the kernel's.
-    fn reader(&self, sent: &Sent) -> Option<Owner> {
+    /// Who reads, or writes directly: the task that sends it, unless it is the kernel's.
+    fn sender(&self, sent: &Sent) -> Option<Owner> {
         let (task, time) = (sent.carrier, sent.time);
         (!self.names.is_kernel(task)).then_some(Owner { task, time })
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -243,12 +244,13 @@ impl Instance {
         &self.missing
     }
 
-    /// Waits until a buffer is full enough, for `timeout_ns` at most, or until a signal.
-    pub fn wait(&self, timeout_ns: u64) {
+    /// Waits until a buffer is full enough or `other` can be read, for `timeout_ns` at most, or until a signal.
+    pub fn wait(&self, timeout_ns: u64, other: Option<BorrowedFd<'_>>) {
         let mut polled: Vec<PollFd<'_>> = self
             .rings
             .iter()
             .map(|ring| PollFd::new(&ring.file, PollFlags::IN))
+            .chain(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)))
             .collect();
         let timeout = Timespec {
             tv_sec: (timeout_ns / 1_000_000_000) as i64,

@@ -57,7 +57,7 @@ impl Lookup for Simple {
         })
     }
 
-    fn file(&mut self, _: u64, _: u64) -> Option<FileFacts> {
+    fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
         None
     }
 

@@ -47,6 +47,10 @@ class Qemu:
     counts: bool = False
     """The guest's clock counts its instructions; it has one processor."""
     name: str = "qemu"
+    initrd: Path | None = None
+    """What the kernel starts with, if its drivers are modules; it finds the root and init by itself."""
+    devices: tuple[str, ...] = ()
+    """More arguments of QEMU's, as for disks; paths are in the run directory."""
 
     def run_path(self, name: str) -> str:
         """The path of a file of the run directory in the guest, which mounts the tag there."""
@@ -99,7 +103,8 @@ class Qemu:
         machine = COUNTED if self.counts else ("-cpu", "max", *TOPOLOGY)
         argv = [PROGRAM, "-accel", "tcg", *machine, *self.memory_arguments(spec)]
         argv += ["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", str(spec.kernel)]
-        argv += ["-append", " ".join(self.command_line(spec))]
+        argv += ["-append", " ".join(self.command_line(spec)), *self.devices]
+        argv += ["-initrd", str(self.initrd)] if self.initrd else []
         argv += self._share("root", Path("/"), read_only=True) + self._share("run", spec.run_dir, read_only=False)
         log = spec.run_dir / "console.log"
         begin = time.monotonic()

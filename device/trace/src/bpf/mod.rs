@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The BPF source: programs on tracepoints of any kernel with BTF, and their ring.
+//!
+//! They send who dirties which page and the pages of each bio; the rest is events of tracefs. Without clang at build
+//! time there are none, and [`load`] says so.
+
+pub(crate) mod layout;
+
+use crate::clocks;
+use crate::tracefs::{Batch, EventFormat, Missing};
+use aya::maps::{MapData, PerCpuArray, RingBuf};
+use aya::programs::{BtfTracePoint, RawTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+
+#[cfg(bpf_object)]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+    env!("OUT_DIR"),
+    "/origin.bpf.o"
+)));
+#[cfg(not(bpf_object))]
+static OBJECT: Option<&[u8]> = None;
+
+/// The kernel's types, below sysfs.
+pub const BTF: &str = "kernel/btf/vmlinux";
+
+/// Programs on tracepoints of the kernel itself, and whether all is useless without them.
+const PROGRAMS: [(&str, &str, bool); 3] = [
+    ("dirty", "writeback_dirty_folio", true),
+    ("bio_queue", "block_bio_queue", true),
+    ("fault", "mm_filemap_fault", false),
+];
+
+/// Programs on tracepoints of file systems, which are modules, mostly.
+const OF_MODULES: [(&str, &[&str]); 2] = [
+    (
+        "written",
+        &[
+            "ext4_write_begin",
+            "ext4_da_write_begin",
+            "f2fs_write_begin",
+        ],
+    ),
+    (
+        "task",
+        &[
+            "jbd2_handle_start",
+            "ext4_sync_file_enter",
+            "f2fs_sync_file_enter",
+        ],
+    ),
+];
+
+/// What ends a bio of direct I/O: the program knows such bios by it.
+const DIRECT_ENDED: &str = "iomap_dio_bio_end_io";
+
+/// The reader is woken when a fourth of the ring is full, as with the rings of tracefs.
+const WAKE_PART: u64 = 4;
+
+/// The largest ring that the kernel makes, bytes.
+const RING_MAX: u64 = 1 << 30;
+
+const HINT: &str = "; see fasttrack-trace doctor";
+
+/// What is unknown on any kernel that is not patched.
+pub const GAPS: [&str; 4] = [
+    "who triggers a transaction, and who pays for handles of the flusher",
+    "class and cause of bios, and all calls and waits but syncs and throttling",
+    "owners of pages that an app maps and writes to while they are dirty from another one; XFS's and btrfs's are the \
+     first one's, whoever writes over them",
+    "owners and files below dm-crypt and fscrypt, whose bios carry other pages; below device-mapper owners alone",
+];
+
+/// Counts of a processor, as the program has them: how many records found no room, and the time of the last, ns.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    count: u64,
+    until: u64,
+}
+
+// SAFETY: two numbers without padding: any bytes are valid.
+unsafe impl aya::Pod for Lost {}
+
+/// The programs at work, which end when this is dropped.
+pub struct Programs {
+    /// Detached when it is dropped.
+    ebpf: Option<Ebpf>,
+    ring: RingBuf<MapData>,
+    lost: PerCpuArray<MapData, Lost>,
+    /// Of each processor: what was told already.
+    told: Vec<u64>,
+    checked: u64,
+    formats: BTreeMap<u16, EventFormat>,
+    missing: Vec<String>,
+}
+
+/// The address of a function; none if there is none, or addresses are hidden.
+fn address(name: &str) -> Option<u64> {
+    let file = BufReader::new(File::open("/proc/kallsyms").ok()?);
+    file.split(b'\n').map_while(Result::ok).find_map(|line| {
+        let line = std::str::from_utf8(&line).ok()?;
+        let mut words = line.split_ascii_whitespace();
+        let (at, _, found) = (words.next()?, words.next()?, words.next()?);
+        let at = u64::from_str_radix(at, 16).ok()?;
+        (found == name && at != 0).then_some(at)
+    })
+}
+
+fn processors() -> u64 {
+    aya::util::nr_cpus().map_or(1, |count| count as u64)
+}
+
+/// A line of an error and of what is behind it. The verifier says much, and at the end why.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut parts = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        let (said, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
+        let why = |line: &&str| !line.trim().is_empty() && !line.starts_with("processed ");
+        let lines = said.lines().next().into_iter();
+        let last = log
+            .lines()
+            .rfind(why)
+            .filter(|line| !line.contains("verification time"));
+        parts.extend(
+            lines
+                .chain(last)
+                .map(|line| line.trim().trim_end_matches('.').to_string()),
+        );
+        next = error.source();
+    }
+    parts.dedup();
+    parts.join(": ")
+}
+
+/// Whether the programs are in this build.
+pub fn built() -> bool {
+    OBJECT.is_some()
+}
+
+/// Loads and attaches the programs, with a ring of `buffer_kib` for each processor.
+///
+/// # Errors
+/// What is missing, in words.
+pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
+    let types = sysfs.join(BTF);
+    if !types.exists() {
+        return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".to_string());
+    }
+    let object = OBJECT.ok_or(
+        "this fasttrack-trace was built without BPF: install clang and build it again (FASTTRACK_BPF=yes)",
+    )?;
+    let types = Btf::parse_file(&types, Default::default())
+        .map_err(|error| format!("{}: {}", types.display(), told(&error)))?;
+    let bytes = (buffer_kib << 10).saturating_mul(processors());
+    let bytes = bytes.min(RING_MAX).next_power_of_two();
+    let (wake, ended) = (bytes / WAKE_PART, address(DIRECT_ENDED).unwrap_or(0));
+    let mut ebpf = EbpfLoader::new()
+        .btf(Some(&types))
+        .set_global("wake_bytes", &wake, true)
+        .set_global("direct_ended", &ended, true)
+        .set_max_entries("ring", bytes as u32)
+        .load(object)
+        .map_err(|error| format!("{}{HINT}", told(&error)))?;
+    let mut missing = Vec::new();
+    if ended == 0 {
+        missing.push(format!(
+            "files of direct I/O: {DIRECT_ENDED} is not in /proc/kallsyms, or hidden without CAP_SYSLOG"
+        ));
+    }
+    for (name, tracepoint, needed) in PROGRAMS {
+        match attach(&mut ebpf, name, tracepoint, &types) {
+            Err(error) if needed => return Err(format!("{error}{HINT}")),
+            Err(error) => missing.push(error),
+            Ok(()) => {}
+        }
+    }
+    for (name, tracepoints) in OF_MODULES {
+        attach_raw(&mut ebpf, name, tracepoints)?;
+    }
+    let mut map = |name: &str| ebpf.take_map(name).ok_or(format!("there is no map {name}"));
+    drop(types);
+    give_back();
+    let ring = RingBuf::try_from(map("ring")?).map_err(|error| told(&error))?;
+    let lost = PerCpuArray::try_from(map("lost")?).map_err(|error| told(&error))?;
+    Ok(Programs {
+        ebpf: Some(ebpf),
+        ring,
+        lost,
+        told: Vec::new(),
+        checked: clocks::boot(),
+        formats: layout::formats()
+            .into_iter()
+            .map(|format| (format.id, format))
+            .collect(),
+        missing,
+    })
+}
+
+/// The kernel's types are 20 MiB of memory while they are in use; the allocator would keep it.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it has no conditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<(), String> {
+    let failed =
+        |error: &dyn std::error::Error| format!("tracepoint {tracepoint}: {}", told(error));
+    let program = ebpf.program_mut(name).ok_or(format!("no program {name}"))?;
+    let program: &mut BtfTracePoint = program.try_into().map_err(|error| failed(&error))?;
+    program
+        .load(tracepoint, types)
+        .map_err(|error| failed(&error))?;
+    program.attach().map_err(|error| failed(&error))?;
+    Ok(())
+}
+
+/// A tracepoint that is not there is one of a file system that is not there.
+fn attach_raw(ebpf: &mut Ebpf, name: &str, tracepoints: &[&str]) -> Result<(), String> {
+    let failed = |error: &dyn std::error::Error| format!("program {name}: {}", told(error));
+    let program = ebpf.program_mut(name).ok_or(format!("no program {name}"))?;
+    let program: &mut RawTracePoint = program.try_into().map_err(|error| failed(&error))?;
+    program.load().map_err(|error| failed(&error))?;
+    for tracepoint in tracepoints {
+        let _ = program.attach(tracepoint);
+    }
+    Ok(())
+}
+
+impl Programs {
+    /// Descriptions of their events by number.
+    pub fn formats(&self) -> &BTreeMap<u16, EventFormat> {
+        &self.formats
+    }
+
+    /// What this kernel does not tell, in words.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Can be read when much is in the ring.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring has the descriptor open for as long as it is borrowed.
+        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+
+    /// Reads what is in the ring, and what was lost.
+    pub fn read(&mut self, batch: &mut Batch) {
+        let now = clocks::boot();
+        let mut last = 0;
+        while let Some(record) = self.ring.next() {
+            if layout::events(&record, &mut batch.events).is_none() {
+                batch.losses.push(Missing {
+                    cpu: 0,
+                    since: last,
+                    until: now,
+                    count: Some(1),
+                    torn: true,
+                });
+            }
+            last = batch.events.last().map_or(last, |event| event.0);
+        }
+        self.settle(now, batch);
+    }
+
+    /// Counts what found no room since the last time.
+    fn settle(&mut self, now: u64, batch: &mut Batch) {
+        let Ok(counts) = self.lost.get(&0, 0) else {
+            return;
+        };
+        self.told.resize(counts.len(), 0);
+        for (cpu, lost) in counts.iter().enumerate() {
+            let count = lost.count.saturating_sub(self.told[cpu]);
+            self.told[cpu] = lost.count;
+            if count > 0 {
+                batch.losses.push(Missing {
+                    cpu: cpu as u64,
+                    since: self.checked,
+                    until: lost.until,
+                    count: Some(count),
+                    torn: false,
+                });
+            }
+        }
+        self.checked = now;
+    }
+
+    /// No more records are made.
+    pub fn stop(&mut self) {
+        self.ebpf = None;
+    }
+}

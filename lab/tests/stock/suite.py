@@ -1,0 +1,255 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Init of a machine with a distribution's kernel: the apps of tests/guest/origin.py, which fasttrack-trace records."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
+
+from trace import Collector, lines_of
+
+from origin import EVERY, READ, app, by_ring, case, databases, name, places, read_again, shared, shared_map
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FRONT,
+    MIB,
+    OUT,
+    SEEN,
+    TRACE,
+    Shown,
+    failed,
+    format_data,
+    mount,
+    own,
+    power_off,
+    read,
+    unmount,
+    write,
+)
+
+
+def now() -> int:
+    """Time of the records, ns."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def suite(program: str, source: str) -> Shown:
+    """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
+    collector = Collector(program, "--source", source)
+    times = {"write": now()}
+    ways: dict[int, str] = {}
+    for number, way in enumerate(EVERY):
+        ways[number] = way.__name__
+        app((FRONT, BEHIND)[number % 2], partial(way, number))
+    for number, way in enumerate((shared, shared_map), len(EVERY)):
+        ways[number] = way.__name__
+        way(number)
+    number = len(ways)
+    ways[number] = "by_ring"
+    app(FRONT, lambda: by_ring(number))
+    os.sync()
+    times["sqlite"] = now()
+    found = databases()
+    case("read")
+    times["read"] = now()
+    read_again()
+    os.sync()
+    times["end"] = now()
+    where = {path: places(name(path)) for path in READ}
+    collector.end()
+    unmount(DATA)
+    return {
+        "ways": ways,
+        "databases": found,
+        "read": {path: way.__name__ for path, way in READ.items()},
+        "places": where,
+        "inodes": {path: SEEN[8 + path] for path in ways},
+        "times": times,
+    }
+
+
+def overruns() -> int:
+    """Events that the rings of tracefs have lost."""
+    (folder,) = (TRACE / "instances").glob("fasttrack-trace-*/per_cpu")
+    return sum(lines_of(stats, "overrun") for stats in folder.glob("cpu*/stats"))
+
+
+def floods(count: int) -> None:
+    """Direct writes to a device without a file system: each is one bio, and nothing else happens."""
+    handle = os.open("/dev/nullb0", os.O_WRONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, BLOCK)
+    for index in range(count):
+        os.pwritev(handle, [block], index * BLOCK)
+
+
+def losses(program: str, count: int) -> Shown:
+    """The collector is stopped while an app writes more than its ring holds."""
+    collector = Collector(program, "--source", "bpf", "--buffer", "64")
+    collector.process.send_signal(signal.SIGSTOP)
+    floods(count)
+    overrun = overruns()
+    collector.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    status = Path(f"/proc/{collector.process.pid}/status")
+    resident = {name: lines_of(status, name) for name in ("VmHWM", "VmRSS", "RssAnon")}
+    collector.end()
+    dev = Path("/dev/nullb0").stat().st_rdev
+    return {"overrun": overrun, "resident_kib": resident, "dev": os.major(dev) << 20 | os.minor(dev)}
+
+
+BATCHES, OPERATIONS = 9, 500
+BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, BLKTRACETEARDOWN = 0xC0481273, 0x1274, 0x1275, 0x1276
+STOCK_EVENTS = ("block/block_rq_issue", "block/block_rq_complete")
+
+
+@contextmanager
+def two_events() -> Iterator[None]:
+    """Of ftrace, in a ring that nobody reads."""
+    instance = TRACE / "instances" / "two"
+    instance.mkdir()
+    for event in STOCK_EVENTS:
+        write(instance / "events" / event / "enable", "1")
+    yield
+    for event in STOCK_EVENTS:
+        write(instance / "events" / event / "enable", "0")
+    instance.rmdir()
+
+
+@contextmanager
+def blktrace() -> Iterator[None]:
+    """Its kernel side, with buffers that nobody reads."""
+    mount("debugfs", "/sys/kernel/debug")
+    disk = os.open("/dev/nullb0", os.O_RDONLY)
+    asked = bytearray(72)
+    # Of struct blk_user_trace_setup: all actions, 8 buffers of 1 MiB.
+    struct.pack_into("<HxxIIxxxxQQI", asked, 32, 0xFFFF, MIB, 8, 0, 0, 0)
+    fcntl.ioctl(disk, BLKTRACESETUP, asked)
+    fcntl.ioctl(disk, BLKTRACESTART)
+    yield
+    fcntl.ioctl(disk, BLKTRACESTOP)
+    folder = Path("/sys/kernel/debug/block/nullb0")
+    with (folder / "trace0").open("rb") as trace:
+        kept = len(trace.read())
+    if read(folder / "dropped") != "0" or kept < BATCHES * OPERATIONS * 48:
+        raise ValueError(f"blktrace has {kept} bytes, and has dropped {read(folder / 'dropped')} events")
+    fcntl.ioctl(disk, BLKTRACETEARDOWN)
+    os.close(disk)
+    unmount(Path("/sys/kernel/debug"))
+
+
+@contextmanager
+def collected(program: str, source: str) -> Iterator[None]:
+    """By a collector that is stopped meanwhile: what the kernel does is counted, and not what it does."""
+    logs = Path("/run") / source
+    collector = Collector(program, "--source", source, logs=logs)
+    collector.process.send_signal(signal.SIGSTOP)
+    yield
+    collector.process.send_signal(signal.SIGCONT)
+    collector.end()
+    if any(record["record"] == "loss" for record in Collector.read(program, logs)):
+        raise ValueError(f"{source} has lost events")
+
+
+def batches(work: Callable[[int], object]) -> float:
+    """Instructions of an operation: the median of batches."""
+    taken = []
+    for batch in range(BATCHES):
+        begin = time.perf_counter_ns()
+        for number in range(batch * OPERATIONS, (batch + 1) * OPERATIONS):
+            work(number)
+        taken.append((time.perf_counter_ns() - begin) / OPERATIONS)
+    return sorted(taken)[BATCHES // 2]
+
+
+def costs(program: str) -> Shown:
+    """Instructions of a direct write to null_blk, and of a page that is written to the page cache, by who records."""
+    block = mmap.mmap(-1, BLOCK)
+    disk = os.open("/dev/nullb0", os.O_WRONLY | os.O_DIRECT)
+    # Nothing is written back meanwhile.
+    for knob in ("dirty_background_ratio", "dirty_ratio"):
+        write(Path("/proc/sys/vm") / knob, "90")
+    states: dict[str, Callable[[], AbstractContextManager[None]]] = {
+        "untraced": nullcontext,
+        "two events": two_events,
+        "blktrace": blktrace,
+        "bpf": lambda: collected(program, "bpf"),
+        "tracefs": lambda: collected(program, "tracefs"),
+    }
+    shown: Shown = {}
+    for name, state in states.items():
+        handle = os.open(DATA / "pages", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+        with state():
+            shown[name] = {
+                "direct": batches(lambda number: os.pwritev(disk, [block], number * BLOCK)),
+                "page": batches(lambda number, to=handle: os.pwrite(to, block, number * BLOCK)),
+            }
+        os.close(handle)
+        os.sync()
+    return shown
+
+
+def said(*argv: str, uid: int = 0) -> list[object]:
+    """How a program ends, and all that it says."""
+    done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, user=uid)
+    return [done.returncode, done.stdout]
+
+
+def faults(program: str) -> Shown:
+    """Without privileges, without the kernel's types, locked down."""
+    # The program may be where only root can look.
+    copy = Path("/run/program")
+    copy.write_bytes(Path(program).read_bytes())
+    copy.chmod(0o755)
+    record = ("record", "--output", "/run/refused", "--state", "/run/state", "--duration", "1")
+    shown: Shown = {
+        "doctor": said(program, "doctor"),
+        "kernel": said(program, "--source", "kernel", *record),
+        "no types": said(program, "--sysfs", "/run/none", "--source", "bpf", *record),
+        "doctor without types": said(program, "--sysfs", "/run/none", "doctor"),
+        "auto without types": said(program, "--sysfs", "/run/none", *record),
+        "doctor of a user": said(str(copy), "doctor", uid=FRONT),
+    }
+    mount("securityfs", "/sys/kernel/security")
+    write("/sys/kernel/security/lockdown", "confidentiality")
+    shown["locked down"] = said(program, "--source", "bpf", *record)
+    shown["doctor locked down"] = said(program, "doctor")
+    return shown
+
+
+def main() -> None:
+    """Mounts, and what is asked."""
+    sys.excepthook = failed
+    mount("proc", "/proc")
+    mount("sysfs", "/sys")
+    own("/tmp")
+    own("/run")
+    mount("tracefs", TRACE)
+    OUT.mkdir()
+    mount("9p", OUT, "run", "trans=virtio,version=9p2000.L,msize=262144,cache=none")
+    asked = json.loads((OUT / "asked.json").read_text())
+    format_data(asked["fs"], "", "")
+    works = {work.__name__: work for work in (suite, losses, faults, costs)}
+    shown = works[asked["work"]](**asked["parameters"])
+    (OUT / "shown.json").write_text(json.dumps(shown))
+    os.sync()
+    power_off()
+
+
+if __name__ == "__main__":
+    main()

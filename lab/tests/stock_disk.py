@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A disk of QEMU's that keeps a log of all that is written to it: the truth about each block, from the device's side.
+
+The log is that of QEMU's driver blklogwrites, in the format of Linux's dm-log-writes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK, SECTOR = 4096, 512
+MAGIC = 0x6A736677736872
+FLAG_FLUSH, FLAG_FUA, FLAG_DISCARD, FLAG_MARK = 1, 2, 4, 8
+SIZE = 5 << 30
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write to the device: first sector and content."""
+
+    sector: int
+    content: bytes
+
+
+def arguments(folder: Path) -> tuple[str, ...]:
+    """Empty files in the folder, and QEMU's arguments for a disk of them, /dev/sda."""
+    for name, size in (("disk", SIZE), ("log", 0)):
+        with (folder / name).open("wb") as handle:
+            handle.truncate(size)
+    return (
+        "-blockdev",
+        "driver=file,node-name=content,filename=disk",
+        "-blockdev",
+        "driver=file,node-name=log,filename=log",
+        "-blockdev",
+        "driver=blklogwrites,node-name=disk,file=content,log=log,log-sector-size=512",
+        "-device",
+        "virtio-scsi-pci",
+        "-device",
+        "scsi-hd,drive=disk",
+    )
+
+
+def read_log(log: Path) -> list[Write]:
+    """All writes, in the order in which the device took them."""
+    found = []
+    with log.open("rb") as handle:
+        magic, _, count, unit = struct.unpack("<QQQI", handle.read(28))
+        if magic != MAGIC:
+            raise ValueError(f"{log} is no log of writes")
+        handle.seek(unit)
+        for _ in range(count):
+            head = handle.read(unit)
+            sector, sectors, flags, _ = struct.unpack_from("<QQQQ", head)
+            if flags & (FLAG_DISCARD | FLAG_MARK) or not sectors:
+                continue
+            content = handle.read(sectors * unit)
+            if len(content) != sectors * unit:
+                raise ValueError(f"{log} is cut")
+            found.append(Write(sector * unit // SECTOR, content))
+    return found
+
+
+def words(writes: list[Write]) -> dict[int, list[int]]:
+    """The first word of what each block of 4 KiB was written with, in order."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for write in writes:
+        first = write.sector * SECTOR
+        for at in range(-first % BLOCK, len(write.content), BLOCK):
+            found[(first + at) // BLOCK].append(int.from_bytes(write.content[at : at + 8], "little"))
+    return found

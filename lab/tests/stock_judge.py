@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a trace says of each block, against the device's own log and the words in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MARK = 0xF7
+"""The first byte of a word that names who has written it, as tests/guest/origin.py has it."""
+
+BOTH = 10101 + 10102
+"""Of an app's user id the other's is the rest."""
+
+BLOCK = 4096
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the trace says of a block of a bio."""
+
+    time: int
+    inode: int | None
+    name: str | None
+    uid: int | None
+    type: str
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Whose a block is."""
+
+    way: str
+    inode: int
+    names: tuple[str, ...]
+    uid: int
+
+    def verdict(self, said: Said) -> str:
+        """A part that is known and not true is wrong; a part that is not known makes the block unknown."""
+        wrong = (
+            said.inode not in (None, self.inode)
+            or (said.name is not None and said.name not in self.names)
+            or said.uid not in (None, self.uid)
+            or said.type not in ("unknown", "data")
+        )
+        if wrong:
+            return "wrong"
+        return "unknown" if None in (said.inode, said.uid) or said.type == "unknown" else "right"
+
+
+@dataclass
+class Trace:
+    """Blocks of bios by operation, in the order of time."""
+
+    blocks: dict[str, dict[int, list[Said]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    losses: list[Record] = field(default_factory=list)
+    records: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, records: list[Record], dev: int) -> Trace:
+        """What was said of a device."""
+        trace = cls()
+        tasks: dict[int, Record] = {}
+        files: dict[int, Record] = {}
+        bios: dict[int, Record] = {}
+        for record in records:
+            kind = record["record"]
+            trace.records[kind] += 1
+            if kind == "task":
+                tasks[record["task"]] = record
+            elif kind == "file":
+                files.setdefault(record["file"], record)
+            elif kind == "loss":
+                trace.losses.append(record)
+            elif kind == "bio":
+                bios[record["bio"]] = record
+            elif kind == "segment" and bios[record["bio"]]["dev"] == dev:
+                trace._segment(record, bios[record["bio"]], files, tasks)
+        return trace
+
+    def _segment(self, segment: Record, bio: Record, files: dict[int, Record], tasks: dict[int, Record]) -> None:
+        file = files.get(segment.get("file", 0), {})
+        path = file.get("path")
+        owner = tasks.get(segment.get("owner", 0), {})
+        said = Said(
+            bio["time"], file.get("inode"), path and path.split("/")[-1], owner.get("uid"), segment["block_type"]
+        )
+        first = bio["sector"] * 512 + segment["offset"]
+        for block in range(first // BLOCK, (first + segment["bytes"]) // BLOCK):
+            self.blocks[bio["operation"]][block].append(said)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What is true of a machine's disk."""
+
+    shown: dict[str, Any]
+    written: dict[int, list[int]]
+    """The words that each block was written with, in order."""
+
+    def of_word(self, word: int, ways: dict[str, str], uid: int) -> Truth:
+        """Of a block with a word that names its file."""
+        path = str(word >> 24 & 0xFFFF)
+        return Truth(ways[path], self.shown["inodes"][path], (f"path{path}", f"renamed{path}"), uid)
+
+    def databases(self) -> dict[int, Truth]:
+        """SQLite's pages do not say whose they are: by their place."""
+        found: dict[int, Truth] = {}
+        for one in (one for files in self.shown["databases"].values() for one in files):
+            kind = "log" if "-" in one["name"] else "database"
+            truth = Truth(f"{kind} of {one['uid']}", one["inode"], (one["name"],), one["uid"])
+            found |= dict.fromkeys(one["places"], truth)
+        return found
+
+    def judged(self, trace: Trace) -> Iterator[tuple[str, str]]:
+        """Way and verdict of each block that was written or read."""
+        yield from self._writes(trace)
+        times = self.shown["times"]
+        for path, blocks in self.shown["places"].items():
+            way = self.shown["read"][path]
+            for block in blocks:
+                word = self.written[block][-1]
+                truth = self.of_word(word, self.shown["read"], BOTH - (word >> 40 & 0xFFFF))
+                said = [one for one in trace.blocks["read"][block] if times["read"] <= one.time < times["end"]]
+                yield way, truth.verdict(said[0]) if said else "missing"
+
+    def _writes(self, trace: Trace) -> Iterator[tuple[str, str]]:
+        databases, times = self.databases(), self.shown["times"]
+        for block, words in self.written.items():
+            said = trace.blocks["write"].get(block, [])
+            # What was written before the trace began names nobody.
+            before = len(words) - len(said)
+            for at, word in enumerate(words):
+                marked = word >> 56 == MARK
+                if at < before:
+                    if marked:
+                        yield self.shown["ways"][str(word >> 24 & 0xFFFF)], "missing"
+                    continue
+                one = said[at - before]
+                if marked:
+                    truth = self.of_word(word, self.shown["ways"], word >> 40 & 0xFFFF)
+                    yield truth.way, truth.verdict(one)
+                elif times["sqlite"] <= one.time < times["read"] and block in databases:
+                    yield databases[block].way, databases[block].verdict(one)
+            if before < 0:
+                yield "the device", "invented"
+
+
+def judge(shown: dict[str, Any], trace: Trace, written: dict[int, list[int]]) -> dict[str, Counter[str]]:
+    """Verdicts of each way."""
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
+    for way in (*shown["ways"].values(), *shown["read"].values()):
+        verdicts[way] = Counter()
+    for way, verdict in Oracle(shown, written).judged(trace):
+        verdicts[way][verdict] += 1
+    return dict(verdicts)

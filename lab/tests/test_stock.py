@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The BPF source on Debian's kernel as it is, in QEMU, against what the device was given: `make test-stock`.
+
+The apps are those of test_guest_origin.py. What no tracepoint tells is unknown, and never wrong: pages that an app maps
+and writes to while they are dirty from another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stock_disk
+import stock_kernel
+from guest_script import KEPT
+from stock_judge import Trace, judge
+
+from fasttrack_lab.host import process
+from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.run.boot.backend import BootSpec
+from fasttrack_lab.run.boot.qemu import Qemu
+from fasttrack_lab.run.result import judge_boot, tail
+
+MEMORY_MIB = 768
+DISK_MIB = 1024
+"""What the apps and the log of their writes take."""
+
+LIMIT_S = 900.0
+"""Real time, on a busy host."""
+
+SUITE = Path(__file__).parent / "stock" / "suite.py"
+COLLECTOR = "FASTTRACK_TEST_COLLECTOR"
+SDA = 8 << 20
+
+GAPS = {"shared_map": 32}
+"""Way -> blocks that may be unknown: the half that the second app writes to by its map."""
+
+WRITTEN = 4000
+
+DIRECT_AT_MOST = 4000
+"""Instructions that a direct write may take more: for its bio, and for the events of its request."""
+
+
+@pytest.fixture(scope="module")
+def program(request: pytest.FixtureRequest) -> str:
+    if request.config.getoption("--kernel") != "stock":
+        pytest.skip("make test-stock has the kernel and the collector for it")
+    return os.environ[COLLECTOR]
+
+
+class Booted:
+    """What a boot left."""
+
+    def __init__(self, program: str, fs: str, work: str, *, counts: bool = False, **parameters: object) -> None:
+        with run_dir(MEMORY_MIB + DISK_MIB) as where:
+            asked = {"fs": fs, "work": work, "parameters": {"program": program, **parameters}}
+            (where / "asked.json").write_text(json.dumps(asked))
+            machine = Qemu(counts=counts, initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
+            params = {"FASTTRACK_KEPT": ":".join(KEPT)} if KEPT else {}
+            outcome = machine.boot(BootSpec(stock_kernel.image(), SUITE, MEMORY_MIB, where, LIMIT_S, params=params))
+            error = judge_boot(outcome)
+            assert error is None, f"{error}\n{tail(outcome.console)}"
+            self.shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
+            self.written = stock_disk.words(stock_disk.read_log(where / "log"))
+            self.records: list[dict[str, Any]] = []
+            if (where / "trace").is_dir():
+                lines = process.output([program, "cat", "--json", str(where / "trace")]).splitlines()
+                self.records = [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module", params=["ext4", "f2fs"])
+def traced(request: pytest.FixtureRequest, program: str) -> Booted:
+    return Booted(program, request.param, "suite", source="bpf")
+
+
+def test_every_block_is_its_owner_s_or_in_a_gap(traced: Booted) -> None:
+    trace = Trace.of(traced.records, SDA)
+    verdicts = judge(traced.shown, trace, traced.written)
+    print(sum(verdicts.values(), Counter()), {way: dict(counts) for way, counts in verdicts.items()})
+    assert not trace.losses
+    for way, counts in verdicts.items():
+        assert set(counts) <= {"right", "unknown"}, (way, counts)
+        assert counts["unknown"] <= GAPS.get(way, 0), (way, counts)
+        assert counts["right"] >= 8, way
+
+
+def test_segments_cover_their_bios(traced: Booted) -> None:
+    covered: Counter[int] = Counter()
+    bios = {one["bio"]: one for one in traced.records if one["record"] == "bio"}
+    for one in traced.records:
+        if one["record"] == "segment":
+            assert one["offset"] == covered[one["bio"]]
+            covered[one["bio"]] += one["bytes"]
+    for bio in bios.values():
+        if bio["operation"] in ("read", "write"):
+            assert covered[bio["bio"]] == bio["bytes"], bio
+
+
+def test_who_pays_and_syncs_is_known(traced: Booted) -> None:
+    """All of them have ended when the collector looks."""
+    tasks = {one["task"]: one for one in traced.records if one["record"] == "task"}
+    known = {"call": 0, "share": 0}
+    for one in traced.records:
+        if one["record"] in known and "task" in one:
+            assert "uid" in tasks[one["task"]], one
+            known[one["record"]] += 1
+    assert known["call"] > 50
+    (session,) = (one for one in traced.records if one["record"] == "session")
+    assert session["sources"] == "bpf ftrace"
+
+
+def test_what_is_lost_is_counted(program: str) -> None:
+    """By the programs' ring, beside what the rings of tracefs lose."""
+    booted = Booted(program, "ext4", "losses", count=WRITTEN)
+    lost = [one for one in booted.records if one["record"] == "loss"]
+    assert all(one["since"] <= one["time"] and "cpu" in one for one in lost)
+    of_programs = sum(one["count"] for one in lost) - booted.shown["overrun"]
+    bios = sum(one["record"] == "bio" and one["dev"] == booted.shown["dev"] for one in booted.records)
+    print(booted.shown, of_programs, bios)
+    # A few records are of what else goes on.
+    assert WRITTEN <= of_programs + bios <= WRITTEN + 50
+    assert of_programs > WRITTEN // 4
+    # While it loads the programs it has the kernel's types.
+    assert booted.shown["resident_kib"]["VmRSS"] <= 16 << 10
+
+
+def test_faults(program: str) -> None:
+    """Each says what is missing, and what to do."""
+    shown = Booted(program, "ext4", "faults").shown
+
+    def ended(name: str, status: int, *texts: str) -> None:
+        assert shown[name][0] == status, shown[name]
+        for text in texts:
+            assert text in shown[name][1], (text, shown[name][1])
+
+    ended("doctor", 0, "source: BPF programs, with events of tracefs", "BPF source: who triggers a transaction")
+    ended("kernel", 1, "the kernel is not patched")
+    ended("no types", 1, "CONFIG_DEBUG_INFO_BTF")
+    ended("doctor without types", 0, "BPF source: ", "CONFIG_DEBUG_INFO_BTF", "record uses tracefs alone")
+    ended("auto without types", 0, "recording to")
+    ended("doctor of a user", 1, "permission denied; run it as root", "CAP_BPF and CAP_PERFMON are needed")
+    ended("locked down", 1, "--source: tracepoint", "see fasttrack-trace doctor")
+    assert shown["locked down"][1].count("\n") == 1, shown["locked down"]
+    ended("doctor locked down", 1, "locked down for confidentiality", "lockdown=integrity")
+
+
+def test_costs(program: str) -> None:
+    """Instructions of the kernel for a direct write of 4 KiB, and for a page that is dirtied, by who records."""
+    shown = Booted(program, "ext4", "costs", counts=True).shown
+    added = {
+        name: {path: round(one[path] - shown["untraced"][path]) for path in one} for name, one in shown.items()
+    }
+    print(shown["untraced"], added)
+    assert 0 < added["two events"]["direct"] < added["blktrace"]["direct"]
+    assert 0 < added["bpf"]["direct"] <= DIRECT_AT_MOST
+    # One program in place of an event with a name in it.
+    assert 0 < added["bpf"]["page"] < added["tracefs"]["page"]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What judges a trace on a stock kernel finds what is wrong, unknown, missing and invented."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stock_disk import FLAG_DISCARD, MAGIC, Write, read_log, words
+from stock_judge import Trace, judge
+from stock_kernel import archive, needs
+
+DEV = 8 << 20
+WORD = 0xF7 << 56 | 10101 << 40 | 0 << 24 | 1
+SHOWN: dict[str, Any] = {
+    "ways": {"0": "buffered"},
+    "read": {},
+    "inodes": {"0": 12},
+    "databases": {},
+    "places": {},
+    "times": {"write": 0, "sqlite": 100, "read": 200, "end": 300},
+}
+
+
+def records(inode: int | None = 12, path: str = "/run/data/path0", uid: int | None = 10101) -> list[dict[str, Any]]:
+    """Of one block, which is written at 7."""
+    segment: dict[str, Any] = {"record": "segment", "bio": 1, "offset": 0, "bytes": 4096, "block_type": "data"}
+    found: list[dict[str, Any]] = []
+    if uid is not None:
+        found.append({"record": "task", "task": 1, "uid": uid})
+        segment["owner"] = 1
+    if inode is not None:
+        found.append({"record": "file", "file": 3, "inode": inode, "path": path})
+        segment["file"] = 3
+    bio = {"record": "bio", "bio": 1, "time": 7, "dev": DEV, "operation": "write", "sector": 80}
+    return [*found, bio, segment]
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (records(), "right"),
+        (records(uid=None), "unknown"),
+        (records(inode=None), "unknown"),
+        (records(uid=10102), "wrong"),
+        (records(inode=13), "wrong"),
+        (records(path="/run/data/path1"), "wrong"),
+        # What is wrong in a part is wrong, whatever else is unknown.
+        (records(inode=13, uid=None), "wrong"),
+        ([], "missing"),
+    ],
+)
+def test_verdicts(said: list[dict[str, Any]], verdict: str) -> None:
+    # The first was written before the trace began.
+    written = words([Write(80, bytes(4096)), Write(80, struct.pack("<Q", WORD) * 512)])
+    assert judge(SHOWN, Trace.of(said, DEV), written)["buffered"] == Counter([verdict])
+
+
+def test_a_bio_that_the_device_has_not_seen_is_invented() -> None:
+    said = Trace.of(records(), DEV)
+    assert judge(SHOWN, said, {10: []})["the device"] == Counter(["invented"])
+
+
+def test_the_log_of_writes(tmp_path: Path) -> None:
+    def entry(sector: int, sectors: int, flags: int, content: bytes = b"") -> bytes:
+        return struct.pack("<QQQQ", sector, sectors, flags, len(content)).ljust(512, b"\0") + content
+
+    content = bytes(1024) + struct.pack("<Q", 5).ljust(4096, b"\0")
+    log = tmp_path / "log"
+    head = struct.pack("<QQQI", MAGIC, 1, 3, 512).ljust(512, b"\0")
+    log.write_bytes(head + entry(0, 8, FLAG_DISCARD) + entry(0, 0, 1) + entry(78, 10, 0, content))
+    # It begins in the middle of a block.
+    assert words(read_log(log)) == {10: [5]}
+    log.write_bytes(log.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="is cut"):
+        read_log(log)
+
+
+def test_modules_and_their_archive() -> None:
+    assert needs(b"\0license=GPL\0depends=mbcache,jbd2\0name=ext4\0") == ["mbcache", "jbd2"]
+    assert needs(b"\0depends=\0") == []
+    made = archive({"a": (0o100644, b"xyz")})
+    assert made[:14] == b"07070100000001" and len(made) % 4 == 0
+    assert made[110:112] == b"a\0" and made[112:115] == b"xyz"
