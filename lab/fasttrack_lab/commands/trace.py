@@ -68,9 +68,9 @@ def import_command(
 ) -> None:
     """Make records of other tools' traces, which report, diff, sql and archive read as they read log files.
 
-    A SOURCE is a file or a directory of files; gzip is unpacked. Formats: blktrace (files of processors), blkparse
-    (text), trace.dat (trace-cmd, versions 6 and 7), ftrace (text of tracefs, systrace, atrace, trace-cmd report, perf
-    script), perfetto, pixel6a (CSV), most (text), androtrace (.uio).
+    A SOURCE is a file or a directory of files; gzip and zstd are unpacked. Formats: blktrace (files of processors),
+    blkparse (text), trace.dat (trace-cmd, versions 6 and 7), ftrace (text of tracefs, systrace, atrace, trace-cmd
+    report, perf script), perfetto, pixel6a (CSV), most (text), androtrace (.uio).
 
     What a source does not say is unknown. What cannot be read is told, and is in the report's losses; the rest is
     imported, and the exit status is 3.

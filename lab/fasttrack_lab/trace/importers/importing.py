@@ -153,6 +153,10 @@ def _read(form: Format, paths: list[Path], folder: Path, intake: Intake) -> None
     for place, path in enumerate(paths):
         try:
             plain.append(unpacked(path, folder / _PLAIN.format(place), intake.damage))
+            if len(paths) == 1 and not plain[-1].stat().st_size:
+                # One of several processors may have none.
+                intake.damage(path, 0, 0, "it is empty: nothing was recorded, or nothing was copied")
+                plain.pop()
         except OSError as error:
             intake.damage(path, 0, 0, f"cannot be read: {error.strerror}")
     try:
