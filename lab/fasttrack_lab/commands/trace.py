@@ -115,7 +115,12 @@ def report_command(
         Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(trace_shown.terminal(report))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / _PAGE).write_text(trace_shown.page(report), encoding="utf-8")
+        profile = None
+        if len(paths) == 1 and since is None and until is None and not report.is_empty:
+            from fasttrack_lab.trace import io_profile_drawn  # noqa: PLC0415
+
+            profile = io_profile_drawn.of_folder(paths[0])
+        (out / _PAGE).write_text(trace_shown.page(report, profile), encoding="utf-8")
         ui.say(f"page: {out / _PAGE}")
 
 
