@@ -54,6 +54,18 @@ def test_spans_are_of_their_side_and_layer(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.bytes_of(BACKGROUND, at(7.1), at(10)) == 0
 
 
+def test_the_page_of_a_report_has_it(tmp_path: Path) -> None:
+    """Of a directory that says what was in front; of an interval it would be another picture."""
+    write(tmp_path, [*STORY, *BEHIND])
+    for told, options, there in ((False, [], False), (True, [], True), (True, ["--since", "1"], False)):
+        if told:
+            TOLD.write(tmp_path)
+        out = tmp_path / "page"
+        done = CliRunner().invoke(command, ["report", str(tmp_path), "--out", str(out), *options])
+        assert done.exit_code == 0, done.output
+        assert ('id="profile"' in (out / "report.html").read_text()) is there
+
+
 def test_only_the_interaction_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     half = profiled(monkeypatch, Interaction("mail", (MAIL_UID,), 0.005))
     assert half.begin == at(5)

@@ -48,8 +48,8 @@ def story() -> Iterator[Tables]:
 
 
 def explained(tables: Tables, **wanted: str) -> Explained:
-    (chosen,) = explaining.choose(tables, Wanted(1, **wanted))
-    return explaining.explain(tables, chosen)
+    (one,) = explaining.explain(tables, explaining.choose(tables, Wanted(1, **wanted)))
+    return one
 
 
 def test_waits_nest_and_cover(story: Tables) -> None:
@@ -161,6 +161,20 @@ def test_what_is_not_there(story: Tables, wanted: dict[str, str], error: str) ->
 
 def test_the_slowest_first(story: Tables) -> None:
     assert [one.kind for one in explaining.choose(story, Wanted(5))] == ["fsync", "read"]
+
+
+def test_a_scene_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours have one, and are told as each alone is; what is far away is not in it."""
+    far = call(200_000, 200_009, "fsync", file=4)
+    tables = tables_of(monkeypatch, [*STORY, far])
+    calls = explaining.choose(tables, Wanted(9))
+    alone = [explaining.explain(tables, [one])[0].to_json() for one in calls]
+    scenes = []
+    load = scene_loading.load
+    monkeypatch.setattr(scene_loading, "load", lambda some: scenes.append(load(some)) or scenes[-1])
+    assert [one.to_json() for one in explaining.explain(tables, calls)] == alone
+    assert len(calls) == 3 and len(scenes) == 2
+    assert [len(scene.calls) for scene in scenes] == [2, 1]
 
 
 def test_threads_of_a_process_are_not_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:

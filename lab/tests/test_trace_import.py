@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import random
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from recorded import recorded
+from trace_imported import imported, rows, written
 from trace_samples import (
     BEGIN_NS,
     DEV,
@@ -44,33 +44,10 @@ from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.trace import delta, difference, sources, trace_report, trace_shown
 from fasttrack_lab.trace.importers import intake as taking
 from fasttrack_lab.trace.importers.formats import FORMATS, of_file
-from fasttrack_lab.trace.importers.importing import Imported, import_all
+from fasttrack_lab.trace.importers.importing import import_all
 from fasttrack_lab.trace.importers.intake import Intake, asked
 from fasttrack_lab.trace.importers.unpack import unpacked
 from fasttrack_lab.trace.tables import Tables
-
-Row = dict[str, Any]
-
-
-def rows(out: Path, record: str) -> list[Row]:
-    """The records of a kind, without their place; numbers as numbers, what is unknown is not there."""
-    with (out / f"{record}.csv").open(newline="") as file:
-        return [
-            {name: int(value) if re.fullmatch(r"-?\d+", value) else value for name, value in row.items() if value != ""}
-            for row in csv.DictReader(file)
-        ]
-
-
-def imported(tmp_path: Path, sample: str) -> tuple[Imported, Path]:
-    folder, out = tmp_path / "in", tmp_path / "out"
-    folder.mkdir(exist_ok=True)
-    return import_all(SAMPLES[sample][1](folder), out), out
-
-
-def written(tmp_path: Path, name: str, data: bytes | str) -> Path:
-    path = tmp_path / name
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return path
 
 
 def base(sample: str) -> int:

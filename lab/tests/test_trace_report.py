@@ -58,6 +58,16 @@ def test_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.seconds == 3.0
 
 
+def test_a_report_reads_what_metrics_count_over(tmp_path: Path) -> None:
+    """With these columns alone it says the same."""
+    call = record("call", 5 * SECOND, task=2, kind="fsync", file=2, duration_ns=1000)
+    lost = record("loss", 5 * SECOND, reason="ring_overrun", cpu=1, since=4 * SECOND, count=17)
+    write(tmp_path, [*HEAD, *WRITES, *READ, call, lost])
+    few, whole = (sources.open_all([tmp_path], counted=counted) for counted in (True, False))
+    assert set(few.io.columns) < set(whole.io.columns)
+    assert trace_report.make(few, []).to_json() == trace_report.make(whole, []).to_json()
+
+
 def test_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     report = reported(monkeypatch, [*WRITES, *READ])
     assert report.answers["apps"].coverage == 3 / 4

@@ -199,9 +199,9 @@ def test_many_calls_are_joined_with_few_names(monkeypatch: pytest.MonkeyPatch, t
     plans = []
     kept = duckdb_tables.kept
 
-    def explained(engine: Any, name: str, asked: Any) -> Any:
-        plans.append(engine.con.execute(f"EXPLAIN {engine.compile(asked)}").fetchall()[0][1])
-        return kept(engine, name, asked)
+    def explained(engine: Any, name: str, query: str, columns: Any) -> Any:
+        plans.append(engine.con.execute(f"EXPLAIN {query}").fetchall()[0][1])
+        return kept(engine, name, query, columns)
 
     monkeypatch.setattr(duckdb_tables, "kept", explained)
     engine = engines.duckdb()

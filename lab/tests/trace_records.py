@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fasttrack_lab.trace import logs
+from fasttrack_lab.trace import exporting, logs
 
 SESSION, INSTALL = "ab" * 16, "cd" * 16
 START_NS = 1_700_000_000_000_000_000
@@ -55,4 +55,9 @@ def write(folder: Path, records: Sequence[Record]) -> None:
 
 def exported(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> None:
     """What log files have, whichever are asked for: the collector need not be built."""
-    monkeypatch.setattr(logs, "export", lambda paths, to: write(to, records))
+
+    def start(paths: Sequence[Path], to: Path) -> Callable[[], None]:
+        write(to, records)
+        return lambda: None
+
+    monkeypatch.setattr(exporting, "start", start)

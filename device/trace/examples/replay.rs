@@ -7,7 +7,8 @@
 //!     valgrind --tool=cachegrind --cache-sim=no target/release/examples/replay /tmp/ring 100
 //!
 //! It prints events, records, bytes written and the most memory that was resident. What one record costs is the
-//! difference between two numbers of times.
+//! difference between two numbers of times. A directory as the third word keeps the log files, all of them: so that
+//! reports of recordings of any length can be measured.
 
 #[path = "../tests/join/ring_file.rs"]
 mod ring_file;
@@ -21,6 +22,7 @@ use fasttrack_trace_log::{log_files, LogWriter, Options, Session, Sync};
 use ring_file::{joiner_of, Ring};
 use std::error::Error;
 use std::fs;
+use std::path::PathBuf;
 
 /// Numbers that grow from one time to the next, and by how much: those of bios, and places on the disk.
 const GROWS: [(&str, u64); 2] = [("bio", 10_000), ("sector", 8192)];
@@ -51,12 +53,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("say the file of a ring, unpacked, and how many times".into());
     };
     let ring = Ring::parse(&fs::read(name)?);
-    let dir = tempfile::TempDir::new()?;
-    let options = Options {
+    let unkept = tempfile::TempDir::new()?;
+    let kept = words.next().map(PathBuf::from);
+    let mut options = Options {
         sync: Sync::Never,
         ..Options::default()
     };
-    let writer = LogWriter::new(dir.path(), [1; 16], options)?;
+    if let Some(folder) = &kept {
+        fs::create_dir_all(folder)?;
+        options.cap_bytes = u64::MAX;
+    }
+    let folder = kept.as_deref().unwrap_or(unkept.path());
+    let writer = LogWriter::new(folder, [1; 16], options)?;
     let mut output = Output::new(writer, Privacy::clear(), Budget::new(0), Session::default());
     let mut joiner = joiner_of(u64::MAX);
     let mut records = Vec::new();
@@ -79,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let written = output.written();
     output.close()?;
     let mut bytes = 0;
-    for (_, path) in log_files(dir.path())? {
+    for (_, path) in log_files(folder)? {
         bytes += fs::metadata(path)?.len();
     }
     println!(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from fasttrack_lab.host.errors import UsageProblem
 if TYPE_CHECKING:
     from fasttrack_lab.trace.difference import Interval
     from fasttrack_lab.trace.tables import Tables
+    from fasttrack_lab.trace.trace_report import Report
 
 _PATHS: common.Decorator = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path)
@@ -66,17 +68,17 @@ def import_command(
 ) -> None:
     """Make records of other tools' traces, which report, diff, sql and archive read as they read log files.
 
-    A SOURCE is a file or a directory of files; gzip is unpacked. Formats: blktrace (files of processors), blkparse
-    (text), trace.dat (trace-cmd, versions 6 and 7), ftrace (text of tracefs, systrace, atrace, trace-cmd report, perf
-    script), perfetto, pixel6a (CSV), most (text), androtrace (.uio).
+    A SOURCE is a file or a directory of files; gzip and zstd are unpacked. Formats: blktrace (files of processors),
+    blkparse (text), trace.dat (trace-cmd, versions 6 and 7), ftrace (text of tracefs, systrace, atrace, trace-cmd
+    report, perf script), perfetto, pixel6a (CSV), most (text), androtrace (.uio).
 
     What a source does not say is unknown. What cannot be read is told, and is in the report's losses; the rest is
     imported, and the exit status is 3.
     """
     common.check_json_path(json_path)
+    from fasttrack_lab.trace.exporting import DAMAGED  # noqa: PLC0415
     from fasttrack_lab.trace.importers.importing import import_all  # noqa: PLC0415
     from fasttrack_lab.trace.importers.shown import told  # noqa: PLC0415
-    from fasttrack_lab.trace.logs import DAMAGED  # noqa: PLC0415
 
     imported = import_all(sources, out, form, installation)
     common.write_json(json_path, imported.to_json())
@@ -103,19 +105,35 @@ def report_command(
     says so beside each. What needs records that the trace does not have is listed.
     """
     common.check_json_path(json_path)
-    tables = _opened(paths).between(since, until)
+    report = _reported(paths, since, until)
     from rich.console import Console  # noqa: PLC0415
 
-    from fasttrack_lab.trace import trace_report, trace_shown  # noqa: PLC0415
+    from fasttrack_lab.trace import trace_shown  # noqa: PLC0415
 
-    report = trace_report.make(tables, map(str, paths))
     common.write_json(json_path, report.to_json())
     if json_path != "-":
         Console(width=None if sys.stdout.isatty() else common.PLAIN_WIDTH).print(trace_shown.terminal(report))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / _PAGE).write_text(trace_shown.page(report), encoding="utf-8")
+        profile = None
+        if len(paths) == 1 and since is None and until is None and not report.is_empty:
+            from fasttrack_lab.trace import io_profile_drawn  # noqa: PLC0415
+
+            profile = io_profile_drawn.of_folder(paths[0])
+        (out / _PAGE).write_text(trace_shown.page(report, profile), encoding="utf-8")
         ui.say(f"page: {out / _PAGE}")
+
+
+def _reported(paths: Sequence[Path], since: float | None, until: float | None) -> Report:
+    """While tables are made, which is the database's work, the queries are."""
+    from fasttrack_lab.trace import sources  # noqa: PLC0415
+
+    with ThreadPoolExecutor(1) as worker:
+        opening = worker.submit(sources.open_all, paths, counted=True)
+        from fasttrack_lab.trace import trace_report  # noqa: PLC0415
+
+        asked = trace_report.ask(since, until)
+        return asked.answered(opening.result().engine, map(str, paths))
 
 
 @command.command("explain")
@@ -324,8 +342,8 @@ def erase_command(archive: Path, install: str) -> None:
 
     Readers that have the archive open lose it.
     """
-    from fasttrack_lab.trace import delta, logs  # noqa: PLC0415
+    from fasttrack_lab.trace import delta, exporting  # noqa: PLC0415
 
-    if not logs.is_archive(archive):
+    if not exporting.is_archive(archive):
         raise UsageProblem(f"{archive}: not an archive")
     ui.say(f"{archive}: {delta.erase(archive, install)} rows erased")

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import digest, file_sha256
-from fasttrack_lab.trace import duckdb_tables, engines, logs
+from fasttrack_lab.trace import duckdb_tables, engines, exporting, logs
 from fasttrack_lab.trace.tables import COLUMNS, Tables
 
 DAY = "day"
@@ -61,11 +61,11 @@ def append(folder: Path, paths: Sequence[Path]) -> Appended:
     new = known = rows = 0
     by_directory: dict[Path, list[Path]] = defaultdict(list)
     for path in paths:
-        if logs.is_exported(path):
+        if exporting.is_exported(path):
             added = _append_exported(folder, path)
             new, known, rows = new + added.new, known + added.known, rows + added.rows
             continue
-        for file in sorted(path.glob(f"*{logs.SUFFIX}")) if path.is_dir() else [path]:
+        for file in sorted(path.glob(f"*{exporting.SUFFIX}")) if path.is_dir() else [path]:
             by_directory[file.parent].append(file)
     for directory, files in by_directory.items():
         keys = {file: file_sha256(file) for file in files}

@@ -31,29 +31,39 @@ def joined_as_told(engine: ibis.BaseBackend) -> Iterator[None]:
         engine.con.execute("RESET disabled_optimizers")
 
 
-def kept(engine: ibis.BaseBackend, name: str, asked: ir.Table) -> ir.Table:
-    """A temporary table of a query's rows."""
-    engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {engine.compile(asked)}")
-    return _table(engine, name, asked.schema())
+def kept(engine: ibis.BaseBackend, name: str, query: str, columns: Mapping[str, str]) -> ir.Table:
+    """A temporary table of a query's rows, of these columns by type alone."""
+    engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS SELECT {_cast(columns)} FROM ({query})")
+    return table(engine, name, columns)
+
+
+def of_query(engine: ibis.BaseBackend, name: str, query: str) -> None:
+    """A temporary table of a query's rows, for other statements."""
+    engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {query}")
 
 
 def empty(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:
     """One without rows."""
     told = ", ".join(f"{_quoted(column)} {_SQL[kind]}" for column, kind in columns.items())
     engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} ({told})")
-    return _table(engine, name, ibis.schema(columns))
+    return table(engine, name, columns)
 
 
 def of_csv(
-    engine: ibis.BaseBackend, name: str, file: Path, heading: Sequence[str], columns: Mapping[str, str]
-) -> ir.Table:
-    """A view of a CSV file with these columns by type; one that its HEADING lacks is unknown in all rows."""
+    engine: ibis.BaseBackend, name: str, files: Mapping[Path, Sequence[str]], columns: Mapping[str, str]
+) -> None:
+    """A view of CSV files, given with their headings, that has these columns by type. What a file's heading lacks is
+    unknown in its rows."""
+    parts = [f"SELECT {_cast(columns, heading)} FROM {_csv(file, heading, columns)}" for file, heading in files.items()]
+    engine.con.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {' UNION ALL '.join(parts)}")
+
+
+def _csv(file: Path, heading: Sequence[str], columns: Mapping[str, str]) -> str:
     told = ", ".join(f"{_text(column)}: '{_SQL[columns.get(column, TEXT)]}'" for column in heading)
-    rows = (
+    return (
         f"read_csv({_text(file)}, columns = {{{told}}}, header = true, quote = '\"', escape = '\"', delim = ',', "
         "allow_quoted_nulls = false, auto_detect = false)"
     )
-    return _view(engine, name, rows, heading, columns)
 
 
 def of_parquet(engine: ibis.BaseBackend, name: str, files: Sequence[str], columns: Mapping[str, str]) -> ir.Table:
@@ -67,16 +77,21 @@ def _view(
     engine: ibis.BaseBackend, name: str, rows: str, there: Collection[str], columns: Mapping[str, str]
 ) -> ir.Table:
     """A view of ROWS, which have the columns that are THERE."""
-    told = ", ".join(
-        f"CAST({_quoted(column) if column in there else 'NULL'} AS {_SQL[kind]}) AS {_quoted(column)}"
+    engine.con.execute(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {_cast(columns, there)} FROM {rows}")
+    return table(engine, name, columns)
+
+
+def _cast(columns: Mapping[str, str], there: Collection[str] | None = None) -> str:
+    """Columns as their types; NULL for those that are not THERE."""
+    return ", ".join(
+        f"CAST({_quoted(column) if there is None or column in there else 'NULL'} AS {_SQL[kind]}) AS {_quoted(column)}"
         for column, kind in columns.items()
     )
-    engine.con.execute(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {told} FROM {rows}")
-    return _table(engine, name, ibis.schema(columns))
 
 
-def _table(engine: ibis.BaseBackend, name: str, schema: ibis.Schema) -> ir.Table:
-    return ops.DatabaseTable(name, schema=schema, source=engine).to_expr()
+def table(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:
+    """A table that is there, or will be."""
+    return ops.DatabaseTable(name, schema=ibis.schema(columns), source=engine).to_expr()
 
 
 def _quoted(name: str) -> str:

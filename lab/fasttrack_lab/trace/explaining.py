@@ -19,6 +19,8 @@ from fasttrack_lab.trace.tables import Tables, counted
 
 _AROUND_S = 30
 """What is under way in a call began at most so long before: the block layer's own time-out of a request."""
+_TOGETHER_S = 120
+"""Calls that are further apart have scenes of their own: all of a scene is in memory, 4 KB a bio."""
 _LOOSE_NS = 500
 """Half a us: what a time in s on the command line is rounded to."""
 
@@ -169,12 +171,33 @@ def around(tables: Tables, begin: int, end: int) -> Scene:
     return scene_loading.load(tables.between(begin / 1e9 - _AROUND_S, end / 1e9 + _AROUND_S))
 
 
-def explain(tables: Tables, call: Call) -> Explained:
-    """A call with what belongs to it."""
-    near = around(tables, call.begin, call.time)
+def explain(tables: Tables, calls: Sequence[Call]) -> list[Explained]:
+    """Calls with what belongs to each. What is around neighbours is loaded once."""
+    found: dict[int, Explained] = {}
+    for group in _neighbours(calls):
+        near = around(tables, min(call.begin for call in group), max(call.time for call in group))
+        index = Index(near)
+        found |= {id(call): _explained(call, near, index) for call in group}
+    return [found[id(call)] for call in calls]
+
+
+def _neighbours(calls: Iterable[Call]) -> list[list[Call]]:
+    """Calls in groups that are explained together: what is around each overlaps, and all is not too long."""
+    groups: list[list[Call]] = []
+    begin = end = 0
+    for call in sorted(calls, key=lambda call: call.begin):
+        if groups and call.begin - end <= 2 * _AROUND_S * 10**9 and call.time - begin <= _TOGETHER_S * 10**9:
+            groups[-1].append(call)
+            end = max(end, call.time)
+        else:
+            groups.append([call])
+            begin, end = call.begin, call.time
+    return groups
+
+
+def _explained(call: Call, near: Scene, index: Index) -> Explained:
     # The same call, as the scene has it.
     call = next(one for one in near.calls if one == call)
-    index = Index(near)
     waits = index.waits(call)
     transactions = index.transactions(one.wait for one in waits)
     bios = index.bios(call, waits, transactions)

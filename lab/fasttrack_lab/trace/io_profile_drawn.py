@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fasttrack_lab.compare import plots
+from fasttrack_lab.trace import interaction
 from fasttrack_lab.trace.interaction import Interaction
 from fasttrack_lab.trace.io_profile import BACKGROUND, CALLS, FOREGROUND, LAYERS, Piece, Profile, merged, of
 from fasttrack_lab.trace.sources import open_all
@@ -38,6 +39,12 @@ def make(folder: Path, told: Interaction) -> Path:
     file = folder / FILE
     file.write_text(drawn(of(open_all([folder]), told)), encoding="utf-8")
     return file
+
+
+def of_folder(folder: Path) -> str | None:
+    """The picture of a directory's interaction; None where none is told."""
+    told = interaction.read(folder)
+    return None if told is None else drawn(of(open_all([folder]), told))
 
 
 def drawn(profile: Profile) -> str:

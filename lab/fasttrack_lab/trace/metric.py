@@ -7,14 +7,14 @@ another, so that every engine gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.tables import FLAG, Tables, rows_of
+from fasttrack_lab.trace.tables import FLAG, Tables
 
 Query = Callable[[Tables], ir.Table]
 
@@ -45,20 +45,25 @@ Known = tuple[int, int]
 """Rows of a table, and how many of them a metric can tell apart."""
 
 
-def coverages(tables: Tables, metrics: Iterable[Metric]) -> dict[str, Known]:
-    """How much each metric knows, by its name. A table is asked once."""
+def known_of(tables: Tables, metrics: Iterable[Metric]) -> dict[str, ir.Table]:
+    """How much metrics know, a query a table that they count over: of one row, which `coverage` reads."""
     wanted = {(one.table, one.known) for one in metrics}
-    found: dict[tuple[str, str | None], Known] = {}
+    queries = {}
     for name in sorted({table for table, _ in wanted}):
         columns = sorted({column for table, column in wanted if table == name and column is not None})
         table = tables.by_name[name]
         asked = {column: _asked(table, name, column) for column in columns}
         there = {f"{column}_known": count_if(whole & _is_known(table[column])) for column, whole in asked.items()}
         rows = {f"{column}_rows": count_if(whole) for column, whole in asked.items()}
-        (row,) = rows_of(tables.engine, table.agg(rows=table.count(), **rows, **there))
-        found[name, None] = row["rows"], row["rows"]
-        found |= {(name, column): (row[f"{column}_rows"], row[f"{column}_known"]) for column in columns}
-    return {one.name: found[one.table, one.known] for one in metrics}
+        queries[name] = table.agg(rows=table.count(), **rows, **there)
+    return queries
+
+
+def coverage(metric: Metric, row: Mapping[str, int]) -> Known:
+    """How much a metric knows, of the row of its table."""
+    if metric.known is None:
+        return row["rows"], row["rows"]
+    return row[f"{metric.known}_rows"], row[f"{metric.known}_known"]
 
 
 def _asked(table: ir.Table, name: str, column: str) -> ir.BooleanValue:

@@ -16,7 +16,7 @@ from fasttrack_lab.inputs import phone, policy, scenario
 from fasttrack_lab.inputs.scenario import Scenario
 from fasttrack_lab.run import runner
 from fasttrack_lab.run.specs import spec_of
-from fasttrack_lab.trace import logs
+from fasttrack_lab.trace import exporting
 from fasttrack_lab.trace.interaction import Interaction
 
 FACEBOOK = "mobigen/facebook.mobigen"
@@ -113,4 +113,4 @@ def make_all(wanted: Iterable[Recording], out: Path) -> None:
 
 def logs_of(wanted: Iterable[Recording], out: Path) -> list[Path]:
     """Their directories."""
-    return [folder for one in wanted if logs.is_logs(folder := one.folder(out))]
+    return [folder for one in wanted if exporting.is_logs(folder := one.folder(out))]

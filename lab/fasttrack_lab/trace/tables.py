@@ -174,6 +174,23 @@ COLUMNS: dict[str, dict[str, str]] = {
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
 
 
+_COUNTED = {
+    "sessions": "time session install boot kernel collector sources clear_names utc_offset_s",
+    "io": "time second hour operation bytes sync class cause sequential carrier_kernel",
+    "segments": "time operation bytes sync class cause block_type path file_type database uid name kernel_thread call",
+    "requests": "time operation class app_uid queued_us device_us",
+    "calls": "time kind file_type database bytes duration_us every_call",
+    "waits": "time kind class duration_us nested",
+    "transactions": "time kind trigger_call handles blocks logged",
+    "shares": "time uid name handles blocks",
+    "files": "time event file_type bytes life_ms",
+    "tasks": "time",
+}
+COUNTED = COLUMNS | {
+    name: {column: COLUMNS[name][column] for column in told.split()} for name, told in _COUNTED.items()
+}
+"""What metrics count over; the other columns are for those who look at single rows."""
+
 _WHOLE = ("sessions", "tasks")
 """What other rows refer to, whenever they are."""
 
@@ -187,7 +204,12 @@ def rows_of(engine: ibis.BaseBackend, asked: ir.Expr) -> list[dict[str, Any]]:
     """The rows of a query; of DuckDB's without Ibis's conversion, which loads pandas for a second."""
     if engine.name != "duckdb":
         return list(asked.to_pyarrow().to_pylist())
-    found = engine.con.execute(engine.compile(asked))
+    return rows_of_sql(engine, engine.compile(asked))
+
+
+def rows_of_sql(engine: ibis.BaseBackend, query: str) -> list[dict[str, Any]]:
+    """The rows of a query in DuckDB's SQL."""
+    found = engine.con.execute(query)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 

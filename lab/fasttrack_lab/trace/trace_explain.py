@@ -27,7 +27,7 @@ def calls(tables: Tables, wanted: Wanted) -> Told:
     if not counted(tables.calls):
         return _instead(tables, wanted)
     lines = list(_only_syncs(tables))
-    found = [explaining.explain(tables, call) for call in explaining.choose(tables, wanted)]
+    found = explaining.explain(tables, explaining.choose(tables, wanted))
     for one in found:
         lines += ["", *call_lines(one)] if lines else call_lines(one)
     return Told(lines, {"calls": [one.to_json() for one in found]})

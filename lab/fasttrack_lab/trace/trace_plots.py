@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fasttrack_lab.compare import plots
 from fasttrack_lab.trace.trace_report import Answer, Row
@@ -53,6 +54,9 @@ def _bars(
     axes.invert_yaxis()
     if log:
         axes.set_xscale("log")
+    else:
+        # Numbers of six digits have room on a phone.
+        axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.margins(x=0.15)
     axes.grid(axis="x", color=plots.GRID)
     axes.set_xlabel(axis)

@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fasttrack_lab.trace.metric import Metric, coverages
+import ibis
+
+from fasttrack_lab.trace import duckdb_tables, engines
+from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import Tables, rows_of
+from fasttrack_lab.trace.tables import COUNTED, Tables, rows_of_sql
 
 Row = dict[str, Any]
 
@@ -85,16 +88,47 @@ _LOSS_ROWS = 100
 _OF_SESSION = ("session", "install", "boot", "kernel", "collector", "sources", "clear_names", "utc_offset_s")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The queries of a report in DuckDB's SQL. To make them takes as long as to answer those of a small trace."""
+
+    metrics: dict[str, str]
+    known: dict[str, str]
+    span: str
+    losses: str
+    sessions: str
+
+    def answered(self, engine: ibis.BaseBackend, traces: Iterable[str]) -> Report:
+        """Asks them of the tables that are in ENGINE, which is DuckDB."""
+        counts = {table: rows_of_sql(engine, query)[0] for table, query in self.known.items()}
+        answers = {}
+        for name, metric in METRICS.items():
+            asked, known = coverage(metric, counts[metric.table])
+            answers[name] = Answer(metric, rows_of_sql(engine, self.metrics[name]) if known else [], asked, known)
+        (span,) = rows_of_sql(engine, self.span)
+        lost, sessions = rows_of_sql(engine, self.losses), rows_of_sql(engine, self.sessions)
+        return Report(list(traces), sessions, answers, span["begin"], span["end"], lost)
+
+
+def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
+    """All queries of an interval, s of the boot clock, before there are tables."""
+    engine = engines.duckdb()
+    tables = Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in COUNTED.items()}, engine)
+    return _asked(tables.between(since_s, until_s))
+
+
+def _asked(tables: Tables) -> Asked:
+    compiled = tables.engine.compile
+    io, losses, sessions = tables.io, tables.losses, tables.sessions
+    return Asked(
+        {name: compiled(metric(tables)) for name, metric in METRICS.items()},
+        {name: compiled(query) for name, query in known_of(tables, METRICS.values()).items()},
+        compiled(io.agg(begin=io.time.min(), end=io.time.max())),
+        compiled(losses.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
+        compiled(sessions.select(*_OF_SESSION).distinct().order_by("session")),
+    )
+
+
 def make(tables: Tables, traces: Iterable[str]) -> Report:
     """Asks every metric."""
-    covered = coverages(tables, METRICS.values())
-    answers = {}
-    for name, metric in METRICS.items():
-        asked, known = covered[name]
-        rows = rows_of(tables.engine, metric(tables)) if known else []
-        answers[name] = Answer(metric, rows, asked, known)
-    io, sessions = tables.io, tables.sessions
-    (span,) = rows_of(tables.engine, io.agg(begin=io.time.min(), end=io.time.max()))
-    lost = rows_of(tables.engine, tables.losses.order_by(["time", "reason"]).limit(_LOSS_ROWS))
-    of_session = rows_of(tables.engine, sessions.select(*_OF_SESSION).distinct().order_by("session"))
-    return Report(list(traces), of_session, answers, span["begin"], span["end"], lost)
+    return _asked(tables).answered(tables.engine, traces)

@@ -103,8 +103,8 @@ def terminal(report: Report) -> Group:
     return Group(*parts)
 
 
-def page(report: Report) -> str:
-    """The page: self-contained HTML."""
+def page(report: Report, profile: str | None = None) -> str:
+    """The page: self-contained HTML. PROFILE: the interaction that the trace is of, as SVG."""
     # Load polars, and matplotlib, which takes a second or two: the terminal's summary does not wait for them.
     from fasttrack_lab.compare.report import render  # noqa: PLC0415
     from fasttrack_lab.trace.trace_plots import draw  # noqa: PLC0415
@@ -124,4 +124,5 @@ def page(report: Report) -> str:
         for answer in report.answers.values()
         if answer.recorded
     ]
-    return render("trace.html.j2", report=report, head=head(report), figures=figures, absent=report.absent())
+    shown = {"head": head(report), "figures": figures, "absent": report.absent(), "profile": profile}
+    return render("trace.html.j2", report=report, **shown)

@@ -21,7 +21,7 @@ from fasttrack_lab.trace.importers import (
     trace_dat,
 )
 from fasttrack_lab.trace.importers.intake import Intake
-from fasttrack_lab.trace.importers.unpack import head_of
+from fasttrack_lab.trace.importers.unpack import OTHERS, head_of
 
 _HEAD = 256 * 1024
 """Bytes by which a format is recognised: systrace's begin with a long page."""
@@ -38,7 +38,12 @@ class Format:
 
 
 def _by_text(recognises: Callable[[str], bool]) -> Callable[[bytes], bool]:
-    return lambda head: b"\0" not in head[:4096] and recognises(head.decode("utf-8", errors="replace"))
+    def of_bytes(head: bytes) -> bool:
+        # A power cut leaves zeros behind a text.
+        text = head[:4096].rstrip(b"\0")
+        return b"\0" not in text and recognises(head.decode("utf-8-sig", errors="replace"))
+
+    return of_bytes
 
 
 _ALL = (
@@ -54,7 +59,7 @@ _ALL = (
 FORMATS = {one.name: one for one in _ALL}
 """By name, in the order in which they are tried."""
 
-PER_CPU = re.compile(r"(?P<stem>.+\.blktrace)\.\d+(?:\.gz)?")
+PER_CPU = re.compile(r"(?P<stem>.+\.blktrace)\.\d+(?:\.gz|\.zst)?")
 """Names of blktrace's files."""
 
 
@@ -73,7 +78,13 @@ def named(name: str) -> Format:
 
 def unrecognised(path: Path) -> InputError:
     """Why a file is none of ours."""
-    head = head_of(path, _HEAD).decode("utf-8", errors="replace")
+    begin = head_of(path, _HEAD)
+    if not begin.strip(b"\0\r\n\t "):
+        return InputError("it is empty: nothing was recorded, or nothing was copied", path)
+    packed = next((name for sign, name in OTHERS.items() if begin.startswith(sign)), None)
+    if packed is not None:
+        return InputError(f"packed by {packed}: unpack it first", path)
+    head = begin.decode("utf-8", errors="replace")
     if any(mobigen.recognises(line) for line in head.splitlines()[:50]):
         return InputError(f"a recording of mobigen has no block I/O; read are {', '.join(FORMATS)}", path)
     return InputError(f"the format is not recognised by the file's begin; name it: {', '.join(FORMATS)}", path)

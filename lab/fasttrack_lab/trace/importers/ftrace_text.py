@@ -18,7 +18,7 @@ _LINE = re.compile(
     r"\s*(?P<comm>.*?)(?:-|\s+)(?P<pid>\d+)(?:/\d+)?\s+(?:\(\s*(?P<tgid>\d+|-+)\)\s+)?\[(?P<cpu>\d+)\]\s+"
     r"(?:[^\s:]{4,8}\s+)?(?P<time>\d+(?:\.\d+)?):\s+(?:\w+:)?(?P<event>\w+):(?:\s+(?P<rest>.*))?"
 )
-_SEEN = re.compile(r"\[\d+\]\s(?:.*\s)?\d+(?:\.\d+)?:\s")
+_SEEN = re.compile(r"\[\d+\]\s(?:.*\s)?-?\d+(?:\.\d+)?:\s")
 """An event. perf has nothing before the time, and of a machine that is up for hours one blank."""
 _BIO = re.compile(r"(\d+),(\d+) (\S*) (\d+) \+ (\d+) \[(.*)\]\s*")
 _REQUEST = re.compile(r"(\d+),(\d+) (\S*) (?:(\d+) )?\((.*?)\) (\d+) \+ (\d+)(?: \S+,\d+,\d+)? \[(.*)\]\s*")
@@ -63,7 +63,8 @@ class _Text:
         """Takes a line; why it is not understood."""
         if _SEEN.search(line.text) is None:
             self._aside(line.text)
-            return None
+            # Of a page the last line is a tag.
+            return CUT_LINE if not line.is_whole and line.text.lstrip()[:1] not in ("", "#", "<") else None
         match = _LINE.fullmatch(line.text)
         if not line.is_whole and not line.text.endswith("]"):
             return CUT_LINE

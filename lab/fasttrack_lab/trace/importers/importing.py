@@ -16,7 +16,7 @@ from typing import Any
 
 from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.host.paths import digest, file_sha256
-from fasttrack_lab.trace import engines, logs
+from fasttrack_lab.trace import engines, exporting, logs
 from fasttrack_lab.trace.importers.choosing import chosen_of
 from fasttrack_lab.trace.importers.event_join import BIO_FROM, Joiner
 from fasttrack_lab.trace.importers.formats import Format, named
@@ -103,7 +103,7 @@ def import_all(sources: Sequence[Path], out: Path, form: str | None = None, inst
     """Makes the directory OUT of SOURCES: files and directories of them. FORM: their format; else it is recognised."""
     if install is not None and not (install.isascii() and install.isalnum()):
         raise UsageProblem(f"'{install}' is no id of an installation: letters and digits")
-    if out.exists() and not (out.is_dir() and (logs.is_exported(out) or not any(out.iterdir()))):
+    if out.exists() and not (out.is_dir() and (exporting.is_exported(out) or not any(out.iterdir()))):
         raise InputError("is there and is no import; name another directory", out)
     imported = Imported()
     chosen = chosen_of(sources, None if form is None else named(form), imported.damages, imported.notes)
@@ -153,6 +153,10 @@ def _read(form: Format, paths: list[Path], folder: Path, intake: Intake) -> None
     for place, path in enumerate(paths):
         try:
             plain.append(unpacked(path, folder / _PLAIN.format(place), intake.damage))
+            if len(paths) == 1 and not plain[-1].stat().st_size:
+                # One of several processors may have none.
+                intake.damage(path, 0, 0, "it is empty: nothing was recorded, or nothing was copied")
+                plain.pop()
         except OSError as error:
             intake.damage(path, 0, 0, f"cannot be read: {error.strerror}")
     try:

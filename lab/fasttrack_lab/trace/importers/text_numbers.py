@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from fasttrack_lab.trace.importers.intake import MOST
 
@@ -11,6 +12,7 @@ _NS_DIGITS = 9
 _NS = 1_000_000_000
 _MINOR_BITS = 20
 _TIME = re.compile(r"\d{1,12}(?:\.\d{1,30})?")
+_EXPONENT = re.compile(r"\d{1,30}(?:\.\d{1,30})?[eE][+-]?\d{1,2}")
 _DIGITS = 20
 """Of a number of 64 bits."""
 
@@ -21,6 +23,14 @@ def nanoseconds(text: str) -> int | None:
         return None
     seconds, _, fraction = text.partition(".")
     return int(seconds) * _NS + int((fraction + "0" * _NS_DIGITS)[:_NS_DIGITS])
+
+
+def scientific(text: str) -> int | None:
+    """Seconds in ns, as programs write them that round: with an exponent, too; None where it is no time."""
+    if not _EXPONENT.fullmatch(text):
+        return nanoseconds(text)
+    number = Decimal(text) * _NS
+    return int(number) if number < MOST else None
 
 
 def whole(text: str | None) -> int | None:

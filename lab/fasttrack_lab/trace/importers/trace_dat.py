@@ -54,6 +54,9 @@ class _Reader:
         self._intake.page_bytes = said.page_bytes
         if said.real_offset is not None:
             self._intake.clocks.append(Clock(0, said.real_offset))
+        if not self._formats:
+            self._intake.damage(self._path, 0, 0, "it has no formats of events; nothing of it can be read")
+            return
         if not any(kind for _, kind in self._formats.values()):
             self._intake.damage(self._path, 0, 0, "it has no format of a block event: none was recorded")
             return

@@ -11,6 +11,8 @@ from typing import NamedTuple
 _CHUNK = 1 << 20
 LINE = 1 << 16
 """Longer lines are no events: a binary file has such."""
+_BOM = b"\xef\xbb\xbf"
+"""Before the text of some editors and shells."""
 TOO_LONG = "\ufffd"
 """In their place."""
 
@@ -109,6 +111,8 @@ def lines(path: Path) -> Iterator[Line]:
             while not part.endswith(b"\n") and (more := file.readline(LINE)):
                 at += len(more)
                 line, part = b"", more
+            if number == 1:
+                line = line.removeprefix(_BOM)
             text = line.decode("utf-8", errors="replace").rstrip("\r\n") if line else TOO_LONG
             yield Line(begin, number, text, part.endswith(b"\n"), at)
 

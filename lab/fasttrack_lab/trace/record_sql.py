@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of a trace as queries over its records, in DuckDB's SQL: names, classes and clocks are joined to rows.
+
+Records are views `r_KIND`, one for each kind of contract/trace.toml. Plain text, for Ibis takes a second to make it.
+Of joins the right side is held in memory: the few names, or the bios.
+"""
+
+from __future__ import annotations
+
+_LAST = (1 << 63) - 1
+_SQLITE_ENDS = r"-(journal|wal|shm|mj[0-9A-Fa-f]*)$"
+_DATABASE = f"CASE WHEN starts_with(file_type, 'sqlite_') THEN regexp_replace(path, '{_SQLITE_ENDS}', '') END"
+
+
+def _ranges(columns: str, record: str, key: str) -> str:
+    """Each description with the times, ns, from and until which it is true: the first from the beginning on."""
+    return f"""
+        SELECT {columns}, CASE WHEN row_number() OVER w = 1 THEN 0 ELSE time END AS true_from,
+            coalesce(lead(time) OVER w, {_LAST}) AS true_until
+        FROM {record} WINDOW w AS (PARTITION BY {key} ORDER BY time)"""
+
+
+def _timed(record: str) -> str:
+    """With the installation, seconds, hours and real time."""
+    return f"""
+        SELECT r.*, s.install, s.bound, c.utc_offset_s, r.time // 1000000000 AS second,
+            r.time + c.real_offset AS real_ns,
+            ((r.time + c.real_offset) // 1000000000 + coalesce(c.utc_offset_s, 0)) // 3600 AS hour
+        FROM {record} r
+        LEFT JOIN _clocks c ON r.session = c.session AND r.log = c.log AND {_then("c")}
+        LEFT JOIN _sessions s ON r.session = s.session"""
+
+
+def _then(described: str) -> str:
+    """Whether a description is that of a row's time."""
+    return f"r.time >= {described}.true_from AND r.time < {described}.true_until"
+
+
+def _task(by: str, short: str = "t") -> str:
+    """The task that column BY refers to."""
+    place = f"r.session = {short}.session AND r.log = {short}.log"
+    return f"LEFT JOIN _tasks {short} ON {place} AND r.{by} = {short}.task AND {_then(short)}"
+
+
+_FILE = f"LEFT JOIN _names n ON r.session = n.session AND r.log = n.log AND r.file = n.file AND {_then('n')}"
+_NAMES = "n.path, n.file_type, n.database"
+_OWNER = "t.uid, t.name, t.kernel_thread"
+_THREAD = f"{_OWNER}, t.pid, t.tgid"
+
+
+def _joined(columns: str, rows: str, *joins: str) -> str:
+    return f"SELECT {columns} FROM {rows} r {' '.join(joins)}"
+
+
+KEPT = {
+    "_sessions": "SELECT session, max(install) AS install, max(calls_over_us) AS bound FROM r_session GROUP BY session",
+    "_clocks": _ranges("session, log, real_ns - time AS real_offset, utc_offset_s", "r_clock", "session, log"),
+    "_tasks": _ranges("*", "r_task", "session, log, task"),
+    "_names": _ranges(f"session, log, file, path, file_type, {_DATABASE} AS database", "r_file", "session, log, file"),
+    "_bios": _timed("r_bio"),
+}
+"""What rows refer to, by the table that it is kept in, in the order of making."""
+
+
+def _io() -> str:
+    """A bio is sequential if it begins where the one before it ended."""
+    rows = """(SELECT * RENAME (carrier AS carrier_task, transaction AS journal_transaction),
+        sector = lag(sector + bytes // 512) OVER (PARTITION BY session, dev, operation ORDER BY time, bio) AS sequential
+        FROM _bios)"""
+    carrier = """t.name AS carrier, t.kernel_thread AS carrier_kernel, t.pid AS carrier_pid, t.tgid AS carrier_tgid,
+        t.uid AS carrier_uid"""
+    return _joined(f"r.*, {carrier}", rows, _task("carrier_task"))
+
+
+def _segments() -> str:
+    sent = "b.install, b.second, b.hour, b.real_ns, b.operation, b.sync, b.class, b.cause, b.app_uid, b.dev"
+    bio = "LEFT JOIN _bios b ON r.session = b.session AND r.bio = b.bio"
+    made = "r.owner AS owner_task, r.index AS page"
+    return _joined(f"r.*, {made}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE)
+
+
+def _requests() -> str:
+    bio = "LEFT JOIN _bios b ON r.session = b.session AND r.first_bio = b.bio"
+    made = "r.queued_ns // 1000 AS queued_us, r.device_ns // 1000 AS device_us"
+    return _joined(f"r.*, {made}, b.sync, b.class, b.cause, b.app_uid", f"({_timed('r_request')})", bio)
+
+
+_DURATION = "r.duration_ns // 1000 AS duration_us"
+
+
+def _calls() -> str:
+    """`every_call` is 1 where calls are recorded however short they are, else unknown."""
+    made = f"{_DURATION}, r.time - r.duration_ns AS began, CASE WHEN r.bound = 0 THEN 1 END AS every_call"
+    return _joined(f"r.*, {made}, {_THREAD}, {_NAMES}", f"({_timed('r_call')})", _task("task"), _FILE)
+
+
+def _waits() -> str:
+    """`nested`: within another wait of its thread, that ended no earlier and began before this ended.
+
+    A record's times are when it was written, so begins are late, those of outer ones too; ends are in the right order.
+    """
+    rows = f"""
+        (SELECT * RENAME (uid AS app_uid, index AS page, transaction AS journal_transaction),
+            time - duration_ns AS began, min(time - duration_ns) OVER (
+                PARTITION BY session, task, thread ORDER BY time DESC, duration_ns DESC
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS around
+        FROM ({_timed("r_wait")}))"""
+    who = "coalesce(t.uid, r.app_uid) AS uid, t.name, t.kernel_thread, t.pid, t.tgid"
+    nested = "CASE WHEN r.thread IS NOT NULL THEN coalesce(r.around < r.time, false) END AS nested"
+    return _joined(f"r.*, {_DURATION}, {nested}, {who}, n.path", rows, _task("task"), _FILE)
+
+
+def _transactions() -> str:
+    made = "r.* REPLACE (t.name AS carrier), r.transaction AS journal_transaction, r.carrier AS carrier_task"
+    joins = _task("trigger", "a"), _task("carrier")
+    return _joined(f"{made}, a.uid AS trigger_uid, a.name AS trigger_name", f"({_timed('r_transaction')})", *joins)
+
+
+def _shares() -> str:
+    made = "r.transaction AS journal_transaction"
+    return _joined(f"r.*, {made}, {_OWNER}", f"({_timed('r_share')})", _task("task"))
+
+
+def _files() -> str:
+    life = "CASE WHEN event = 'unlink' THEN real_ns - created_ns END // 1000000"
+    return f"SELECT *, {_DATABASE} AS database, {life} AS life_ms FROM ({_timed('r_file')})"
+
+
+def _losses() -> str:
+    """Loss records, what the budget left out, and what could not be read."""
+    return f"""
+        SELECT *, count AS lost FROM ({_timed("r_loss")})
+        UNION ALL BY NAME
+        SELECT *, 'budget' AS reason, records AS lost, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) AS bytes
+        FROM ({_timed("r_aggregate")})
+        UNION ALL BY NAME
+        SELECT d.* EXCLUDE (path, "at", records) REPLACE (d.path || ': ' || d.what || ' at byte ' || d."at" AS what),
+            'unreadable' AS reason, d.records AS lost, s.install
+        FROM r_damage d LEFT JOIN _sessions s ON d.session = s.session"""
+
+
+TABLES = {
+    "sessions": ("session", _timed("(SELECT * EXCLUDE install FROM r_session)")),
+    "io": ("bio", _io()),
+    "segments": ("segment", _segments()),
+    "requests": ("request", _requests()),
+    "calls": ("call", _calls()),
+    "waits": ("wait", _waits()),
+    "transactions": ("transaction", _transactions()),
+    "shares": ("share", _shares()),
+    "files": ("file", _files()),
+    "losses": (None, _losses()),
+    "tasks": ("task", _timed("r_task")),
+}
+"""Table -> the record that a row is of, if it is of one, and the query of its rows, with more columns than it has."""
