@@ -61,6 +61,9 @@ const DIRECT_ENDED: &str = "iomap_dio_bio_end_io";
 /// The reader is woken when a fourth of the ring is full, as with the rings of tracefs.
 const WAKE_PART: u64 = 4;
 
+/// What the programs take for a page, bytes.
+const PAGE: usize = 4096;
+
 /// The largest ring that the kernel makes, bytes.
 const RING_MAX: u64 = 1 << 30;
 
@@ -152,6 +155,12 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
     let types = sysfs.join(BTF);
     if !types.exists() {
         return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".to_string());
+    }
+    let page = rustix::param::page_size();
+    if page != PAGE {
+        return Err(format!(
+            "this kernel has pages of {page} bytes, and the BPF programs know those of {PAGE}"
+        ));
     }
     let object = OBJECT.ok_or(
         "this fasttrack-trace was built without BPF: install clang and build it again (FASTTRACK_BPF=yes)",
