@@ -151,9 +151,7 @@ def test_faults(program: str) -> None:
 def test_costs(program: str) -> None:
     """Instructions of the kernel for a direct write of 4 KiB, and for a page that is dirtied, by who records."""
     shown = Booted(program, "ext4", "costs", counts=True).shown
-    added = {
-        name: {path: round(one[path] - shown["untraced"][path]) for path in one} for name, one in shown.items()
-    }
+    added = {name: {path: round(one[path] - shown["untraced"][path]) for path in one} for name, one in shown.items()}
     print(shown["untraced"], added)
     assert 0 < added["two events"]["direct"] < added["blktrace"]["direct"]
     assert 0 < added["bpf"]["direct"] <= DIRECT_AT_MOST

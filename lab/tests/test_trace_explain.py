@@ -127,6 +127,34 @@ def test_text(story: Tables) -> None:
         assert said in text
 
 
+def test_bios_of_one_request_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their blocks by file; another bio that went alone is told alone."""
+    records = [
+        call(0, 10, "fsync"),
+        *(sent(number, 0.1 * number, 100 + 8 * number, MAIL, cause="fsync") for number in range(1, 31)),
+        *(run(number, 0.1 * number, file=2, index=2 * number, owner=MAIL, call="write") for number in range(1, 31)),
+        request(5, 108, 0, 1, bytes=30 * 4096),
+        sent(31, 6, 900, MAIL, cause="fsync"),
+        run(31, 6, file=2, index=7, owner=MAIL, call="write"),
+        request(8, 900, 0, 2),
+    ]
+    tables = tables_of(monkeypatch, [*HEAD, *records])
+    told = trace_explain.calls(tables, Wanted())
+    bios = [line.strip() for line in told.lines if "  bio " in line]
+    assert bios == [
+        "+0.100 ms  bio 1 to 30, 30 of them: write 120.0 KiB (sync); it sent",
+        "+6.000 ms  bio 31: write 4.0 KiB (sync); it sent",
+    ]
+    blocks = [line.strip() for line in told.lines if "data of" in line]
+    assert [line.split(", owner")[0] for line in blocks] == [
+        "120.0 KiB data of /data/x.db, 30 places from page 2 on",
+        "4.0 KiB data of /data/x.db page 7",
+    ]
+    assert sum("request write" in line for line in told.lines) == 2
+    (one,) = told.json["calls"]
+    assert len(one["bios"]) == 31
+
+
 @pytest.mark.parametrize(
     ("wanted", "kind"),
     [

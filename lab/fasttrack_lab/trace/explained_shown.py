@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from fasttrack_lab.host.units import format_size
 from fasttrack_lab.trace.belonging import Belongs
@@ -190,11 +191,14 @@ def _bios(one: Explained) -> Iterator[str]:
         yield "  bios: none is known to belong to it"
         return
     yield "  bios and their requests, in the order of time"
-    for belongs in one.bios[:MOST_LINES]:
-        yield from (
-            f"    {line}" for line in bio_lines(belongs.bio, one.scene, one.call.begin, _why(belongs, one.call))
-        )
-    yield from _more(len(one.bios))
+    groups = [
+        list(group)
+        for _, group in groupby(one.bios, lambda belongs: (_why(belongs, one.call), *_sent_alike(belongs.bio)))
+    ]
+    for group in groups[:MOST_LINES]:
+        bios = [belongs.bio for belongs in group]
+        yield from (f"    {line}" for line in bios_lines(bios, one.scene, one.call.begin, _why(group[0], one.call)))
+    yield from _more(len(groups))
 
 
 def _why(belongs: Belongs, call: Call) -> str:
@@ -202,8 +206,21 @@ def _why(belongs: Belongs, call: Call) -> str:
     return f"; {_WHY[belongs.why]}{before}" + (_SHARED if belongs.shared else "")
 
 
+def _sent_alike(bio: Bio) -> tuple[object, ...]:
+    """Equal for bios that are told together: parts of one request that differ in their blocks alone."""
+    together = id(bio.requests[0]) if len(bio.requests) == 1 and bio.left == 0 else id(bio)
+    flags = bio.preflush, bio.fua, bio.sync
+    return together, bio.operation, *flags, bio.app_class, bio.cause, bio.carrier_task
+
+
 def bio_lines(bio: Bio, scene: Scene, begin: int | None = None, why: str = "") -> Iterator[str]:
     """A bio and its requests. Times are after BEGIN, or of the boot clock."""
+    return bios_lines((bio,), scene, begin, why)
+
+
+def bios_lines(bios: Sequence[Bio], scene: Scene, begin: int | None = None, why: str = "") -> Iterator[str]:
+    """Bios that were sent alike, one after the other, and their requests."""
+    bio = bios[0]
     when = (
         f"at {bio.time / 1e9:.6f} s"
         if begin is None
@@ -211,22 +228,37 @@ def bio_lines(bio: Bio, scene: Scene, begin: int | None = None, why: str = "") -
     )
     flags = [name for name in ("preflush", "fua", "sync") if getattr(bio, name)]
     more = f" ({', '.join(flags)})" if flags else ""
-    yield f"{when}  bio {said(bio.bio)}: {said(bio.operation)} {bytes_of(bio.bytes)}{more}{why}"
+    number = said(bio.bio) if len(bios) == 1 else f"{said(bio.bio)} to {said(bios[-1].bio)}, {len(bios)} of them"
+    size = None if any(one.bytes is None for one in bios) else sum(one.bytes or 0 for one in bios)
+    yield f"{when}  bio {number}: {said(bio.operation)} {bytes_of(size)}{more}{why}"
     carrier = who(scene.task(bio.session, bio.carrier_task))
     yield f"  class {said(bio.app_class)}, cause {said(bio.cause)}, sent by {carrier}"
-    yield from (f"  {_run(run, bio, scene)}" for run in bio.runs[:MOST_LINES])
+    yield from (f"  {line}" for line in _runs([run for one in bios for run in one.runs], bio.session, scene))
     for request in bio.requests:
         yield f"  {request_text(request)}"
     if bio.done is None:
         yield "  its end is unknown"
 
 
-def _run(run: Run, bio: Bio, scene: Scene) -> str:
-    file = said(run.path) + (f" page {run.index}" if run.index is not None else "")
+def _runs(runs: Sequence[Run], session: str, scene: Scene) -> list[str]:
+    """Runs of blocks; those of one file, type and owner together."""
+    alike: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        alike.setdefault((run.block_type, run.file, run.path, run.owner, run.call), []).append(run)
+    lines = [_run(same, session, scene) for same in alike.values()]
+    return [*lines[:MOST_LINES], *(line.strip() for line in _more(len(lines)))]
+
+
+def _run(runs: Sequence[Run], session: str, scene: Scene) -> str:
+    run = runs[0]
+    page = "" if run.index is None else f" page {run.index}"
+    if page and len(runs) > 1:
+        page = f", {len(runs)} places from{page} on"
     kind = said(run.block_type)
-    where = f"{kind} of {file}" if run.file is not None or kind == "data" else kind
-    owner = who(scene.task(bio.session, run.owner))
-    return f"{bytes_of(run.bytes)} {where}, owner {owner}" + (f", by {run.call}" if run.call else "")
+    where = f"{kind} of {said(run.path)}{page}" if run.file is not None or kind == "data" else kind
+    owner = who(scene.task(session, run.owner))
+    size = None if any(one.bytes is None for one in runs) else sum(one.bytes or 0 for one in runs)
+    return f"{bytes_of(size)} {where}, owner {owner}" + (f", by {run.call}" if run.call else "")
 
 
 def request_text(request: Request) -> str:

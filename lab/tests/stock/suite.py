@@ -181,6 +181,10 @@ def costs(program: str) -> Shown:
     """Instructions of a direct write to null_blk, and of a page that is written to the page cache, by who records."""
     block = mmap.mmap(-1, BLOCK)
     disk = os.open("/dev/nullb0", os.O_WRONLY | os.O_DIRECT)
+
+    def put(to: int, number: int) -> None:
+        os.pwritev(to, [block], number * BLOCK)
+
     # Nothing is written back meanwhile.
     for knob in ("dirty_background_ratio", "dirty_ratio"):
         write(Path("/proc/sys/vm") / knob, "90")
@@ -192,13 +196,10 @@ def costs(program: str) -> Shown:
         "tracefs": lambda: collected(program, "tracefs"),
     }
     shown: Shown = {}
-    for name, state in states.items():
+    for traced, state in states.items():
         handle = os.open(DATA / "pages", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
         with state():
-            shown[name] = {
-                "direct": batches(lambda number: os.pwritev(disk, [block], number * BLOCK)),
-                "page": batches(lambda number, to=handle: os.pwrite(to, block, number * BLOCK)),
-            }
+            shown[traced] = {"direct": batches(partial(put, disk)), "page": batches(partial(put, handle))}
         os.close(handle)
         os.sync()
     return shown
