@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from stock_disk import BLOCK
+
 MARK = 0xF7
 """The first byte of a word that names who has written it, as tests/guest/origin.py has it."""
 
 BOTH = 10101 + 10102
 """Of an app's user id the other's is the rest."""
-
-BLOCK = 4096
 
 Record = dict[str, Any]
 

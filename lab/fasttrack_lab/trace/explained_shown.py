@@ -56,6 +56,12 @@ def bytes_of(value: int | None) -> str:
     return "unknown size" if value is None else format_size(value)
 
 
+def _sum(parts: Sequence[Bio] | Sequence[Run]) -> int | None:
+    """The size of all together; None if one is not known."""
+    known = [part.bytes for part in parts if part.bytes is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
 def call_lines(one: Explained) -> Iterator[str]:
     """All that is known of a call."""
     call = one.call
@@ -108,9 +114,9 @@ def _losses(losses: Sequence[Loss]) -> Iterator[str]:
         yield f"  LOST ({said(loss.reason)}): {count} records{when}: what follows may lack some"
 
 
-def _more(count: int) -> Iterator[str]:
+def _more(count: int, margin: str = "    ") -> Iterator[str]:
     if count > MOST_LINES:
-        yield f"    and {count - MOST_LINES} more: --json has them"
+        yield f"{margin}and {count - MOST_LINES} more: --json has them"
 
 
 def _inside(one: Explained) -> Iterator[str]:
@@ -229,8 +235,7 @@ def bios_lines(bios: Sequence[Bio], scene: Scene, begin: int | None = None, why:
     flags = [name for name in ("preflush", "fua", "sync") if getattr(bio, name)]
     more = f" ({', '.join(flags)})" if flags else ""
     number = said(bio.bio) if len(bios) == 1 else f"{said(bio.bio)} to {said(bios[-1].bio)}, {len(bios)} of them"
-    size = None if any(one.bytes is None for one in bios) else sum(one.bytes or 0 for one in bios)
-    yield f"{when}  bio {number}: {said(bio.operation)} {bytes_of(size)}{more}{why}"
+    yield f"{when}  bio {number}: {said(bio.operation)} {bytes_of(_sum(bios))}{more}{why}"
     carrier = who(scene.task(bio.session, bio.carrier_task))
     yield f"  class {said(bio.app_class)}, cause {said(bio.cause)}, sent by {carrier}"
     yield from (f"  {line}" for line in _runs([run for one in bios for run in one.runs], bio.session, scene))
@@ -246,7 +251,7 @@ def _runs(runs: Sequence[Run], session: str, scene: Scene) -> list[str]:
     for run in runs:
         alike.setdefault((run.block_type, run.file, run.path, run.owner, run.call), []).append(run)
     lines = [_run(same, session, scene) for same in alike.values()]
-    return [*lines[:MOST_LINES], *(line.strip() for line in _more(len(lines)))]
+    return [*lines[:MOST_LINES], *_more(len(lines), margin="")]
 
 
 def _run(runs: Sequence[Run], session: str, scene: Scene) -> str:
@@ -257,8 +262,7 @@ def _run(runs: Sequence[Run], session: str, scene: Scene) -> str:
     kind = said(run.block_type)
     where = f"{kind} of {said(run.path)}{page}" if run.file is not None or kind == "data" else kind
     owner = who(scene.task(session, run.owner))
-    size = None if any(one.bytes is None for one in runs) else sum(one.bytes or 0 for one in runs)
-    return f"{bytes_of(size)} {where}, owner {owner}" + (f", by {run.call}" if run.call else "")
+    return f"{bytes_of(_sum(runs))} {where}, owner {owner}" + (f", by {run.call}" if run.call else "")
 
 
 def request_text(request: Request) -> str:
