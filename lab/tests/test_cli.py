@@ -45,6 +45,7 @@ def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["matrix", "--front", "sav"], "did you mean 'save'"),
         (["matrix", "--behind", "nobody"], "--behind: unknown kind 'nobody'"),
         (["matrix", "--front-program", "mine"], "must be NAME=CMD"),
+        (["matrix", "--front", "save", "--why"], "look into one cell"),
         (["matrix", "--phone", "s7"], "n5, n6, s6, p1, ufs31, ufs40"),
         (["frontier", "--kind", "type"], "valid: read, write, commit"),
         (["frontier", "--policies", "stock,stock"], "'stock' is given twice"),

@@ -196,6 +196,18 @@ def test_a_matrix_has_the_programs_alone_and_every_pair() -> None:
     assert started is not None and any((started / front.PROGRAMS).iterdir())
 
 
+def test_one_cell_is_looked_into(tmp_path: Path) -> None:
+    one = {"fronts": tuple(programs.fronts(("save",), 1)), "behinds": tuple(programs.behinds(("write",)))}
+    asked = matrix_asked(**one, policies=("bfq",))
+    spec = asked.looked_into(1000, tmp_path)
+    plain = dict(asked.runs())[spec.cell]
+    assert spec == replace(plain, job={**plain.job, "why_interval_ns": 1000}, trace_to=tmp_path)
+    assert spec.cell.backgrounds == ("write", "write") and asked.looked_into(0, None) == plain
+    for many in ({"policies": ("stock", "bfq")}, {"places": (("s6", "ext4"), ("n6", "ext4"))}, {"behinds": ()}):
+        with pytest.raises(UsageProblem, match="look into one cell"):
+            matrix_asked(**(one | {"policies": ("bfq",)} | many)).looked_into(1000, None)
+
+
 def test_what_a_run_is_made_of_is_in_its_key(tmp_path: Path) -> None:
     spec = next(iter(dict(matrix_asked().runs()).values()))
     other_text = replace(spec, traces={**spec.traces, "front.py": "pass"})

@@ -43,6 +43,8 @@ LIMIT_S = 600.0
 @common.out_option(Path("results") / "matrix", "records and report")
 @common.fresh_option
 @common.again_failed_option
+@common.why_options
+@common.trace_option
 def command(
     fronts: tuple[str, ...],
     behinds: tuple[str, ...],
@@ -58,14 +60,18 @@ def command(
     out: Path,
     fresh: bool,
     again_failed: bool,
+    why: bool,
+    why_interval: float | None,
+    trace_to: Path | None,
 ) -> None:
     """Run every kind of program in front beside two of every kind behind, under every policy.
 
     Times are virtual seconds in the calls of the program in front, over those of the same alone under stock.
+    --why and --trace run one cell, and show where the program in front waits in it.
     """
     from fasttrack_lab.compare import comparison  # noqa: PLC0415 # slow to import; --help does not wait for it
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415
-    from fasttrack_lab.run.runner import Tools  # noqa: PLC0415
+    from fasttrack_lab.run.runner import Tools, run  # noqa: PLC0415
     from fasttrack_lab.workloads import behind, calls, front, matrix, matrix_page, programs  # noqa: PLC0415
 
     rules = common.split_list(policies, "--policies")
@@ -82,6 +88,13 @@ def command(
         seed=seed,
         times_s=(warmup, LIMIT_S, time_limit),
     )
+    why_ns = common.why_ns(why, why_interval)
+    if why_ns or trace_to:
+        common.check_trace(trace_to)
+        cell = asked.looked_into(why_ns, trace_to)
+        common.check_host()
+        common.finish_traced(run(cell, Tools.of_checkout()), None, trace_to)
+        return
     common.check_host()
     again = Again.asked(fresh, again_failed)
     records = comparison.run_specs(out, asked.runs(), Tools.of_checkout(), again, "matrix", jobs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -19,6 +19,7 @@ from rich.text import Text
 
 from fasttrack_lab.compare.ranking import NEAR
 from fasttrack_lab.compare.records import BASELINE_POLICY, Record, latest
+from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
@@ -54,6 +55,22 @@ class Asked:
                 for other in self.behinds:
                     for rule in self.policies:
                         yield self._run(place, one, other, rule)
+
+    def looked_into(self, why_ns: int, trace_to: Path | None) -> RunSpec:
+        """The run of the only cell, recorded; UsageProblem if there are more.
+
+        WHY_NS is the virtual time between two samples of where the front waits, 0 for none; TRACE_TO is the logs'
+        directory.
+        """
+        lists = (self.fronts, self.behinds, self.places, self.policies)
+        if any(len(one) != 1 for one in lists):
+            raise UsageProblem(
+                "--why and --trace look into one cell: name one kind in front, one behind, one phone, one file system "
+                "and one of --policies"
+            )
+        *_, (_, spec) = self.runs()
+        job = {**spec.job, "why_interval_ns": why_ns} if why_ns else spec.job
+        return replace(spec, job=job, trace_to=trace_to)
 
     def _run(self, place: Place, one: Program, other: Program | None, rule: str) -> tuple[Cell, RunSpec]:
         name, fs = place
