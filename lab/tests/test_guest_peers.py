@@ -159,12 +159,12 @@ def test_qasio_boosts_what_is_waited_for_and_prefers_nobody(tools: Tools) -> Non
         ("faio", {"pauses"}),
         ("acclaim-fae", {"reclaim_protected"}),
         ("rcp", {"dispatch_held"}),
-        ("fasttrack-minus", {"pauses", "dispatch_held"}),
+        ("fasttrack-minus", {"pauses", "reclaim_protected", "dispatch_held"}),
     ],
 )
 def test_a_part_of_fasttrack_is_that_part_alone(tools: Tools, policy_name: str, works: set[str]) -> None:
     """What a policy leaves off does nothing, and what it leaves on does something."""
-    front, update = scenario.load("camera-switch"), scenario.load("update")
+    front, update = scenario.load("game-load"), scenario.load("update")
     shown = run(spec_of(front, [update], phone.load("s6"), policy.load(policy_name), 1), tools).to_json()
     assert shown["ok"], shown["error"]
     counters = {name: shown["counters"][name] for name in ("pauses", "reclaim_protected", "dispatch_held")}

@@ -28,16 +28,16 @@ unsigned int fti_device_depth(struct request_queue *q)
 /* The queues and the device as they are now. */
 void fti_read_state(struct fti_data *fti, struct fti_state *state)
 {
-	const struct request *waited =
-		fti_oldest_waited(&fti->class[FASTTRACK_BACKGROUND]);
-
 	lockdep_assert_held(&fti->fti_lock);
 
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		state->oldest[i] = fti_oldest_time(&fti->class[i]);
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
 	}
-	state->oldest_waited = waited ? waited->fifo_time : 0;
+	state->oldest_waited =
+		fti_waited_time(&fti->class[FASTTRACK_BACKGROUND]);
+	state->neutral_waited =
+		fti_waited_time(&fti->class[FASTTRACK_NEUTRAL]);
 	state->front = READ_ONCE(fti->front);
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->others_in_a_row = fti->others_in_a_row;

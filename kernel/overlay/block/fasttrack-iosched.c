@@ -16,7 +16,7 @@
  *    tags: a journal's commit may have to wait for all that is under way, and so
  *    do reads of devices that do not put them first.
  *  - What is neutral goes one at a time then, within a share, but one in
- *    neutral_expire at least.
+ *    neutral_expire at least; and who waits for it waits so long before its turn.
  *  - Between the foreground's requests background may have as many in the device
  *    as do not make the foreground's next ones slower than foreground_cost allows:
  *    that is measured.
@@ -249,10 +249,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	fti_start(fti, rq, now);
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
-	if (choice.class == FASTTRACK_FOREGROUND)
-		fti->others_in_a_row = 0;
-	else if (choice.expired)
-		fti->others_in_a_row++;
+	fti->others_in_a_row = choice.expired ? fti->others_in_a_row + 1 : 0;
 	if (boosted)
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
 	/* A task waits for these; write-back goes on as long as any is sent. */
@@ -260,7 +257,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		fasttrack_max(kind == FTI_READ ? FASTTRACK_DISPATCH_WAIT_MAX :
 						 FASTTRACK_DISPATCH_SYNC_MAX,
 			      now - rq->fifo_time);
-	if (choice.starved) {
+	if (choice.starved && choice.class == FASTTRACK_BACKGROUND) {
 		/* Not a write: it takes long, and share after share would go. */
 		if (kind == FTI_READ)
 			fti_set_free(rq);
@@ -275,8 +272,6 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 			    u64 now)
 {
-	const struct request *neutral =
-		fti_oldest_waited(&fti->class[FASTTRACK_NEUTRAL]);
 	const struct fti_pace pace = fti_read_pace(fti);
 	unsigned int in_flight = fti_in_flight(fti);
 	u64 longest;
@@ -285,8 +280,8 @@ static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 		return;
 	longest = max(fti_passed_over(&pace, in_flight, state->oldest_waited,
 				      now),
-		      fti_passed_over(&pace, in_flight,
-				      neutral ? neutral->fifo_time : 0, now));
+		      fti_passed_over(&pace, in_flight, state->neutral_waited,
+				      now));
 	if (longest > fasttrack_eject_bound())
 		fasttrack_eject("request", NULL, longest);
 }

@@ -168,8 +168,8 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 
 /* fasttrack-queues.c */
 struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
-struct request *fti_oldest_waited(struct fti_class *class);
 u64 fti_oldest_time(struct fti_class *class);
+u64 fti_waited_time(struct fti_class *class);
 bool fti_oldest_is_own(struct fti_class *class);
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last);

@@ -78,10 +78,11 @@ struct fti_bounds {
  * @front: somebody is in front
  * @oldest: arrival of the oldest queued request by class, 0 for none
  * @oldest_waited: likewise, of background's that a task waits for
+ * @neutral_waited: likewise, of those of what is neutral
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
- * @others_in_a_row: requests of others that went next, because they had waited
- *	so long, since the foreground's last one
+ * @others_in_a_row: requests that went next, because they had waited so long, since
+ *	the last one that did not
  * @foreground_last: dispatch or end of the last foreground request
  * @idle_window: how long it still works after that, see mm/fasttrack/activity.c
  * @foreground_depends: a foreground task waits for what others do
@@ -100,6 +101,7 @@ struct fti_state {
 	bool front;
 	u64 oldest[FASTTRACK_NR_CLASSES];
 	u64 oldest_waited;
+	u64 neutral_waited;
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
 	unsigned int others_in_a_row;
@@ -318,15 +320,23 @@ static inline bool fti_neutral_turn(const struct fti_state *state, u64 now)
 	       now >= state->neutral_next;
 }
 
+/* Has a task waited too long for something neutral, whatever came before it? */
+static inline bool fti_neutral_starves(const struct fti_state *state,
+				       const struct fti_bounds *bounds, u64 now)
+{
+	return state->neutral_waited &&
+	       now >= state->neutral_waited + bounds->neutral_expire;
+}
+
 /*
- * When a task of background has waited too long; U64_MAX if none waits, or if
- * something neutral is further behind.
+ * When a task of background has waited too long; U64_MAX if none waits, or if one
+ * that waits for something neutral is further behind.
  */
 static inline u64 fti_task_due(const struct fti_state *state,
 			       const struct fti_bounds *bounds)
 {
 	u64 due = state->oldest_waited + fti_most_wait(bounds);
-	u64 neutral = state->oldest[FASTTRACK_NEUTRAL];
+	u64 neutral = state->neutral_waited;
 
 	if (!state->oldest_waited ||
 	    (neutral && neutral + bounds->background_expire < due))
@@ -438,9 +448,9 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
  *
  * While the foreground works, neutral requests are sent one at a time and within
  * a share, but at least one in neutral_expire: in turns with the foreground's, if
- * they are older. So neither a service that floods the device nor a foreground
- * that does keeps the other waiting. An app's own write-back is not bounded so: its
- * next fsync waits for it.
+ * they are older, or if a task has waited for one for neutral_expire. So neither a
+ * service that floods the device nor a foreground that does keeps the other waiting.
+ * An app's own write-back is not bounded so: its next fsync waits for it.
  *
  * A background request that has waited for background_expire goes first, one at
  * a time and within its share. Or a long queue of overdue requests would have the
@@ -459,9 +469,11 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		    state->own;
 	struct fti_choice choice = { .class = FTI_NONE };
 	u64 foreground = state->oldest[FASTTRACK_FOREGROUND];
-	unsigned int others = foreground ? state->others_in_a_row : 0;
-	bool neutral = fti_neutral_turn(state, now);
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
+	bool beside = foreground || state->oldest[FASTTRACK_NEUTRAL];
+	unsigned int others = beside ? state->others_in_a_row : 0;
+	bool neutral = fti_neutral_turn(state, now);
+	bool starves = fti_neutral_starves(state, bounds, now);
 
 	if (!state->front)
 		return fti_choose_plain(state);
@@ -471,9 +483,10 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.expired = true;
 		choice.starved = true;
 	} else if (foreground && !others && neutral &&
-		   state->oldest[FASTTRACK_NEUTRAL] < foreground) {
+		   (starves || state->oldest[FASTTRACK_NEUTRAL] < foreground)) {
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
+		choice.starved = starves;
 	} else if (behind && in_flight < max(limit, 1ULL) &&
 		   fti_background_expired(state, bounds, now) &&
 		   now >= state->background_next) {

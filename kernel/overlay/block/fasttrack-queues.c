@@ -57,7 +57,7 @@ static struct request *fti_oldest_request(struct fti_class *class)
 }
 
 /* The oldest request of @class that a task waits for, NULL if it has none. */
-struct request *fti_oldest_waited(struct fti_class *class)
+static struct request *fti_oldest_waited(struct fti_class *class)
 {
 	return fti_oldest_before(class, FTI_ASYNC);
 }
@@ -66,6 +66,14 @@ struct request *fti_oldest_waited(struct fti_class *class)
 u64 fti_oldest_time(struct fti_class *class)
 {
 	const struct request *rq = fti_oldest_request(class);
+
+	return rq ? rq->fifo_time : 0;
+}
+
+/* The arrival of the oldest that a task waits for, 0 if there is none. */
+u64 fti_waited_time(struct fti_class *class)
+{
+	const struct request *rq = fti_oldest_waited(class);
 
 	return rq ? rq->fifo_time : 0;
 }

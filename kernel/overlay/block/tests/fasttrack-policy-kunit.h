@@ -380,6 +380,34 @@ static void fti_test_no_starvation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, choice.starved);
 }
 
+/* Who waits for something neutral does not wait for all that came before it. */
+static void fti_test_neutral_starves(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - NSEC_PER_SEC;
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->neutral_expire;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL] + 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_TRUE(test, choice.starved);
+
+	/* In turns, and within its share. */
+	state.others_in_a_row = 1;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	state.others_in_a_row = 0;
+	state.neutral_next = FTI_NOW + 2;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+}
+
 static void fti_test_task_starves(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
@@ -401,11 +429,24 @@ static void fti_test_task_starves(struct kunit *test)
 
 	/* Who of it and of what is neutral should have gone first goes. */
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
+	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
-	state.oldest[FASTTRACK_NEUTRAL]++;
+	state.neutral_waited++;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	/* Nobody waits for neutral write-back, however old it is. */
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 4 * bound;
+	state.neutral_waited = 0;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	/* But it has its turn, too. */
+	state.oldest[FASTTRACK_FOREGROUND] = 0;
+	state.others_in_a_row = FTI_STARVED_IN_A_ROW;
+	choice = fti_choose(&state, bounds, FTI_NOW + 1);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_FALSE(test, choice.expired);
+	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - 1;
 	state.oldest[FASTTRACK_NEUTRAL] = 0;
 
 	/* In turns: some together, one in the device at a time. */
@@ -467,6 +508,8 @@ static void fti_test_progress(struct kunit *test)
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
 		if (bits & BIT(9))
 			state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
+		if (bits & BIT(9))
+			state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
 		if (bits & BIT(10) && state.oldest_waited)
 			state.oldest_waited = starved;
 		if (bits & BIT(11))
@@ -533,6 +576,8 @@ static void fti_test_no_storm(struct kunit *test)
 		}
 		if (state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest_waited = min(fti_test_time(&seed), FTI_NOW);
+		if (state.oldest[FASTTRACK_NEUTRAL])
+			state.neutral_waited = min(fti_test_time(&seed), FTI_NOW);
 		state.foreground_seen = fti_test_draw(&seed, 2);
 		state.foreground_last = min(fti_test_time(&seed), FTI_NOW);
 		state.neutral_next = fti_test_time(&seed);
@@ -557,6 +602,7 @@ static void fti_test_wakes_with_neutral(struct kunit *test)
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 3 * bounds->background_expire;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - fti_most_wait(bounds);
 	state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
+	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
 	state.background_next = FTI_NOW + NSEC_PER_SEC;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -620,6 +666,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_background_depth),
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),
+	KUNIT_CASE(fti_test_neutral_starves),
 	KUNIT_CASE(fti_test_task_starves),
 	KUNIT_CASE(fti_test_progress),
 	KUNIT_CASE(fti_test_no_storm),

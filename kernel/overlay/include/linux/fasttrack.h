@@ -62,6 +62,7 @@ void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
 bool __fasttrack_commit_due(int blocks, bool rare);
+bool __fasttrack_commit_copies(void);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
@@ -312,7 +313,16 @@ static inline bool fasttrack_commit_due(int blocks, bool rare)
 	return fasttrack_enabled() && __fasttrack_commit_due(blocks, rare);
 }
 
-/* The same, and current has added to them: background waits until they are written. */
+/*
+ * Shall a commit write copies of its blocks? Nobody who changes one waits then until it
+ * is in the log.
+ */
+static inline bool fasttrack_commit_copies(void)
+{
+	return fasttrack_enabled() && __fasttrack_commit_copies();
+}
+
+/* As commit_due, and current has added to them: background waits until they are written. */
 static inline bool fasttrack_backlog(int blocks)
 {
 	return fasttrack_enabled() && __fasttrack_backlog(blocks);

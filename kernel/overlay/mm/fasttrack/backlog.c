@@ -77,6 +77,18 @@ bool __fasttrack_commit_due(int blocks, bool rare)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 
+/**
+ * __fasttrack_commit_copies - shall a commit write copies of its blocks?
+ *
+ * Context: any.
+ * Return: if so: somebody is in front, who may be the next to change one of them.
+ */
+bool __fasttrack_commit_copies(void)
+{
+	return ft_foreground_set() && READ_ONCE(ft_knobs.promotion);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_commit_copies);
+
 /* Is there a backlog that the foreground may wait for? */
 bool ft_has_backlog(void)
 {

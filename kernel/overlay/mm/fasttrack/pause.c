@@ -17,7 +17,8 @@
  *  - the flusher, between two turns of write-back, with a background app's file
  *    and if nobody waits for the work, until the last segment has been written.
  *
- * Four hooks are write-back's, fasttrack_writeback_...():
+ * Five hooks are write-back's, fasttrack_writeback_...(); two
+ * go by other names, fasttrack_fsync() and fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
  *  begin    wb_writeback(), before a work    nothing                  no
@@ -29,6 +30,8 @@
  *           that "over" has ended
  *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
  *           before they sync a file
+ *  extent   ext4, before a block is added    its handle               no
+ *           to an extent that it maps
  *
  * Who pauses is woken once: when the foreground's idle window has ended. Only the
  * flusher looks again by itself: nobody tells that the device has caught up.
