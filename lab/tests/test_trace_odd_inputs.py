@@ -113,3 +113,21 @@ def test_what_is_empty_or_packed_otherwise(tmp_path: Path) -> None:
         assert [damage.what for damage in done.damages] == ["it is empty: nothing was recorded, or nothing was copied"]
     with pytest.raises(InputError, match="packed by xz: unpack it first"):
         import_all([written(tmp_path, "a.xz", lzma.compress(b"text"))], tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("0.1\tC\tWS\t8\t8\t7\tmail\tM\tfile-NONE\n0.2\tC\tWS\t8\t8\t7\tmail\tM\tfile-NONE", True),
+        ("0.1\tC\tWS\t8\t8\t7\tmail\tM\tfile-NONE\n0.2\tC\tWS\t8\t8\t7\tmail\tD\t/data/a.db", False),
+        ("rw_flag,sector,timestamp\nR,8,1.000001\nR,16,1.000002", True),
+        ("rw_flag,sector,timestamp\nR,8,1.000001\nR,16,1.00000", False),
+        ("rw_flag,sector,timestamp\nR,8,1.000001\nR,16,1.5\nR,24,1.25", False),
+        ("rw_flag,timestamp,sector\nR,1.000001,8\nR,1.000002,16", False),
+    ],
+)
+def test_a_last_line_without_an_end(tmp_path: Path, text: str, whole: bool) -> None:
+    """It is read where its last field shows that it is whole: a path or a number could go on."""
+    done = import_all([written(tmp_path, "a.txt", text)], tmp_path / "out")
+    assert bool(done.damages) is not whole
+    assert done.recordings[0].kinds.total() == text.count("\n") - text.startswith("rw_flag") + whole

@@ -1,19 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From block events in the order of time to records: bios with a segment each, requests, tasks and files.
+"""From events in the order of time to records: bios with their segments, requests, syncs, tasks and files.
 
 A bio is a queue event. A device without any has a bio for each request that is issued, inserted or, where nothing else
 is there, completed; the first of these that it has. Requests are paired as device/trace does: by device, operation and
-first sector.
+first sector. What file systems and the page cache say is kept in `block_owners.py`; a bio has a segment for each run
+of blocks with one file and owner.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fasttrack_lab.trace.importers.intake import COMPLETE, INSERT, ISSUE, NAME, QUEUE, REQUEUE, SECTOR, Intake
+from fasttrack_lab.trace.importers.block_owners import BlockOwners, Owner, Run
+from fasttrack_lab.trace.importers.intake import (
+    CLEAN,
+    COMPLETE,
+    DIRTY,
+    EXTENT,
+    INSERT,
+    ISSUE,
+    NAME,
+    PAGE,
+    QUEUE,
+    REMAP,
+    REQUEUE,
+    SECTOR,
+    SYNC_BEGIN,
+    SYNC_END,
+    Intake,
+)
 from fasttrack_lab.trace.importers.record_files import RecordFiles
 
 KEPT = 65_536
@@ -22,6 +40,8 @@ BIO_FROM = (QUEUE, ISSUE, INSERT, COMPLETE)
 """Which event is a bio: the first of these that a device has."""
 _JOURNAL = "jbd2/"
 """Names of the threads that write ext4's journal; what else they write has no metadata flag."""
+
+_SAID = (EXTENT, PAGE, CLEAN, DIRTY, REMAP, SYNC_BEGIN, SYNC_END)
 
 Key = tuple[int | None, str | None, int | None]
 
@@ -55,7 +75,14 @@ class Joiner:
         }
         self._tasks: dict[int | str, int] = {}
         self._named: dict[int | str, str | None] = {}
-        self._paths: dict[tuple[int | None, str], int] = {}
+        self._paths: dict[tuple[int | None, str | int], int] = {}
+        """By device, and path or inode."""
+        self._names = intake.names
+        self._owners = BlockOwners(intake)
+        self._syncs: dict[int | None, tuple[int, str | None]] = {}
+        """By thread: when its sync began, and which it is if that is said at the begin."""
+        self._losses = deque(sorted({time for loss in intake.losses for time in (loss.since, loss.time) if time}))
+        """When events were lost."""
         self._flying: OrderedDict[Key, _Flight] = OrderedDict()
         self._bios = 0
 
@@ -67,8 +94,15 @@ class Joiner:
         """Takes all events, in the order of time."""
         for row in rows:
             kind, dev, pid, comm = row[2], row[3], row[12], row[13]
+            while self._losses and row[1] >= self._losses[0]:
+                self._losses.popleft()
+                self._owners.forget()
+                self._syncs.clear()
             if kind == NAME:
                 self._task(row[1], pid, comm)
+                continue
+            if kind in _SAID:
+                self._said(row)
                 continue
             bio = self._bio(row) if kind == self._from[dev] and not self._returned(row) else None
             if kind in (INSERT, ISSUE, COMPLETE, REQUEUE):
@@ -101,15 +135,55 @@ class Joiner:
         )
         return number
 
-    def _file(self, time: int, dev: int | None, path: str, file_type: str | None) -> int:
-        number = self._paths.get((dev, path))
+    def _file(self, time: int, dev: int | None, which: str | int, file_type: str | None = None) -> int:
+        """The id of a file by its path or its inode; a record where it is new."""
+        number = self._paths.get((dev, which))
         if number is None:
-            number = self._paths[dev, path] = len(self._paths) + 1
+            number = self._paths[dev, which] = len(self._paths) + 1
+            said: dict[str, Any] = {"path": which}
+            if isinstance(which, int):
+                said = {"inode": which, "path": None if dev is None else self._names.get((dev, which))}
             self.put(
-                "file",
-                {"time": time, "file": number, "event": "first_use", "dev": dev, "path": path, "file_type": file_type},
+                "file", {"time": time, "file": number, "event": "first_use", "dev": dev, "file_type": file_type, **said}
             )
         return number
+
+    def _said(self, row: tuple[Any, ...]) -> None:
+        """Takes what a file system or the page cache says."""
+        _, time, kind, dev, at, count = row[:6]
+        pid, comm, inode, index = row[12], row[13], row[20], row[21]
+        if kind in (SYNC_BEGIN, SYNC_END):
+            self._sync(row)
+        elif kind == DIRTY and None not in (inode, index):
+            self._owners.dirty(dev, inode, index, (self._task(time, pid, comm), time))
+        elif kind == REMAP and None not in (at, inode, index):
+            self._owners.remap((dev, at), (inode, index))
+        elif kind == CLEAN and at is not None and count:
+            self._owners.free(dev, at, count)
+        elif kind in (EXTENT, PAGE) and at is not None:
+            self._owners.map(kind, pid, dev, at, count, Run(dev, 0, inode, index, row[17]))
+
+    def _sync(self, row: tuple[Any, ...]) -> None:
+        """A sync of a file began or ended."""
+        _, time, kind, dev = row[:4]
+        pid, comm, said, inode = row[12], row[13], row[18], row[20]
+        if kind == SYNC_BEGIN:
+            self._syncs[pid] = time, said
+            return
+        began, first = self._syncs.pop(pid, (None, None))
+        if began is not None:
+            self.put(
+                "call",
+                {
+                    "time": time,
+                    "task": self._task(time, pid, comm),
+                    "kind": said or first,
+                    "file": None if inode is None else self._file(time, dev, inode),
+                    "duration_ns": time - began,
+                    "result": row[14],
+                    "thread": pid,
+                },
+            )
 
     def _returned(self, row: tuple[Any, ...]) -> bool:
         """Whether a request that came back undone is sent again."""
@@ -118,7 +192,7 @@ class Joiner:
 
     def _bio(self, row: tuple[Any, ...]) -> int:
         (_, time, _, dev, sector, size, operation, sync, fua, preflush, meta, read_ahead, pid, comm) = row[:14]
-        path, file_type, block_type, cause, transaction = row[15:]
+        path, file_type, block_type, cause, transaction = row[15:20]
         self._bios += 1
         carrier = self._task(time, pid, comm)
         comm = comm or (None if pid is None else self._named.get(pid))
@@ -142,20 +216,68 @@ class Joiner:
             },
         )
         if operation in ("read", "write") and size:
-            reader = operation == "read" and self._facts(pid).kernel_thread is False
-            self.put(
-                "segment",
-                {
-                    "time": time,
-                    "bio": self._bios,
-                    "offset": 0,
-                    "bytes": size,
-                    "block_type": block_type or _block_type(operation, meta, comm),
-                    "file": None if path is None else self._file(time, dev, path, file_type),
-                    "owner": carrier if reader else None,
-                },
-            )
+            reads = operation == "read" and self._facts(pid).kernel_thread is False
+            place = {"time": time, "bio": self._bios, "owner": carrier if reads else None}
+            if path is not None or block_type is not None:
+                file = None if path is None else self._file(time, dev, path, file_type)
+                self.put("segment", {**place, "offset": 0, "bytes": size, "block_type": block_type, "file": file})
+            else:
+                flags = _block_type(operation, meta, comm)
+                for segment in self._segments(row, flags):
+                    self.put("segment", {**place, **segment})
         return self._bios
+
+    def _segments(self, row: tuple[Any, ...], flags: str | None) -> Iterator[dict[str, Any]]:
+        """Runs of a bio's blocks; FLAGS: what they hold, as far as the bio itself says it."""
+        (_, time, kind, dev, sector, size, operation), pid = row[:7], row[12]
+        found = None if None in (dev, sector) else self._owners.place(dev, sector, kind == QUEUE)
+        if found is None:
+            yield {"offset": 0, "bytes": size, "block_type": flags}
+            return
+        at = 0
+        for sectors, run in self._owners.look_up(found, size // SECTOR, pid):
+            if run is not None:
+                yield from self._known(time, operation, at, sectors, run)
+            else:
+                yield from self._unmapped(operation, (found[0], found[1] + at // SECTOR), at, sectors, flags)
+            at += sectors * SECTOR
+
+    def _known(self, time: int, operation: str, at: int, sectors: int, run: Run) -> Iterator[dict[str, Any]]:
+        """Blocks of which a file system has told."""
+        told: dict[str, Any] = {"block_type": run.block_type}
+        if run.inode is None or run.page is None or run.block_type != "data":
+            yield {**told, "offset": at, "bytes": sectors * SECTOR}
+            return
+        told["file"] = self._file(time, run.dev, run.inode)
+        if operation != "write":
+            yield {**told, "offset": at, "bytes": sectors * SECTOR, "index": run.page}
+            return
+        for begin, count, owner in self._owned(run.dev, run.inode, run.page, sectors):
+            index = run.page + begin // self._owners.page_sectors
+            told |= {"offset": at + begin * SECTOR, "bytes": count * SECTOR, "index": index}
+            yield {**told, **_dirtied(owner)}
+
+    def _unmapped(
+        self, operation: str, place: tuple[int, int], at: int, sectors: int, flags: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """Blocks of no file that is known: what was dirtied in the device's own pages is metadata."""
+        if operation != "write":
+            yield {"offset": at, "bytes": sectors * SECTOR, "block_type": flags}
+            return
+        dev, sector = place
+        # The inode of a device's own pages has the device's number.
+        for begin, count, owner in self._owned(dev, dev, sector // self._owners.page_sectors, sectors):
+            block_type = flags if owner is None else "metadata"
+            told = {"offset": at + begin * SECTOR, "bytes": count * SECTOR, "block_type": block_type}
+            yield {**told, **_dirtied(owner)}
+
+    def _owned(self, dev: int, inode: int, index: int, sectors: int) -> Iterator[tuple[int, int, Owner | None]]:
+        """Begin and length, in sectors, of runs of pages that are written with one owner."""
+        page, begin = self._owners.page_sectors, 0
+        for pages, owner in self._owners.written(dev, inode, index, -(-sectors // page)):
+            count = min(pages * page, sectors - begin)
+            yield begin, count, owner
+            begin += count
 
     def _request(self, row: tuple[Any, ...], bio: int | None) -> None:
         _, time, kind, dev, sector, size, operation = row[:7]
@@ -203,6 +325,11 @@ class Joiner:
                 "first_bio": flight.bio if bio is None else bio,
             },
         )
+
+
+def _dirtied(owner: Owner | None) -> dict[str, int | None]:
+    """Who dirtied a run of blocks, and when."""
+    return {} if owner is None else {"owner": owner[0], "dirtied": owner[1]}
 
 
 def _between(begin: int | None, end: int | None) -> int | None:

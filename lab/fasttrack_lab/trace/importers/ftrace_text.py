@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from fasttrack_lab.trace.importers import file_events
 from fasttrack_lab.trace.importers.intake import BLOCK_EVENTS, COMPLETE, QUEUE, Clock, Event, Intake, Loss, block_event
 from fasttrack_lab.trace.importers.text_numbers import device, nanoseconds, whole
 from fasttrack_lab.trace.importers.windows import CUT_LINE, Line, Unread, lines, take_lines
@@ -100,6 +101,8 @@ class _Text:
         pid, tgid = whole(match["pid"]), whole(match["tgid"])
         if pid and tgid is not None:
             self._intake.task(pid).tgid = tgid
+        if name in file_events.FILE_EVENTS:
+            return self._file_event(name, time, pid, match["comm"].strip(), rest)
         if kind is None:
             real = _REAL.search(rest)
             if real is not None and (ms := whole(real[1])) is not None:
@@ -110,6 +113,14 @@ class _Text:
         if event is None:
             return f"{name} is not as the kernel prints it"
         self._intake.event(event)
+        return ""
+
+    def _file_event(self, name: str, time: int, pid: int | None, comm: str, rest: str) -> str:
+        """Takes what a file system says; why it is not understood."""
+        said = file_events.said_by(name, rest)
+        if said is None:
+            return f"{name} is not as the kernel prints it"
+        file_events.take(name, time, pid, None if comm in ("", _NO_NAME) else comm, said, self._intake)
         return ""
 
 

@@ -57,6 +57,12 @@ def asked(rwbs: str) -> Asked:
 
 QUEUE, INSERT, ISSUE, COMPLETE, REQUEUE, NAME = "Q", "I", "D", "C", "R", "N"
 """Kinds of events. A name is what a task is called from then on."""
+EXTENT, PAGE, CLEAN, DIRTY, REMAP = "extent", "page", "freed", "dirty", "remap"
+"""Kinds of events that say whose blocks are where. A run of blocks of ext4 and of f2fs: `bytes` of them from block
+`sector` of the file system on, which are the file's from its block `at` on. Blocks that are nobody's. The page `at`
+became dirty, `dev` is the disk. A bio that goes to another place: `inode` is the device and `at` the sector before."""
+SYNC_BEGIN, SYNC_END = "sync_begin", "sync_end"
+"""A call syncs a file, `cause` which; its result is the `error`."""
 BLOCK_EVENTS = {
     "block_bio_queue": QUEUE,
     "block_rq_insert": INSERT,
@@ -65,6 +71,7 @@ BLOCK_EVENTS = {
     "block_rq_requeue": REQUEUE,
 }
 """ftrace's events of these kinds."""
+_OF_BLOCKS = frozenset(BLOCK_EVENTS.values())
 ENDED = (COMPLETE, REQUEUE)
 """Kinds in whose context any task may be."""
 
@@ -89,6 +96,8 @@ class Event(NamedTuple):
     block_type: str | None = None
     cause: str | None = None
     transaction: int | None = None
+    inode: int | None = None
+    at: int | None = None
 
 
 def block_event(
@@ -130,6 +139,8 @@ _SHAPE = pa.schema(
         ("block_type", _TEXT),
         ("cause", _TEXT),
         ("transaction", _INT),
+        ("inode", _INT),
+        ("at", _INT),
     ]
 )
 
@@ -201,7 +212,13 @@ class Intake:
     utc_offset_s: int | None = None
     """Local time less UTC, where no clock says it."""
     by_device: dict[int | None, set[str]] = field(default_factory=dict)
-    """Kinds of events of each device."""
+    """Kinds of block events of each device."""
+    disks: set[int] = field(default_factory=set)
+    """Devices that are no partitions: requests and the page cache name only such."""
+    parts: set[int] = field(default_factory=set)
+    """Partitions whose bios keep their number when they go to a place of the disk."""
+    names: dict[tuple[int, int], str | None] = field(default_factory=dict)
+    """Names of files by device and inode; None where a file has several."""
 
     def __post_init__(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
@@ -219,17 +236,22 @@ class Intake:
             self.skipped["events at an impossible time"] += 1
             return
         numbers = (event.dev, event.sector, event.bytes, event.pid, event.error, event.transaction)
-        dev, sector, count, pid, error, transaction = (
-            number if number is not None and -MOST < number < MOST else None for number in numbers
+        dev, sector, count, pid, error, transaction, inode, place = (
+            number if number is not None and -MOST < number < MOST else None
+            for number in (*numbers, event.inode, event.at)
         )
         self.kinds[event.kind] += 1
-        if event.kind != NAME:
+        if event.kind in _OF_BLOCKS:
             self.by_device.setdefault(dev, set()).add(event.kind)
+        if dev is not None and event.kind in (INSERT, ISSUE, COMPLETE, REQUEUE, DIRTY):
+            self.disks.add(dev)
+        elif dev is not None and event.kind == REMAP and inode == dev:
+            self.parts.add(dev)
         self._place += 1
         self._rows.append(
             (
                 *(self._place, event.time, event.kind, dev, sector, count, *event.asked, pid, event.comm, error),
-                *(event.path, event.file_type, event.block_type, event.cause, transaction),
+                *(event.path, event.file_type, event.block_type, event.cause, transaction, inode, place),
             )
         )
         if len(self._rows) >= _BATCH:
@@ -240,6 +262,12 @@ class Intake:
         self._told[path] += 1
         if self._told[path] <= _DAMAGES:
             self.damages.append(Damage(path, at, size, what, records))
+
+    def name_file(self, dev: int, inode: int, name: str) -> None:
+        """A file's name. Inodes are used again, and files have more names than one: then nobody knows which."""
+        known = self.names.setdefault((dev, inode), name)
+        if known != name:
+            self.names[dev, inode] = None
 
     def task(self, pid: int) -> Task:
         """What is known of a task, to be filled in."""

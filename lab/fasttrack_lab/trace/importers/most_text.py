@@ -42,7 +42,8 @@ def _line(line: Line, intake: Intake) -> str | None:
     """Takes a line; why it is not understood."""
     if not line.text.strip():
         return None
-    if not line.is_whole:
+    if not line.is_whole and not line.text.endswith(_NO_FILE[0]):
+        # A path may be cut and still be one.
         return CUT_LINE
     parts = _parts(line.text)
     if parts is None:

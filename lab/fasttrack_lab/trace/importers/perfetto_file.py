@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fasttrack_lab.trace.importers import file_events
 from fasttrack_lab.trace.importers.intake import (
     COMPLETE,
     INSERT,
@@ -51,7 +52,6 @@ _OTHERS = {
     116: "block_bio_bounce",
     117: "block_bio_complete",
     118: "block_bio_frontmerge",
-    120: "block_bio_remap",
     121: "block_dirty_buffer",
     122: "block_getrq",
     123: "block_plug",
@@ -69,6 +69,21 @@ _PLACES = {
     REQUEUE: {"rwbs": 5},
 }
 """Fields of the events; dev, sector and nr_sector are 1 to 3 in all."""
+_FILE_EVENTS = {
+    43: ("ext4_sync_file_enter", "dev ino parent datasync"),
+    44: ("ext4_sync_file_exit", "dev ino ret"),
+    120: ("block_bio_remap", "dev sector nr_sector old_dev old_sector"),
+    154: ("ext4_es_lookup_extent_exit", "dev ino lblk len pblk status found"),
+    167: ("ext4_ext_map_blocks_exit", "dev ino flags pblk lblk len mflags ret"),
+    178: ("ext4_free_blocks", "dev ino block count"),
+    183: ("ext4_ind_map_blocks_exit", "dev ino flags pblk lblk len mflags ret"),
+    254: ("f2fs_submit_write_page", "dev ino type index block"),
+    255: ("f2fs_sync_file_enter", "dev ino"),
+    256: ("f2fs_sync_file_exit", "dev ino need_cp datasync ret"),
+}
+"""Field of FtraceEvent -> event, and the names of its fields from 1 on."""
+_GENERIC = 327
+"""Events of which Perfetto has no message: their name and their fields by name."""
 _STATS_BEGIN, _STATS_END = 1, 2
 _KTHREADD = 2
 
@@ -215,10 +230,13 @@ class _File:
         self._last = time
         what = next((field for field in said if field > 2 and isinstance(said[field], bytes)), 0)
         kind = _KINDS.get(what)
+        body = said.get(what)
+        if isinstance(body, bytes) and (found := _file_event(what, body)) is not None:
+            file_events.take(found[0], time, number(said.get(2)), None, found[1], self._intake)
+            return time
         if kind is None:
             self._intake.skipped[_OTHERS.get(what, f"ftrace events of field {what}")] += 1
             return time
-        body = said[what]
         assert isinstance(body, bytes)
         self._intake.event(_block(kind, time, number(said.get(2)), message(body)))
         return time
@@ -330,3 +348,33 @@ def _device(dev: int | None) -> int | None:
     major = (dev >> 8) & 0xFFF | (dev >> 32) & 0xFFFFF000
     minor = dev & 0xFF | (dev >> 12) & 0xFFFFFF00
     return major << 20 | minor
+
+
+def _file_event(what: int, body: bytes) -> tuple[str, file_events.Said] | None:
+    """The name and the fields of an event by which a file system or the page cache says something."""
+    if what == _GENERIC:
+        return _generic(body)
+    if what not in _FILE_EVENTS:
+        return None
+    name, fields_of = _FILE_EVENTS[what]
+    # A field that is 0 is not written.
+    found: dict[str, int | str | None] = {}
+    said = message(body)
+    for place, field in enumerate(fields_of.split(), 1):
+        value = signed(said.get(place)) or 0
+        found[field] = _device(value) if field in ("dev", "old_dev") else value
+    return name, found.get
+
+
+def _generic(body: bytes) -> tuple[str, file_events.Said] | None:
+    """Devices are the kernel's numbers here."""
+    name = text(message(body).get(1))
+    if name not in file_events.FILE_EVENTS:
+        return None
+    found: dict[str, int | str | None] = {}
+    for field, value in fields(body):
+        if field == 2 and isinstance(value, bytes):
+            said = message(value)
+            number_of = signed(said.get(4)) if 4 in said else number(said.get(5))
+            found[text(said.get(1)) or ""] = text(said.get(3)) if 3 in said else number_of or 0
+    return name, found.get

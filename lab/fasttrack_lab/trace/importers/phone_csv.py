@@ -29,6 +29,7 @@ Key = tuple[int | None, str, int | None, int | None]
 _UNKNOWN = ("", "nan", "none", "null")
 """What programs write for what they do not know."""
 _DELIMITERS = ",;\t"
+_FRACTION = re.compile(r"\d\.(\d+)\Z")
 _NUMBER = re.compile(r"(\d+)(?:\.0*)?")
 """A column in which a number is missing is one of floating point for some programs."""
 
@@ -64,10 +65,17 @@ def _read(path: Path, intake: Intake) -> None:
         intake.damage(path, 0, path.stat().st_size, "its heading lacks rw_flag or timestamp; nothing is read")
         return
 
+    decimals: set[int] = set()
+
     def take(line: Line) -> str | None:
         if not line.text.strip():
             return None
-        event, why = _event(names, line.text, _delimiter(heading.text)) if line.is_whole else (None, CUT_LINE)
+        count = _decimals(line.text)
+        # A number that is cut has fewer than those before it, if these all have as many.
+        if not line.is_whole and (count == 0 or decimals != {count}):
+            return CUT_LINE
+        decimals.add(count)
+        event, why = _event(names, line.text, _delimiter(heading.text))
         if event is None:
             return why
         if _is_new(kept, event):
@@ -77,6 +85,12 @@ def _read(path: Path, intake: Intake) -> None:
         return ""
 
     take_lines(found, Unread(path, intake.damage), take)
+
+
+def _decimals(line: str) -> int:
+    """Digits behind the point of a line's last number."""
+    match = _FRACTION.search(line)
+    return 0 if match is None else len(match[1])
 
 
 def _is_new(kept: OrderedDict[Key, int], event: Event) -> bool:

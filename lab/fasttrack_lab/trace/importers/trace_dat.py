@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fasttrack_lab.trace.importers import ring_pages
+from fasttrack_lab.trace.importers import file_events, ring_pages
 from fasttrack_lab.trace.importers.dat_sections import MAGIC, Buffer, Contents, Cut, contents_of
 from fasttrack_lab.trace.importers.event_formats import Format, number_of
 from fasttrack_lab.trace.importers.intake import BLOCK_EVENTS, Clock, Intake, Loss, block_event
@@ -106,6 +106,10 @@ class _Reader:
             self._intake.skipped["events without a format"] += 1
             return
         form, kind = found
+        if form.name in file_events.FILE_EVENTS:
+            pid = form.integer(data, "common_pid", order)
+            file_events.take(form.name, time, pid, None, lambda name: _said(form, data, name, order), self._intake)
+            return
         if kind is None:
             self._intake.skipped[form.name] += 1
             return
@@ -128,3 +132,8 @@ class _Reader:
                 form.integer(data, "errors", order) if error is None else error,
             )
         )
+
+
+def _said(form: Format, data: bytes, name: str, order: str) -> int | str | None:
+    """A field of an event: names are texts."""
+    return form.text(data, name, order) if name == "name" else form.integer(data, name, order)
