@@ -382,6 +382,7 @@ fn golden_files_of_all_versions() {
         (2, golden_2()),
         (3, golden_3()),
         (4, golden_4()),
+        (5, golden_5()),
     ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -395,6 +396,17 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// Events that no program ran for, of nobody knows which processor.
+fn golden_5() -> Vec<Record> {
+    vec![Record::from(Loss {
+        time: Time(60),
+        reason: Some(LossReason::RECURSION),
+        since: Some(Time(50)),
+        count: Some(2),
+        ..Loss::default()
+    })]
 }
 
 /// A bio, a wait and a call of one thread of a process.
