@@ -13,8 +13,8 @@ from fasttrack_lab.host.paths import CHECKOUT, DEVICE
 
 DEBIAN = CHECKOUT / "debian"
 TRACE_UNIT = "fasttrack-trace.service"
-# What its sources need: BPF programs; tracefs; files by inode, without a time of access.
-TRACE_MAY = {"CAP_BPF", "CAP_PERFMON", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER"}
+# What its sources need: BPF programs; files by inode, without a time of access. Tracefs is root's.
+TRACE_MAY = {"CAP_BPF", "CAP_PERFMON", "CAP_DAC_READ_SEARCH", "CAP_FOWNER"}
 
 
 def rule(name: str) -> list[str]:
