@@ -5,16 +5,17 @@
 # deb in the cache, or deb-quick). With --quick its programs are those that the tests are built with, not optimised.
 set -eu
 . "$(dirname -- "$0")/common.sh"
-"$here/scripts/setup.sh" --dev deb >/dev/null
-
 profile=release
+group=deb-release
 out=$cache/deb
 if [ "${1:-}" = --quick ]; then
 	profile=dev
+	group=deb
 	out=$cache/deb-quick
 	shift
 fi
 out=${1:-$out}
+"$here/scripts/setup.sh" --dev "$group" >/dev/null
 version=$(cat "$here/VERSION")
 name=fasttrack-$version
 work=$out/build

@@ -91,6 +91,7 @@ quietly dpkg $force -i /tmp/deb/old.deb
 own=/etc/fasttrack/fasttrackd.toml.d/local.toml
 wanted="/etc/systemd/system/multi-user.target.wants/fasttrackd.service
 	/etc/systemd/user/graphical-session.target.wants/fasttrack-agent.service"
+recorder=fasttrack-trace.service
 for link in $wanted /usr/share/doc/fasttrack/old $own; do has "$link"; done
 sed -i 's/^#freezer = true/freezer = true/' "$root$own"
 printf '[reports]\nburst = 100\n' >"$root/etc/fasttrack/fasttrackd.toml.d/mine.toml"
@@ -99,34 +100,59 @@ part "upgrade"
 quietly dpkg $force -i /tmp/deb/new.deb
 has_not /usr/share/doc/fasttrack/old
 grep -q '^freezer = true' "$root$own" || fail "the upgrade has taken the administrator's change away"
-for file in $wanted /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl \
-	/lib/systemd/system/fasttrackd.service /usr/lib/systemd/user/fasttrack-agent.service \
+for file in $wanted /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl /usr/bin/fasttrack-trace \
+	/lib/systemd/system/fasttrackd.service /lib/systemd/system/$recorder /usr/lib/systemd/user/fasttrack-agent.service \
 	/usr/lib/fasttrack/fasttrackd.toml /usr/share/dbus-1/system.d/org.fasttrack1.conf \
 	/usr/share/dbus-1/system-services/org.fasttrack1.service /usr/share/polkit-1/actions/org.fasttrack1.policy \
 	/usr/share/bash-completion/completions/fasttrackctl /usr/share/zsh/vendor-completions/_fasttrackctl \
-	/usr/share/fish/vendor_completions.d/fasttrackctl.fish; do
+	/usr/share/fish/vendor_completions.d/fasttrackctl.fish \
+	/usr/share/bash-completion/completions/fasttrack-trace /usr/share/zsh/vendor-completions/_fasttrack-trace \
+	/usr/share/fish/vendor_completions.d/fasttrack-trace.fish; do
 	has "$file"
 done
+has_not /etc/systemd/system/multi-user.target.wants/$recorder
 if [ -z "$quick" ]; then
 	# This machine's dpkg may be told to leave documentation out.
-	for page in man8/fasttrackd.8 man1/fasttrack-agent.1 man1/fasttrackctl.1 man5/fasttrackd.toml.5; do
+	for page in man8/fasttrackd.8 man1/fasttrack-agent.1 man1/fasttrackctl.1 man5/fasttrackd.toml.5 \
+		man1/fasttrack-trace.1 man1/fasttrack-trace-record.1; do
 		has "/usr/share/man/$page.gz"
 	done
 fi
 
 part "use"
-for program in /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl; do
+for program in /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttrackctl /usr/bin/fasttrack-trace; do
 	said=$(inside $program --version)
 	[ "$said" = "${program##*/} $version" ] || fail "$program --version says $said, VERSION $version"
 	inside $program --help | grep -q -e --version || fail "$program --help"
 done
 quietly fasttrackctl config check
-quietly bash -n /usr/share/bash-completion/completions/fasttrackctl
-quietly systemd-analyze verify --man=no --recursive-errors=no /lib/systemd/system/fasttrackd.service
-[ ! -s "$log" ] || { cat "$log" >&2; fail "systemd-analyze verify fasttrackd.service"; }
+for command in fasttrackctl fasttrack-trace; do
+	quietly bash -n /usr/share/bash-completion/completions/$command
+done
+for unit in fasttrackd.service $recorder; do
+	quietly systemd-analyze verify --man=no --recursive-errors=no "/lib/systemd/system/$unit"
+	[ ! -s "$log" ] || { cat "$log" >&2; fail "systemd-analyze verify $unit"; }
+done
 quietly env HOME=/tmp XDG_RUNTIME_DIR=/tmp systemd-analyze --user verify --man=no --recursive-errors=no \
 	/usr/lib/systemd/user/fasttrack-agent.service
 [ ! -s "$log" ] || { cat "$log" >&2; fail "systemd-analyze --user verify fasttrack-agent.service"; }
+
+# The recorder, with no capability but those of its unit, where this kernel has tracefs.
+mkdir -p "$root/sys/kernel/tracing" "$root/sys/kernel/btf"
+if mount -t tracefs tracefs "$root/sys/kernel/tracing" 2>/dev/null; then
+	[ ! -d /sys/kernel/btf ] || mount --bind /sys/kernel/btf "$root/sys/kernel/btf"
+	may=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/lib/systemd/system/$recorder" | tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
+	quietly setpriv --bounding-set "-all,$may" fasttrack-trace record --duration 1
+	quietly fasttrack-trace cat -t session /var/log/fasttrack-trace
+	grep -q session "$log" || fail "fasttrack-trace has recorded nothing"
+	umount "$root/sys/kernel/tracing"
+else
+	echo "fasttrack-trace: SKIPPED (this kernel has no tracefs)"
+	mkdir -m 700 "$root/var/log/fasttrack-trace" "$root/var/lib/fasttrack-trace"
+	(umask 077 && touch "$root/var/log/fasttrack-trace/00000001.ftlog" "$root/var/lib/fasttrack-trace/identity")
+fi
+open_to_all=$(find "$root/var/log/fasttrack-trace" "$root/var/lib/fasttrack-trace" -type f -perm /077)
+[ -z "$open_to_all" ] || fail "others can read $open_to_all"
 
 # The daemon on a bus with the policies that are installed: root may have the name, everybody may ask.
 cat >"$root/tmp/bus.conf" <<'EOF'
@@ -181,8 +207,8 @@ if [ -n "$group" ]; then
 	left=$("$python" -c "import os, sys; print(*os.listxattr(sys.argv[1]))" "$group$app")
 	[ -z "$left" ] || fail "a group still has the attributes $left"
 fi
-for file in /usr/libexec/fasttrackd /usr/bin/fasttrackctl /run/fasttrack; do has_not "$file"; done
-has "$own"
+for file in /usr/libexec/fasttrackd /usr/bin/fasttrackctl /usr/bin/fasttrack-trace /run/fasttrack; do has_not "$file"; done
+for file in "$own" /var/log/fasttrack-trace/00000001.ftlog /var/lib/fasttrack-trace/identity; do has "$file"; done
 
 part "purge"
 quietly dpkg -P fasttrack

@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 4;
+pub const SCHEMA_VERSION: u16 = 5;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0xdae56e36f9fad801;
+pub const SCHEMA_ID: u64 = 0x451ea788a1e1c0e1;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -141,6 +141,8 @@ enums! {
         UNREADABLE = 4 "unreadable",
         /// `flight_memory`.
         FLIGHT_MEMORY = 5 "flight_memory",
+        /// `recursion`.
+        RECURSION = 6 "recursion",
     }
     /// What a request or bio asks of the device.
     Operation {

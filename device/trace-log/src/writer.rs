@@ -3,7 +3,8 @@
 //!
 //! Records gather in memory and become a block by one write at the file's end. If that fails the file is cut back to
 //! where it was, and the block's records are lost and counted. A file that has its size is closed with an index, and
-//! the next begins. When all files together reach the cap, the oldest goes, and what was in it is a loss in the stream.
+//! the next begins; while none can be made, as on a full disk, records are lost and counted, and it is tried again with
+//! each block. When all files together reach the cap, the oldest goes, and what was in it is a loss in the stream.
 
 use crate::codec::Time;
 use crate::directory::{log_files, SUFFIX};
@@ -82,9 +83,11 @@ impl fmt::Display for WriteError {
             WriteError::Io(path, error) => {
                 let hint = match error.kind() {
                     io::ErrorKind::StorageFull => "; make room there, or take another directory",
-                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                        "; take another directory"
+                    io::ErrorKind::ReadOnlyFilesystem => {
+                        "; mount it writable again (dmesg says why it is not), or take another directory"
                     }
+                    io::ErrorKind::PermissionDenied => "; take another directory",
+                    io::ErrorKind::NotFound => "; make its directory again, or take another",
                     _ => "",
                 };
                 write!(f, "{}: {error}{hint}", path.display())
@@ -112,7 +115,10 @@ struct Pending {
     time: u64,
     first: u64,
     last: u64,
+    /// What its loss records count together, how many these are, and the earliest time that they tell of.
     lost: u64,
+    told: u32,
+    since: u64,
 }
 
 /// Writes records to the files of a directory.
@@ -127,8 +133,12 @@ pub struct LogWriter {
     /// Files that are closed: number, bytes.
     closed: VecDeque<(u64, u64)>,
     losses: Vec<Record>,
+    /// No file can be made: these are lost.
+    refused: Option<Pending>,
     written: u64,
     failed: Option<WriteError>,
+    /// The last write has failed.
+    failing: bool,
 }
 
 fn told<T>(path: &Path, result: io::Result<T>) -> Result<T, WriteError> {
@@ -167,16 +177,22 @@ impl LogWriter {
             pending: Pending::default(),
             closed,
             losses: Vec::new(),
+            refused: None,
             written: 0,
             failed: None,
+            failing: false,
         })
     }
 
-    /// Number of the file that the next records go to. A name that it does not have yet must be given with them.
+    /// Number of the file that the next records go to; 0 while none can be made. A name that it does not have yet must
+    /// be given with them.
     ///
     /// # Errors
-    /// A file cannot be made.
+    /// The session's first file cannot be made.
     pub fn file_number(&mut self) -> Result<u64, WriteError> {
+        if self.refused.is_some() {
+            return Ok(0);
+        }
         let full = self
             .open
             .as_ref()
@@ -185,17 +201,34 @@ impl LogWriter {
             self.close_file()?;
         }
         if self.open.is_none() {
-            self.begin_file()?;
+            match self.begin_file() {
+                Err(error) if self.written > 0 => self.fail(error),
+                other => other?,
+            }
+        }
+        if self.open.is_none() {
+            self.refused = Some(Pending::default());
         }
         Ok(self.open.as_ref().map_or(0, |open| open.number))
+    }
+
+    fn fail(&mut self, error: WriteError) {
+        self.failed = Some(error);
+        self.failing = true;
     }
 
     /// Adds records that stay together in one block of the file that [`LogWriter::file_number`] has named.
     ///
     /// # Errors
-    /// A file cannot be made. What cannot be written to it is no error, but a loss.
+    /// The session's first file cannot be made. What cannot be written later is no error, but a loss.
     pub fn push(&mut self, records: &[Record]) -> Result<(), WriteError> {
         self.file_number()?;
+        if let Some(refused) = &mut self.refused {
+            for record in records {
+                refused.count(record);
+            }
+            return Ok(());
+        }
         for record in std::mem::take(&mut self.losses).iter().chain(records) {
             self.pending.add(record);
         }
@@ -210,6 +243,14 @@ impl LogWriter {
     /// # Errors
     /// As [`LogWriter::push`].
     pub fn end_block(&mut self) -> Result<(), WriteError> {
+        if let Some(refused) = self.refused.take() {
+            self.file_number()?;
+            match &mut self.refused {
+                Some(again) => *again = refused,
+                None => self.losses.extend(refused.as_loss()),
+            }
+            return Ok(());
+        }
         if self.pending.records == 0 {
             return Ok(());
         }
@@ -226,16 +267,11 @@ impl LogWriter {
         };
         self.sequence += 1;
         if let Err(error) = self.append(header, &pending.bytes) {
-            self.failed = Some(WriteError::Io(self.directory.clone(), error));
-            self.losses.push(Record::from(Loss {
-                time: Time(pending.last),
-                reason: Some(LossReason::DISK_ERROR),
-                since: Some(Time(pending.first)),
-                count: Some(u64::from(pending.records)),
-                ..Loss::default()
-            }));
+            self.fail(WriteError::Io(self.directory.clone(), error));
+            self.losses.extend(pending.as_loss());
         }
-        self.keep_cap()
+        self.keep_cap();
+        Ok(())
     }
 
     /// Ends the block and the file.
@@ -262,16 +298,17 @@ impl LogWriter {
         self.failed.take()
     }
 
+    /// Whether the last write has failed.
+    pub fn is_failing(&self) -> bool {
+        self.failing
+    }
+
     fn path(&self, number: u64) -> PathBuf {
         self.directory.join(format!("{number:08}{SUFFIX}"))
     }
 
     fn begin_file(&mut self) -> Result<(), WriteError> {
-        let number = self.closed.back().map_or(1, |(number, _)| number + 1);
-        let path = self.path(number);
-        let mut opened = OpenOptions::new();
-        opened.append(true).create_new(true).mode(0o600);
-        let mut file = told(&path, opened.open(&path))?;
+        let (number, path, mut file) = self.new_file()?;
         let header = FileHeader {
             format: FORMAT,
             schema_version: SCHEMA_VERSION,
@@ -280,19 +317,19 @@ impl LogWriter {
             number,
         };
         let bytes = header.bytes();
-        if let Err(error) = file.write_all(&bytes) {
+        let mut begun = file.write_all(&bytes);
+        if self.options.sync != Sync::Never {
+            begun = begun
+                .and_then(|()| file.sync_all())
+                .and_then(|()| File::open(&self.directory)?.sync_all());
+        }
+        if let Err(error) = begun {
             // An empty file would be damage to whoever reads.
             let _ = fs::remove_file(&path);
             return Err(WriteError::Io(path, error));
         }
         self.written += bytes.len() as u64;
-        if self.options.sync != Sync::Never {
-            told(&path, file.sync_all())?;
-            told(
-                &self.directory,
-                File::open(&self.directory).and_then(|d| d.sync_all()),
-            )?;
-        }
+        self.failing = false;
         self.open = Some(Open {
             file,
             path,
@@ -301,6 +338,20 @@ impl LogWriter {
             places: Vec::new(),
         });
         Ok(())
+    }
+
+    /// A file that was not there, after all others: one that is in its place is not ours.
+    fn new_file(&self) -> Result<(u64, PathBuf, File), WriteError> {
+        let mut opened = OpenOptions::new();
+        opened.append(true).create_new(true).mode(0o600);
+        let mut number = self.closed.back().map_or(1, |(number, _)| number + 1);
+        loop {
+            let path = self.path(number);
+            match opened.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                other => return told(&path, other).map(|file| (number, path, file)),
+            }
+        }
     }
 
     /// One block by one write; a file that has taken a part of it is cut back.
@@ -333,6 +384,7 @@ impl LogWriter {
         }
         open.bytes += bytes.len() as u64;
         self.written += bytes.len() as u64;
+        self.failing = false;
         match self.options.sync {
             Sync::Block => open.file.sync_data(),
             Sync::File | Sync::Never => Ok(()),
@@ -362,28 +414,29 @@ impl LogWriter {
         }
         // Without an index a file is scanned: no record is lost.
         if let Err(error) = ended {
-            self.failed = Some(WriteError::Io(path, error));
+            self.fail(WriteError::Io(path, error));
         }
         Ok(())
     }
 
-    /// Removes the oldest files while there are too many bytes.
-    fn keep_cap(&mut self) -> Result<(), WriteError> {
+    /// Removes the oldest files while there are too many bytes; one that cannot go is tried again after the next block.
+    fn keep_cap(&mut self) {
         let now = self.open.as_ref().map_or(0, |open| open.bytes);
         while self.closed.iter().map(|(_, bytes)| bytes).sum::<u64>() + now > self.options.cap_bytes
         {
-            let Some((number, _)) = self.closed.pop_front() else {
+            let Some(&(number, _)) = self.closed.front() else {
                 break;
             };
             let path = self.path(number);
             let lost = evicted(number, &path, self.pending_time());
             match fs::remove_file(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                other => told(&path, other)?,
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return self.fail(WriteError::Io(path, error));
+                }
+                _ => self.losses.push(lost),
             }
-            self.losses.push(lost);
+            self.closed.pop_front();
         }
-        Ok(())
     }
 
     fn pending_time(&self) -> u64 {
@@ -416,16 +469,45 @@ fn evicted(number: u64, path: &Path, now: u64) -> Record {
 
 impl Pending {
     fn add(&mut self, record: &Record) {
+        self.count(record);
+        record.put(&mut self.bytes, &mut self.time);
+    }
+
+    fn count(&mut self, record: &Record) {
         let time = record.time().0;
         if self.records == 0 {
-            (self.first, self.last) = (time, time);
+            (self.first, self.last, self.since) = (time, time, time);
         }
         self.first = self.first.min(time);
         self.last = self.last.max(time);
+        self.since = self.since.min(time);
         self.records += 1;
-        if let Record::Loss(loss) = record {
-            self.lost += loss.count.unwrap_or(0);
+        if let Record::Loss(Loss {
+            count: Some(count),
+            since,
+            reason,
+            ..
+        }) = record
+        {
+            self.lost += count;
+            self.told += 1;
+            // Another boot's times are in what went because of the cap.
+            if *reason != Some(LossReason::DISK_CAP) {
+                self.since = self.since.min(since.map_or(time, |since| since.0));
+            }
         }
-        record.put(&mut self.bytes, &mut self.time);
+    }
+
+    /// As a loss, with the losses that it tells of in place of the records that do.
+    fn as_loss(&self) -> Option<Record> {
+        (self.records > 0).then(|| {
+            Record::from(Loss {
+                time: Time(self.last),
+                reason: Some(LossReason::DISK_ERROR),
+                since: Some(Time(self.since)),
+                count: Some(u64::from(self.records - self.told) + self.lost),
+                ..Loss::default()
+            })
+        })
     }
 }

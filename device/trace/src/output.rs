@@ -20,6 +20,8 @@ pub struct Output {
     number: u64,
     clock: Clock,
     written: u64,
+    /// What a write has failed with, until one works.
+    failure: Option<String>,
 }
 
 impl Output {
@@ -39,6 +41,7 @@ impl Output {
             number: 0,
             clock: clocks::all(ClockReason::FILE_START),
             written: 0,
+            failure: None,
         }
     }
 
@@ -58,7 +61,7 @@ impl Output {
     /// Takes records of the join; segments follow their bio.
     ///
     /// # Errors
-    /// A log file cannot be made.
+    /// The first log file cannot be made.
     pub fn take(
         &mut self,
         joiner: &mut Joiner,
@@ -124,7 +127,7 @@ impl Output {
     /// Writes what the flight recorder has.
     ///
     /// # Errors
-    /// A log file cannot be made.
+    /// The first log file cannot be made.
     pub fn trigger(&mut self, joiner: &mut Joiner, reason: &str) -> Result<(), WriteError> {
         let Some((flight, _)) = &mut self.flight else {
             return Ok(());
@@ -138,6 +141,11 @@ impl Output {
     /// Writes records together, with the names that they need.
     fn write(&mut self, joiner: &mut Joiner, records: Vec<Record>) -> Result<(), WriteError> {
         let number = self.writer.file_number()?;
+        if number == 0 {
+            // There is no file: they are lost, and need no names.
+            self.number = 0;
+            return self.writer.push(&records);
+        }
         let mut together = Vec::with_capacity(records.len() + 4);
         if number != self.number {
             self.number = number;
@@ -162,7 +170,7 @@ impl Output {
     /// What is due from time to time: clocks that have jumped, sums, what the collector did itself.
     ///
     /// # Errors
-    /// A log file cannot be made.
+    /// The first log file cannot be made.
     pub fn tick(&mut self, joiner: &mut Joiner, end: bool) -> Result<(), WriteError> {
         let now = clocks::all(ClockReason::JUMP);
         let mut due = Vec::new();
@@ -178,16 +186,29 @@ impl Output {
         for record in due {
             self.give(joiner, vec![record])?;
         }
-        if let Some(failure) = self.writer.take_failure() {
-            eprintln!("fasttrack-trace: {failure}; what was not written is counted as lost");
-        }
+        self.tell_failure();
         Ok(())
+    }
+
+    /// A failure is told once, and when it is over.
+    fn tell_failure(&mut self) {
+        if let Some(failure) = self.writer.take_failure().map(|error| error.to_string()) {
+            if self.failure.as_ref() != Some(&failure) {
+                eprintln!(
+                    "fasttrack-trace: {failure}; what is not written meanwhile is counted as lost"
+                );
+            }
+            self.failure = Some(failure);
+        } else if self.failure.is_some() && !self.writer.is_failing() {
+            eprintln!("fasttrack-trace: records are written again");
+            self.failure = None;
+        }
     }
 
     /// Makes a block of what has gathered.
     ///
     /// # Errors
-    /// A log file cannot be made.
+    /// The first log file cannot be made.
     pub fn end_block(&mut self) -> Result<(), WriteError> {
         self.writer.end_block()
     }

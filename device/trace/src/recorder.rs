@@ -52,21 +52,15 @@ pub fn read<E: From<InstanceError>>(
                 sum.events += 1;
                 joiner.event(&event, &mut records);
             }
-            Delivered::Loss {
-                cpu,
-                since,
-                until,
-                count,
-                reason,
-            } => {
-                sum.lost += count.unwrap_or(0);
+            Delivered::Loss(missing) => {
+                sum.lost += missing.count.unwrap_or(0);
                 joiner.forget(&mut records);
                 records.push(Record::from(Loss {
-                    time: Time(until),
-                    reason: Some(reason),
-                    cpu: Some(cpu),
-                    since: Some(Time(since)),
-                    count,
+                    time: Time(missing.until),
+                    reason: Some(missing.reason),
+                    cpu: missing.cpu,
+                    since: Some(Time(missing.since)),
+                    count: missing.count,
                     ..Loss::default()
                 }));
             }

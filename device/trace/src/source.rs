@@ -6,7 +6,6 @@ use crate::clocks;
 use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF};
 use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
 use clap::ValueEnum;
-use fasttrack_trace_log::LossReason;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,34 +28,7 @@ pub enum Delivered<'a> {
     /// An event.
     Event(Event<'a>),
     /// Events that are missing.
-    Loss {
-        /// Of which processor.
-        cpu: u64,
-        /// From when, ns.
-        since: u64,
-        /// To when, ns.
-        until: u64,
-        /// How many, if it is known.
-        count: Option<u64>,
-        /// Why.
-        reason: LossReason,
-    },
-}
-
-impl Delivered<'_> {
-    /// A loss as a batch has it.
-    fn of(missing: Missing) -> Self {
-        Delivered::Loss {
-            cpu: missing.cpu,
-            since: missing.since,
-            until: missing.until,
-            count: missing.count,
-            reason: match missing.torn {
-                true => LossReason::UNREADABLE,
-                false => LossReason::RING_OVERRUN,
-            },
-        }
-    }
+    Loss(Missing),
 }
 
 /// Gives events.
@@ -214,7 +186,7 @@ impl Ftrace {
         let mut losses = self.held.losses.drain(..lost).peekable();
         for (time, cpu, data) in self.held.events.drain(..count) {
             while let Some(loss) = losses.next_if(|loss| loss.until <= time) {
-                sink(Delivered::of(loss));
+                sink(Delivered::Loss(loss));
             }
             let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
             let formats = self.instance.formats();
@@ -230,7 +202,7 @@ impl Ftrace {
             }
         }
         for loss in losses {
-            sink(Delivered::of(loss));
+            sink(Delivered::Loss(loss));
         }
     }
 
@@ -290,7 +262,7 @@ impl Source for Ftrace {
 
     fn stop(&mut self) -> Result<(), InstanceError> {
         if let Some(programs) = &mut self.programs {
-            programs.stop();
+            programs.stop(&mut self.held);
         }
         self.instance.stop()
     }

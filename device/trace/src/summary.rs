@@ -37,7 +37,7 @@ pub struct Summary {
     types: BTreeMap<String, Bytes>,
     payers: BTreeMap<String, Paid>,
     triggers: BTreeMap<String, Took>,
-    syncs: BTreeMap<String, Took>,
+    calls: BTreeMap<String, Took>,
     waits: Waits,
     device_ns: u64,
     requests: u64,
@@ -89,8 +89,10 @@ impl Summary {
                 paid.blocks += share.blocks.unwrap_or(0);
             }
             Record::Call(call) => {
-                let syncs = self.syncs.entry(self.task(call.task)).or_default();
-                syncs.add(call.duration_ns.unwrap_or(0));
+                let kind = call.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
+                let name = format!("{kind}: {}", self.task(call.task));
+                let calls = self.calls.entry(name).or_default();
+                calls.add(call.duration_ns.unwrap_or(0));
             }
             Record::Wait(wait) => {
                 let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
@@ -209,14 +211,17 @@ impl Summary {
             .waits
             .by_kind()
             .into_iter()
-            .map(|(kind, sum)| (format!("wait: {kind}"), sum));
-        let syncs = self
-            .syncs
-            .iter()
-            .map(|(name, sum)| (format!("sync: {name}"), *sum));
-        let both: BTreeMap<String, Took> = waits.chain(syncs).collect();
+            .map(|(kind, sum)| (kind.to_string(), sum));
         times(&mut out, "transactions asked for by", &self.triggers, rows);
-        times(&mut out, "waits", &both, rows);
+        times(&mut out, "waits", &waits.collect(), rows);
+        times(&mut out, "calls", &self.calls, rows);
+        if self.waits.doubtful() > 0 {
+            let _ = writeln!(
+                out,
+                "{} waits may be summed up with waits that they are around: explain a shorter part, --last",
+                self.waits.doubtful()
+            );
+        }
         out
     }
 }
@@ -267,7 +272,7 @@ fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Bio, BlockType, CallKind, Loss, Time};
+    use fasttrack_trace_log::{Bio, BlockType, Call, CallKind, Loss, Time};
 
     #[test]
     fn sums_have_a_row_for_what_is_unknown() {
@@ -297,6 +302,12 @@ mod tests {
             trigger_call: Some(CallKind::FSYNC),
             ..Transaction::default()
         };
+        let call = Call {
+            task: Some(1),
+            kind: Some(CallKind::READ),
+            duration_ns: Some(4_000_000),
+            ..Call::default()
+        };
         let loss = Loss {
             count: Some(3),
             ..Loss::default()
@@ -307,6 +318,7 @@ mod tests {
             Record::from(segment(Some(1), 8192)),
             Record::from(segment(None, 4096)),
             Record::from(transaction),
+            Record::from(call),
             Record::from(loss),
         ] {
             summary.add(&record);
@@ -316,6 +328,9 @@ mod tests {
         let text = summary.text(10);
         assert!(text.contains("LOST: 3 events"), "{text}");
         let asked = "         1      3.000      3.000  mail (uid 10001): fsync";
-        assert!(text.lines().any(|line| line == asked), "{text}");
+        let read = "         1      4.000      4.000  read: mail (uid 10001)";
+        for row in [asked, read] {
+            assert!(text.lines().any(|line| line == row), "{text}");
+        }
     }
 }

@@ -4,6 +4,9 @@
 use fasttrack_trace_log::Wait;
 use std::collections::{BTreeMap, HashMap};
 
+/// So many waits are kept for one that may be around them: 2 MiB.
+const KEPT: usize = 65_536;
+
 /// Calls or waits of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Took {
@@ -35,9 +38,14 @@ struct Waited {
 /// Waits by kind; one within another of its thread is the outer one's.
 #[derive(Debug, Default)]
 pub struct Waits {
-    /// Of no known thread.
-    others: BTreeMap<&'static str, Took>,
+    /// Those that none can be around any more: of no known thread, or before `settled`.
+    over: BTreeMap<&'static str, Took>,
     threads: HashMap<u64, Vec<Waited>>,
+    /// In all threads.
+    kept: usize,
+    /// What ended up to then, ns, is summed up.
+    settled: u64,
+    doubtful: u64,
 }
 
 impl Waits {
@@ -45,20 +53,50 @@ impl Waits {
     pub fn add(&mut self, wait: &Wait, kind: &'static str) {
         let took = wait.duration_ns.unwrap_or(0);
         let Some(thread) = wait.thread else {
-            return self.others.entry(kind).or_default().add(took);
+            return self.over.entry(kind).or_default().add(took);
         };
         let ended = wait.time.0;
         let began = ended.saturating_sub(took);
         let before = self.threads.entry(thread).or_default();
         while before.last().is_some_and(|inner| inner.ended > began) {
             before.pop();
+            self.kept -= 1;
+        }
+        if before.is_empty() && began < self.settled {
+            self.doubtful += 1;
         }
         before.push(Waited { kind, ended, took });
+        self.kept += 1;
+        if self.kept > KEPT {
+            self.settle();
+        }
+    }
+
+    /// Sums up the older half of what is kept.
+    fn settle(&mut self) {
+        let mut ends: Vec<u64> = self.threads.values().flatten().map(|w| w.ended).collect();
+        let (_, middle, _) = ends.select_nth_unstable(KEPT / 2);
+        let (until, over) = (*middle, &mut self.over);
+        self.threads.retain(|_, waits| {
+            let count = waits.partition_point(|wait| wait.ended <= until);
+            for wait in waits.drain(..count) {
+                over.entry(wait.kind).or_default().add(wait.took);
+            }
+            waits.shrink_to_fit();
+            !waits.is_empty()
+        });
+        self.kept = self.threads.values().map(Vec::len).sum();
+        self.settled = until;
+    }
+
+    /// Waits that began before others were summed up: those of them that were around some are counted with these.
+    pub fn doubtful(&self) -> u64 {
+        self.doubtful
     }
 
     /// All by kind.
     pub fn by_kind(&self) -> BTreeMap<&'static str, Took> {
-        let mut all = self.others.clone();
+        let mut all = self.over.clone();
         for wait in self.threads.values().flatten() {
             all.entry(wait.kind).or_default().add(wait.took);
         }
@@ -110,5 +148,25 @@ mod tests {
         waits.add(&wait(5, 30, Some(2)), "bio");
         waits.add(&wait(5, 30, None), "bio");
         assert_eq!(waits.by_kind()["bio"], took(4, 25, 70));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_it_costs_is_counted() {
+        let mut waits = Waits::default();
+        let all = 3 * KEPT as u64;
+        for at in 0..all {
+            waits.add(&wait(10 * at, 10 * at + 10, Some(at % 1000)), "bio");
+            assert!(waits.kept <= KEPT);
+        }
+        assert_eq!(waits.by_kind()["bio"], took(all, 10, 10 * all));
+        assert_eq!(waits.doubtful(), 0);
+        // Around all of its thread: those that are kept are its own, those that are summed up already are not.
+        waits.add(&wait(0, 10 * all, Some(1)), "flush");
+        assert_eq!(waits.doubtful(), 1);
+        let inner = waits.by_kind()["bio"].count;
+        assert!(inner < all && inner >= all - KEPT as u64, "{inner}");
+        // One that began later is not in doubt.
+        waits.add(&wait(10 * all, 10 * all + 5, Some(1)), "flush");
+        assert_eq!(waits.doubtful(), 1);
     }
 }

@@ -5,16 +5,19 @@
 //! time there are none, and [`load`] says so.
 
 pub(crate) mod layout;
+mod misses;
 
 use crate::clocks;
 use crate::tracefs::{Batch, EventFormat, Missing};
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
+use fasttrack_trace_log::LossReason;
+use misses::Grown;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 #[cfg(bpf_object)]
@@ -96,7 +99,8 @@ pub struct Programs {
     ring: RingBuf<MapData>,
     lost: PerCpuArray<MapData, Lost>,
     /// Of each processor: what was told already.
-    told: Vec<u64>,
+    told: Vec<Grown>,
+    missed: Grown,
     checked: u64,
     formats: BTreeMap<u16, EventFormat>,
     missing: Vec<String>,
@@ -114,8 +118,11 @@ fn address(name: &str) -> Option<u64> {
     })
 }
 
+/// Those that are online: there may be slots for many more.
 fn processors() -> u64 {
-    aya::util::nr_cpus().map_or(1, |count| count as u64)
+    // SAFETY: it has no conditions.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u64::try_from(online).unwrap_or(1).max(1)
 }
 
 /// A line of an error and of what is behind it. The verifier says much, and at the end why.
@@ -203,6 +210,7 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
         ring,
         lost,
         told: Vec::new(),
+        missed: Grown::default(),
         checked: clocks::boot(),
         formats: layout::formats()
             .into_iter()
@@ -265,15 +273,15 @@ impl Programs {
     /// Reads what is in the ring, and what was lost.
     pub fn read(&mut self, batch: &mut Batch) {
         let now = clocks::boot();
-        let mut last = 0;
+        let mut last = self.checked;
         while let Some(record) = self.ring.next() {
             if layout::events(&record, &mut batch.events).is_none() {
                 batch.losses.push(Missing {
-                    cpu: 0,
+                    cpu: None,
                     since: last,
                     until: now,
                     count: Some(1),
-                    torn: true,
+                    reason: LossReason::UNREADABLE,
                 });
             }
             last = batch.events.last().map_or(last, |event| event.0);
@@ -281,30 +289,67 @@ impl Programs {
         self.settle(now, batch);
     }
 
-    /// Counts what found no room since the last time.
+    /// Counts what found no room since the last time, and what no program ran for.
     fn settle(&mut self, now: u64, batch: &mut Batch) {
-        let Ok(counts) = self.lost.get(&0, 0) else {
-            return;
-        };
-        self.told.resize(counts.len(), 0);
-        for (cpu, lost) in counts.iter().enumerate() {
-            let count = lost.count.saturating_sub(self.told[cpu]);
-            self.told[cpu] = lost.count;
-            if count > 0 {
-                batch.losses.push(Missing {
-                    cpu: cpu as u64,
-                    since: self.checked,
-                    until: lost.until,
-                    count: Some(count),
-                    torn: false,
-                });
+        if let Ok(counts) = self.lost.get(&0, 0) {
+            self.told.resize_with(counts.len(), Grown::default);
+            for (cpu, lost) in counts.iter().enumerate() {
+                if let Some(count) = self.told[cpu].by(lost.count) {
+                    batch.losses.push(Missing {
+                        cpu: Some(cpu as u64),
+                        since: self.checked,
+                        until: lost.until,
+                        count: Some(count),
+                        reason: LossReason::RING_OVERRUN,
+                    });
+                }
             }
         }
+        self.count_misses(now, batch);
         self.checked = now;
     }
 
+    /// The kernel tells them of all processors together.
+    fn count_misses(&mut self, now: u64, batch: &mut Batch) {
+        let programs = self.ebpf.iter().flat_map(Ebpf::programs);
+        let misses = programs.filter_map(|(_, program)| misses::of(program.fd().ok()?.as_fd()));
+        if let Some(count) = self.missed.by(misses.sum()) {
+            batch.losses.push(Missing {
+                cpu: None,
+                since: self.checked,
+                until: now,
+                count: Some(count),
+                reason: LossReason::RECURSION,
+            });
+        }
+    }
+
     /// No more records are made.
-    pub fn stop(&mut self) {
+    pub fn stop(&mut self, batch: &mut Batch) {
+        // The count goes with the programs.
+        self.count_misses(clocks::boot(), batch);
         self.ebpf = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where programs may be loaded: whoever may not, or has no clang, sees why.
+    #[test]
+    fn the_kernel_tells_each_programs_misses() {
+        let programs = match load(Path::new("/sys"), 64) {
+            Ok(programs) => programs,
+            Err(why) => return println!("SKIPPED ({why})"),
+        };
+        let ebpf = programs.ebpf.as_ref().expect("it is not stopped");
+        let loaded = ebpf.programs().filter_map(|(_, program)| program.fd().ok());
+        let misses: Vec<_> = loaded.map(|fd| misses::of(fd.as_fd())).collect();
+        assert!(
+            misses.len() >= PROGRAMS.len() - 1 + OF_MODULES.len(),
+            "{misses:?}"
+        );
+        assert!(misses.iter().all(Option::is_some), "{misses:?}");
     }
 }

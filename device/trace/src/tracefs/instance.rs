@@ -3,6 +3,7 @@
 
 use super::format::EventFormat;
 use super::page::{Layout, Missed, Page};
+use fasttrack_trace_log::LossReason;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,16 +74,16 @@ struct Ring {
 /// Events that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
-    /// Of which processor.
-    pub cpu: u64,
+    /// Of which processor, if it is known.
+    pub cpu: Option<u64>,
     /// From when, ns.
     pub since: u64,
     /// To when, ns.
     pub until: u64,
     /// How many, if it is known.
     pub count: Option<u64>,
-    /// The ring has them, and they cannot be read; otherwise it had no room.
-    pub torn: bool,
+    /// Why.
+    pub reason: LossReason,
 }
 
 /// Events that were read in one pass.
@@ -314,7 +315,9 @@ impl Ring {
 
     fn take(&mut self, bytes: &[u8], layout: Layout, batch: &mut Batch) {
         let Ok(mut page) = Page::new(bytes, layout) else {
-            batch.losses.push(self.missing(self.last, None, true));
+            batch
+                .losses
+                .push(self.missing(self.last, None, LossReason::UNREADABLE));
             return;
         };
         let missed = page.missed;
@@ -331,7 +334,9 @@ impl Ring {
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    batch.losses.push(self.missing(self.last, None, true));
+                    batch
+                        .losses
+                        .push(self.missing(self.last, None, LossReason::UNREADABLE));
                     break;
                 }
             }
@@ -344,7 +349,7 @@ impl Ring {
                 self.told += count;
                 let missing = Missing {
                     until,
-                    ..self.missing(before, Some(count), false)
+                    ..self.missing(before, Some(count), LossReason::RING_OVERRUN)
                 };
                 batch.losses.push(missing);
             }
@@ -352,13 +357,13 @@ impl Ring {
     }
 
     /// Events that are missing from `since` to the last one that was read.
-    fn missing(&self, since: u64, count: Option<u64>, torn: bool) -> Missing {
+    fn missing(&self, since: u64, count: Option<u64>, reason: LossReason) -> Missing {
         Missing {
-            cpu: self.cpu,
+            cpu: Some(self.cpu),
             since,
             until: self.last,
             count,
-            torn,
+            reason,
         }
     }
 
@@ -374,7 +379,9 @@ impl Ring {
         let count = overrun.map(|total| total.saturating_sub(self.told));
         self.told += count.unwrap_or(0);
         if count != Some(0) {
-            batch.losses.push(self.missing(self.last, count, false));
+            batch
+                .losses
+                .push(self.missing(self.last, count, LossReason::RING_OVERRUN));
         }
         true
     }
@@ -462,11 +469,11 @@ mod tests {
         assert!(empty.expect("read"));
         assert_eq!(batch.events.len(), 1);
         let missing = Missing {
-            cpu: 3,
+            cpu: Some(3),
             since: 1005,
             until: 1005,
             count: None,
-            torn: true,
+            reason: LossReason::UNREADABLE,
         };
         assert_eq!(batch.losses, [missing, missing]);
     }

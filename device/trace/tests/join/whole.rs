@@ -9,7 +9,7 @@ use fasttrack_trace::output::Output;
 use fasttrack_trace::privacy::Privacy;
 use fasttrack_trace::recorder::{record, Limits};
 use fasttrack_trace::source::{Delivered, Source};
-use fasttrack_trace::tracefs::InstanceError;
+use fasttrack_trace::tracefs::{InstanceError, Missing};
 use fasttrack_trace_log::{
     read_directory, Found, LogWriter, LossReason, Options, Record, Session, Sync,
 };
@@ -47,13 +47,13 @@ impl Source for Fed {
                     format,
                     data: &event[5..],
                 }),
-                None => Delivered::Loss {
-                    cpu: 0,
+                None => Delivered::Loss(Missing {
+                    cpu: Some(0),
                     since: time,
                     until: time,
                     count: Some(LOST),
                     reason: LossReason::RING_OVERRUN,
-                },
+                }),
             });
         }
         Ok(())

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Debian package of the device's programs, by its files alone. make test-deb installs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fasttrack_lab.build import device_package
+from fasttrack_lab.host.paths import CHECKOUT, DEVICE
+
+DEBIAN = CHECKOUT / "debian"
+TRACE_UNIT = "fasttrack-trace.service"
+# What its sources need: BPF programs; files by inode, without a time of access. Tracefs is root's.
+TRACE_MAY = {"CAP_BPF", "CAP_PERFMON", "CAP_DAC_READ_SEARCH", "CAP_FOWNER"}
+
+
+def rule(name: str) -> list[str]:
+    """The words of a variable of debian/rules."""
+    found = re.search(rf"^{name} = (.*)$", (DEBIAN / "rules").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    return found[1].split()
+
+
+def installed() -> dict[str, str]:
+    """What is installed: its path in the package's tree, and where it goes."""
+    lines = (DEBIAN / "fasttrack.install").read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines)
+
+
+def settings(unit: str) -> dict[str, list[str]]:
+    """The settings of a unit's file, each with its values in their order."""
+    found: dict[str, list[str]] = {}
+    for line in (DEVICE / "data" / unit).read_text(encoding="utf-8").splitlines():
+        if line and line[0] not in "#[":
+            name, value = line.split("=", 1)
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def test_every_program_is_installed_with_what_belongs_to_it() -> None:
+    places = installed()
+    for program in rule("PROGRAMS"):
+        assert f"debian/made/programs/{program}" in places
+    for command in rule("COMMANDS"):
+        assert places[f"debian/made/bash/{command}"].endswith("bash-completion/completions")
+        assert places[f"debian/made/{command}.fish"].endswith("fish/vendor_completions.d")
+        assert places[f"debian/made/_{command}"].endswith("zsh/vendor-completions")
+    assert [path for path in places if path.startswith("device/") and not (CHECKOUT / path).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "unit", sorted(path.name for path in (DEVICE / "data").glob("*.service") if "." not in path.stem)
+)
+def test_units_run_what_is_installed(unit: str) -> None:
+    links = {path.resolve() for path in DEBIAN.glob("fasttrack.*.service")}
+    assert DEVICE / "data" / unit in links
+    program = Path(settings(unit)["ExecStart"][0].split()[0])
+    assert installed()[f"debian/made/programs/{program.name}"] == str(program.parent).lstrip("/")
+
+
+def test_the_recorder_is_off_and_confined() -> None:
+    rules = (DEBIAN / "rules").read_text(encoding="utf-8")
+    assert re.search(r"dh_installsystemd --name=fasttrack-trace .*--no-enable .*--no-start", rules)
+    unit = settings(TRACE_UNIT)
+    assert set(unit["CapabilityBoundingSet"][0].split()) == TRACE_MAY
+    assert unit["SystemCallFilter"][0].split() == ["@system-service", "bpf", "open_by_handle_at"]
+    assert unit["SystemCallFilter"][1].startswith("~")
+    for name, value in {
+        "NoNewPrivileges": "yes",
+        "PrivateNetwork": "yes",
+        "RestrictAddressFamilies": "none",
+        "ProtectSystem": "strict",
+        "UMask": "0077",
+        "LogsDirectoryMode": "0700",
+        "StateDirectoryMode": "0700",
+    }.items():
+        assert unit[name] == [value], name
+
+
+def test_purging_removes_what_the_unit_has_written_and_no_more() -> None:
+    unit = settings(TRACE_UNIT)
+    purge = (DEBIAN / "fasttrack.postrm").read_text(encoding="utf-8")
+    removed = {word for line in re.findall(r"^\s*rm -rf (.*)$", purge, re.MULTILINE) for word in line.split()}
+    written = {f"/var/log/{unit['LogsDirectory'][0]}", f"/var/lib/{unit['StateDirectory'][0]}"}
+    assert removed == {"/etc/fasttrack", *written}
+
+
+def test_the_package_is_made_anew_when_its_unit_changes() -> None:
+    """The unit in debian/ is a link: the key has what it leads to."""
+    assert DEVICE in device_package.PARTS
+    assert (DEBIAN / f"fasttrack.{TRACE_UNIT}").resolve() == DEVICE / "data" / TRACE_UNIT
