@@ -52,6 +52,8 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("bigwrite", "many", ("s6", "f2fs"), 1.3),
         # Nor until an fsync that began before it has sent all of its file, with a mutex of f2fs's held.
         ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
+        # A node that is not an inode cannot be written ahead: it is no reason to write inodes that are in use.
+        ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
         # A block that is on its way to the journal can be changed.
         ("log", "untar", ("s6", "ext4"), 2.0),
     ],
