@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
+import ibis
 import pytest
 from rich.console import Console
 from trace_generator import write as generate
@@ -101,6 +102,21 @@ def test_a_loss_stands_beside_each_figure(monkeypatch: pytest.MonkeyPatch) -> No
     assert report.to_json()["lossy"] is True
 
 
+def test_a_sample_stands_beside_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over bios are not those of the whole, and that is said; calls are all there, and nothing is lost."""
+    session = record("session", SECOND, install="ef", kernel="6.12", sample=10)
+    left = record("loss", 5 * SECOND, reason="sampled", since=SECOND, count=27)
+    call = record("call", 5 * SECOND, task=2, kind="fsync", file=2, duration_ns=1000)
+    report = reported(monkeypatch, [session, *bio(1, SECOND, weight=10), left, call])
+    assert (report.sample, report.lossy, report.to_json()["sample"]) == (10, False, 10)
+    assert "LEFT OUT (sampled): 27 records; 1 intervals" in shown(report)
+    said = trace_shown.coverage(report.answers["reads_writes"], report)
+    assert said == "coverage 100.0 %; of a sample, one bio of 10: not scaled"
+    assert trace_shown.coverage(report.answers["calls"], report) == "coverage 100.0 %"
+    whole = reported(monkeypatch, [*WRITES])
+    assert (whole.sample, whole.sampled(whole.answers["reads_writes"])) == (1, False)
+
+
 def test_a_report_over_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = reported(monkeypatch, [])
     assert shown(report).strip() == "logs: no I/O was recorded"
@@ -187,6 +203,16 @@ def test_what_differs_is_found(archive: Path) -> None:
     twice = tables.by_name | {"io": io.union(io.filter(io.operation == "read"))}
     found = difference.compare(tables, type(tables)(twice, tables.engine))
     assert {one.figure.title for one in found if one.differs} == {"read", "writes, of reads and writes"}
+
+
+def test_a_row_of_a_sample_counts_by_its_weight(archive: Path) -> None:
+    """Reads that stand for two each are as many as twice the reads."""
+    tables = sources.open_all([archive])
+    read = tables.io.operation == "read"
+    twice = tables.by_name | {"io": tables.io.union(tables.io.filter(read))}
+    heavy = tables.by_name | {"io": tables.io.mutate(weight=ibis.ifelse(read, 2, 1))}
+    by_rows, by_weight = (difference.compare(tables, type(tables)(one, tables.engine)) for one in (twice, heavy))
+    assert [one.second for one in by_rows] == [one.second for one in by_weight]
 
 
 def test_the_document_has_every_metric_and_table() -> None:

@@ -116,6 +116,19 @@ def test_sequential(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["sequential"] for row in rows(tables_of(monkeypatch, made).io)] == [None, True, False, None]
 
 
+def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sample each row has its own; elsewhere it stands for itself."""
+    sent, block = bio(1, SECOND, weight=10)
+    block[1]["weight"] = 10
+    request = record("request", 2 * SECOND, dev=1, first_bio=1, bytes=4096, weight=10)
+    over = record("aggregate", 3 * SECOND, since=SECOND, records=4, bios=2, written_bytes=8192, weight=10)
+    t = tables_of(monkeypatch, [sent, block, request, *bio(2, 2 * SECOND), over])
+    assert [row["weight"] for row in rows(t.io)] == [10, 1]
+    assert [row["weight"] for row in rows(t.segments)] == [10, 1]
+    assert [row["weight"] for row in rows(t.requests)] == [10]
+    assert [(row["lost"], row["bytes"]) for row in rows(t.losses)] == [(40, 81920)]
+
+
 def test_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lost records, what the budget left out, and damage are all losses."""
     lost = record("loss", 5 * SECOND, reason="ring_overrun", cpu=1, since=4 * SECOND, count=17)

@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 5;
+pub const SCHEMA_VERSION: u16 = 6;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0x451ea788a1e1c0e1;
+pub const SCHEMA_ID: u64 = 0x1c932e73341479f6;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -143,6 +143,8 @@ enums! {
         FLIGHT_MEMORY = 5 "flight_memory",
         /// `recursion`.
         RECURSION = 6 "recursion",
+        /// `sampled`.
+        SAMPLED = 7 "sampled",
     }
     /// What a request or bio asks of the device.
     Operation {
@@ -228,6 +230,8 @@ records! {
         page_bytes: u64,
         /// Calls that took less are left out, syncs excepted; absent: fsync and fdatasync alone are recorded. Unit: us.
         calls_over_us: u64,
+        /// One bio of so many is recorded, with its segments and requests; absent: all are.
+        sample: u64,
     }
     /// The clocks at one moment; in each file, at jumps and after suspends.
     Clock = 2 "clock" {
@@ -325,6 +329,8 @@ records! {
         transaction: u64,
         /// Thread id of who sent it: carrier may be its process.
         thread: u64,
+        /// How many this one stands for; absent: itself. Unit: bios.
+        weight: u64,
     }
     /// A run of a bio's blocks with one file, one owner and one type; a bio's segments cover it.
     Segment = 7 "segment" {
@@ -346,6 +352,8 @@ records! {
         dirtied: Time,
         /// The owner's call.
         call: CallKind,
+        /// How many this one stands for; absent: itself. Unit: segments.
+        weight: u64,
     }
     /// A request's way through the device, when it has ended.
     Request = 8 "request" {
@@ -367,6 +375,8 @@ records! {
         first_bio: u64,
         /// Bios in it, or parts of bios; absent where one is not known.
         bios: u64,
+        /// How many this one stands for; absent: itself. Unit: requests.
+        weight: u64,
     }
     /// A transaction of the journal, or a checkpoint of f2fs, when it has ended.
     Transaction = 9 "transaction" {
@@ -466,6 +476,8 @@ records! {
         read_bytes: u64,
         /// Bytes that these wrote. Unit: bytes.
         written_bytes: u64,
+        /// How many times the sums stand for; absent: once.
+        weight: u64,
     }
     /// The collector's own I/O, which is left out, since the last such record.
     Own = 14 "own" {

@@ -383,6 +383,7 @@ fn golden_files_of_all_versions() {
         (3, golden_3()),
         (4, golden_4()),
         (5, golden_5()),
+        (6, golden_6()),
     ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -396,6 +397,48 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// A bio of a sample, its segment and its request, and what was left.
+fn golden_6() -> Vec<Record> {
+    let (time, weight) = (Time(70), Some(10));
+    vec![
+        Record::from(Session {
+            time: Time(1),
+            sample: weight,
+            ..Session::default()
+        }),
+        Record::from(Bio {
+            time,
+            bio: Some(7),
+            weight,
+            ..Bio::default()
+        }),
+        Record::from(fasttrack_trace_log::Segment {
+            time,
+            bio: Some(7),
+            weight,
+            ..fasttrack_trace_log::Segment::default()
+        }),
+        Record::from(fasttrack_trace_log::Request {
+            time: Time(80),
+            first_bio: Some(7),
+            weight,
+            ..fasttrack_trace_log::Request::default()
+        }),
+        Record::from(Loss {
+            time: Time(90),
+            reason: Some(LossReason::SAMPLED),
+            count: Some(27),
+            ..Loss::default()
+        }),
+        Record::from(fasttrack_trace_log::Aggregate {
+            time: Time(90),
+            bios: Some(3),
+            weight,
+            ..fasttrack_trace_log::Aggregate::default()
+        }),
+    ]
 }
 
 /// Events that no program ran for, of nobody knows which processor.

@@ -84,13 +84,17 @@ struct inode {
 	struct address_space i_data;
 } RELOCATED;
 
+/* Pages of a folio that has several: the first name is that of 6.16 and newer, compound_nr that of 6.0 and older. */
 struct folio {
 	struct address_space *mapping;
 	unsigned long index;
+	unsigned int _nr_pages;
+	unsigned int _folio_nr_pages;
 } RELOCATED;
 
 struct page {
 	unsigned long compound_head;
+	unsigned int compound_nr;
 } RELOCATED;
 
 struct file {

@@ -197,6 +197,23 @@ INLINE __u64 app(void)
 	return (bpf_get_current_pid_tgid() & ~0xffffffffULL) | (__u32)bpf_get_current_uid_gid();
 }
 
+/* A folio is dirtied as a whole. It has several pages if the next one says that it is not the first of its own. */
+INLINE __u64 pages_in(struct folio *folio)
+{
+	struct page *second = (void *)folio + TYPE_SIZE(struct page);
+	__u32 pages = 1;
+
+	if (!FIELD_EXISTS(struct page, compound_head) || !(READ(second, compound_head) & 1))
+		return 1;
+	if (FIELD_EXISTS(struct folio, _nr_pages))
+		pages = READ(folio, _nr_pages);
+	else if (FIELD_EXISTS(struct folio, _folio_nr_pages))
+		pages = READ(folio, _folio_nr_pages);
+	else if (FIELD_EXISTS(struct page, compound_nr))
+		pages = READ(second, compound_nr);
+	return pages ? pages : 1;
+}
+
 SEC("tp_btf/writeback_dirty_folio")
 int dirty(__u64 *arguments)
 {
@@ -214,7 +231,7 @@ int dirty(__u64 *arguments)
 		bpf_map_update_elem(&dirtiers, &inode, &mine, 0);
 	else if (*before != mine && *before != SEVERAL)
 		bpf_map_update_elem(&dirtiers, &inode, &several, 0);
-	pages_of(DIRTY, (void *)inode, folio->index, 1);
+	pages_of(DIRTY, (void *)inode, folio->index, pages_in(folio));
 	return 0;
 }
 

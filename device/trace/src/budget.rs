@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Records that an app may have in a second, so that one cannot fill the trace: what is above is summed up.
 
+use crate::recent::Recent;
 use fasttrack_trace_log::{Aggregate, Bio, Operation, Record, Segment, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// An interval, ns.
 const INTERVAL: u64 = 1_000_000_000;
 
-/// Ends of requests that were left out are waited for; more than this are not in flight.
-const KEPT: usize = 65_536;
+/// Ends of bios that were left out are waited for; more than this are not in flight.
+const KEPT: usize = 32_768;
 
 /// What an app did in this interval.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,8 +28,8 @@ pub struct Budget {
     limit: u64,
     began: u64,
     apps: BTreeMap<Option<u64>, Used>,
-    /// Device and sector of requests that are left out, and whose they are.
-    requests: HashMap<(u64, u64), Option<u64>>,
+    /// Numbers of bios that are left out, and whose they are.
+    left_out: Recent<u64, Option<u64>>,
 }
 
 impl Budget {
@@ -38,7 +39,7 @@ impl Budget {
             limit,
             began: 0,
             apps: BTreeMap::new(),
-            requests: HashMap::new(),
+            left_out: Recent::new(KEPT),
         }
     }
 
@@ -60,18 +61,16 @@ impl Budget {
             Some(Operation::READ) => used.read += bytes,
             _ => used.written += bytes,
         }
-        if let (Some(dev), Some(sector)) = (bio.dev, bio.sector) {
-            if self.requests.len() >= KEPT {
-                self.requests.clear();
-            }
-            self.requests.insert((dev, sector), uid);
+        if let Some(number) = bio.bio {
+            self.left_out.put(number, uid);
         }
         false
     }
 
-    /// Takes a request, unless it begins with a bio that was left out: then it is in the sum, too.
-    pub fn takes_request(&mut self, dev: Option<u64>, sector: Option<u64>) -> bool {
-        let left_out = dev.zip(sector).and_then(|at| self.requests.remove(&at));
+    /// Takes a request, unless it begins with a bio that was left out: then it is in the sum, too. A bio that was split
+    /// has several.
+    pub fn takes_request(&mut self, first_bio: Option<u64>) -> bool {
+        let left_out = first_bio.and_then(|bio| self.left_out.get(&bio));
         if let Some(uid) = left_out {
             self.apps.entry(uid).or_default().over += 1;
         }
@@ -105,10 +104,9 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn write(sector: u64) -> Bio {
+    fn write(number: u64) -> Bio {
         Bio {
-            dev: Some(1),
-            sector: Some(sector),
+            bio: Some(number),
             bytes: Some(4096),
             operation: Some(Operation::WRITE),
             ..Bio::default()
@@ -126,7 +124,8 @@ mod tests {
             .count();
         assert_eq!(taken, 2);
         assert!(budget.takes(&write(100), &segment, Some(2)));
-        assert!(!budget.takes_request(Some(1), Some(5)) && budget.takes_request(Some(1), Some(1)));
+        assert!(!budget.takes_request(Some(5)) && budget.takes_request(Some(1)));
+        assert!(budget.takes_request(None));
         budget.ended(5 * INTERVAL + 1, false, &mut out);
         assert!(out.is_empty());
         budget.ended(6 * INTERVAL, false, &mut out);

@@ -103,6 +103,10 @@ pub struct Record {
     /// Records of bios that an app may have in a second; above, they are summed up. 0 is without end.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub budget: u64,
+    /// Record one bio of N, with its segments and requests, chosen by a hash: each stands for N, and what is left out is
+    /// counted. Calls, waits and transactions are all recorded. 1 to 1000000.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub sample: u64,
     /// Leave out calls that took less, us; syncs are always recorded. Without it, what the kernel is set to (100).
     #[arg(long, value_name = "US")]
     pub calls_over: Option<u32>,

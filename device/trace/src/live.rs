@@ -10,6 +10,7 @@ use fasttrack_trace::join::Joiner;
 use fasttrack_trace::output::Output;
 use fasttrack_trace::privacy::Privacy;
 use fasttrack_trace::recorder::{self, Limits, Sum};
+use fasttrack_trace::sample::Sample;
 use fasttrack_trace::signals;
 use fasttrack_trace::source::{Asked, Ftrace, Source};
 use fasttrack_trace::summary::Summary;
@@ -69,7 +70,8 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         false => Privacy::hashed(&identity),
     };
     let session = session(&source, &identity, &id);
-    let mut output = Output::new(writer, privacy, Budget::new(options.budget), session);
+    let mut output = Output::new(writer, privacy, Budget::new(options.budget), session)
+        .with_sample(Sample::new(options.sample));
     if let Some(seconds) = options.flight {
         let triggers = Triggers {
             fsync_ns: options.fsync_over.map(|ms| ns(ms / 1e3)),

@@ -6,6 +6,7 @@ use crate::clocks;
 use crate::flight::{Flight, Triggers};
 use crate::join::Joiner;
 use crate::privacy::Privacy;
+use crate::sample::Sample;
 use fasttrack_trace_log::{
     Bio, Clock, ClockReason, LogWriter, Record, Segment, Session, Time, WriteError,
 };
@@ -14,6 +15,7 @@ use fasttrack_trace_log::{
 pub struct Output {
     writer: LogWriter,
     privacy: Privacy,
+    sample: Sample,
     budget: Budget,
     flight: Option<(Flight, Triggers)>,
     session: Session,
@@ -35,6 +37,7 @@ impl Output {
         Output {
             writer,
             privacy,
+            sample: Sample::new(1),
             budget,
             flight: None,
             session,
@@ -49,6 +52,18 @@ impl Output {
     pub fn with_flight(self, flight: Flight, triggers: Triggers) -> Output {
         Output {
             flight: Some((flight, triggers)),
+            ..self
+        }
+    }
+
+    /// Writes a sample of the bios, which says what a record stands for.
+    pub fn with_sample(self, sample: Sample) -> Output {
+        Output {
+            session: Session {
+                sample: sample.weight(),
+                ..self.session
+            },
+            sample,
             ..self
         }
     }
@@ -79,8 +94,10 @@ impl Output {
                     }
                     self.take_bio(joiner, bio, segments)?;
                 }
-                Record::Request(request) => {
-                    if self.budget.takes_request(request.dev, request.sector) {
+                Record::Request(mut request) => {
+                    if self.sample.takes_request(&mut request)
+                        && self.budget.takes_request(request.first_bio)
+                    {
                         self.give(joiner, vec![Record::from(request)])?;
                     }
                 }
@@ -93,9 +110,12 @@ impl Output {
     fn take_bio(
         &mut self,
         joiner: &mut Joiner,
-        bio: Bio,
-        segments: Vec<Segment>,
+        mut bio: Bio,
+        mut segments: Vec<Segment>,
     ) -> Result<(), WriteError> {
+        if !self.sample.takes(&mut bio, &mut segments) {
+            return Ok(());
+        }
         let owner = segments.first().and_then(|segment| segment.owner);
         let uid = owner
             .or(bio.carrier)
@@ -175,6 +195,12 @@ impl Output {
         let now = clocks::all(ClockReason::JUMP);
         let mut due = Vec::new();
         self.budget.ended(now.time.0, end, &mut due);
+        for record in &mut due {
+            if let Record::Aggregate(sum) = record {
+                sum.weight = self.sample.weight();
+            }
+        }
+        due.extend(self.sample.ended(now.time.0, end));
         due.extend(joiner.take_own(now.time.0));
         if let Some(reason) = clocks::changed(&self.clock, &now) {
             self.clock = Clock {

@@ -2,7 +2,7 @@
 //! Who did what, summed up: for `top` and `explain`.
 
 use crate::took::{Took, Waits};
-use fasttrack_trace_log::{File, Operation, Record, Segment, Task, Transaction};
+use fasttrack_trace_log::{File, LossReason, Operation, Record, Segment, Task, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -41,6 +41,8 @@ pub struct Summary {
     waits: Waits,
     device_ns: u64,
     requests: u64,
+    /// One bio of so many was recorded, in a session that was sampled most.
+    sample: u64,
     lost: u64,
     uncounted: u64,
     span: Option<(u64, u64)>,
@@ -78,8 +80,9 @@ impl Summary {
             }
             Record::Segment(segment) => self.segment(segment),
             Record::Request(request) => {
-                self.requests += 1;
-                self.device_ns += request.device_ns.unwrap_or(0);
+                let weight = self.weight(request.weight);
+                self.requests += weight;
+                self.device_ns += weight * request.device_ns.unwrap_or(0);
             }
             Record::Transaction(one) => self.transaction(one),
             Record::Share(share) => {
@@ -98,12 +101,21 @@ impl Summary {
                 let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
                 self.waits.add(wait, kind);
             }
+            // The weights of what was taken stand for it.
+            Record::Loss(loss) if loss.reason == Some(LossReason::SAMPLED) => {}
             Record::Loss(loss) => match loss.count {
                 Some(count) => self.lost += count,
                 None => self.uncounted += 1,
             },
             _ => {}
         }
+    }
+
+    /// How many a record stands for.
+    fn weight(&mut self, weight: Option<u64>) -> u64 {
+        let weight = weight.unwrap_or(1);
+        self.sample = self.sample.max(weight);
+        weight
     }
 
     fn transaction(&mut self, one: &Transaction) {
@@ -120,7 +132,8 @@ impl Summary {
 
     fn segment(&mut self, segment: &Segment) {
         let operation = self.bio.filter(|(bio, _)| segment.bio == Some(*bio));
-        let bytes = segment.bytes.unwrap_or(0);
+        let weight = self.weight(segment.weight);
+        let bytes = weight * segment.bytes.unwrap_or(0);
         let read = operation.is_some_and(|(_, operation)| operation == Operation::READ);
         let kind = segment.block_type.and_then(|kind| kind.name());
         let names = (
@@ -134,7 +147,7 @@ impl Summary {
             (&mut self.types, names.2),
         ] {
             let sum = map.entry(name).or_default();
-            sum.segments += 1;
+            sum.segments += weight;
             match read {
                 true => sum.read += bytes,
                 false => sum.written += bytes,
@@ -181,6 +194,13 @@ impl Summary {
             self.device_ns as f64 / 1e9,
             self.device_ns * 100 / span
         );
+        if self.sample > 1 {
+            let _ = writeln!(
+                out,
+                "SAMPLED: one bio of {} was recorded: requests, device time and bytes are estimates",
+                self.sample
+            );
+        }
         if self.lost + self.uncounted > 0 {
             let _ = writeln!(
                 out,
@@ -272,7 +292,54 @@ fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Bio, BlockType, Call, CallKind, Loss, Time};
+    use fasttrack_trace_log::{Bio, BlockType, Call, CallKind, Loss, Request, Time};
+
+    /// What was left out is in the weights, and no loss.
+    #[test]
+    fn a_sample_stands_for_all() {
+        let mut summary = Summary::default();
+        let weight = Some(10);
+        let bio = Bio {
+            bio: Some(5),
+            operation: Some(Operation::READ),
+            weight,
+            ..Bio::default()
+        };
+        let segment = Segment {
+            bio: Some(5),
+            bytes: Some(4096),
+            weight,
+            ..Segment::default()
+        };
+        let request = Request {
+            time: Time(1_000_000_000),
+            device_ns: Some(2_000_000),
+            weight,
+            ..Request::default()
+        };
+        let left = Loss {
+            reason: Some(LossReason::SAMPLED),
+            count: Some(18),
+            ..Loss::default()
+        };
+        for record in [
+            Record::from(bio),
+            Record::from(segment),
+            Record::from(request),
+            Record::from(left),
+        ] {
+            summary.add(&record);
+        }
+        let text = summary.text(10);
+        assert!(text.starts_with("1.000 s, 10 requests, device time 0.020 s (2 %"));
+        assert!(text.contains("SAMPLED: one bio of 10") && !text.contains("LOST"));
+        let row = "        40          0         10  unknown";
+        assert_eq!(
+            text.lines().filter(|line| *line == row).count(),
+            3,
+            "{text}"
+        );
+    }
 
     #[test]
     fn sums_have_a_row_for_what_is_unknown() {

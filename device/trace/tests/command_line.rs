@@ -230,6 +230,7 @@ fn options_have_units_and_defaults() {
         "[default: 64]",
         "--fsync-over <MS>",
         "--clear-names",
+        "--sample <N>",
     ] {
         assert!(help.contains(text), "{text}: {help}");
     }
@@ -237,6 +238,7 @@ fn options_have_units_and_defaults() {
         ["record", "--duration", "-1"],
         ["record", "--disk-cap", "0"],
         ["record", "--fsync-over", "5"],
+        ["record", "--sample", "0"],
     ] {
         assert_eq!(run(&args).status.code(), Some(2), "{args:?}");
     }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import ibis.expr.types as ir
 import numpy as np
 
-from fasttrack_lab.trace.metric import count_if, is_flag, sum_if, total
+from fasttrack_lab.trace.metric import is_flag, sum_if, total
 from fasttrack_lab.trace.tables import Tables
 
 DRAWS = 2000
@@ -71,40 +71,43 @@ class Compared:
 
 
 def _by_second(t: Tables) -> dict[str, np.ndarray]:
-    """Each sum as an array over the trace's seconds."""
-    io, segments, requests = t.io, t.segments, t.requests
+    """Each sum as an array over the trace's seconds; a row of a sample counts by its weight."""
+    io, segments, requests = (
+        table.mutate(weight=table.weight.fill_null(1)) for table in (t.io, t.segments, t.requests)
+    )
     write, sync = io.operation == "write", is_flag(io.sync)
     wrote, data = segments.operation == "write", segments.block_type == "data"
+    size = segments.bytes * segments.weight
     asked: list[tuple[ir.Table, dict[str, ir.Value]]] = [
         (
             io,
             {
-                "read": sum_if(io.bytes, io.operation == "read"),
-                "written": sum_if(io.bytes, write),
-                "bios": count_if(io.operation.isin(("read", "write"))),
-                "writes": count_if(write),
-                "sync_writes": count_if(write & sync),
-                "synced": count_if(write & sync & io.cause.isin(("fsync", "fdatasync"))),
+                "read": sum_if(io.bytes * io.weight, io.operation == "read"),
+                "written": sum_if(io.bytes * io.weight, write),
+                "bios": sum_if(io.weight, io.operation.isin(("read", "write"))),
+                "writes": sum_if(io.weight, write),
+                "sync_writes": sum_if(io.weight, write & sync),
+                "synced": sum_if(io.weight, write & sync & io.cause.isin(("fsync", "fdatasync"))),
             },
         ),
         (
             segments,
             {
-                "segment_bytes": sum_if(segments.bytes, wrote),
-                "data_bytes": sum_if(segments.bytes, wrote & data),
-                "journal": sum_if(segments.bytes, wrote & (segments.block_type == "journal")),
+                "segment_bytes": sum_if(size, wrote),
+                "data_bytes": sum_if(size, wrote & data),
+                "journal": sum_if(size, wrote & (segments.block_type == "journal")),
                 "sqlite_journal": sum_if(
-                    segments.bytes, wrote & data & segments.file_type.isin(("sqlite_journal", "sqlite_wal"))
+                    size, wrote & data & segments.file_type.isin(("sqlite_journal", "sqlite_wal"))
                 ),
             },
         ),
         (
             requests,
             {
-                "device_us": total(requests.device_us),
-                "served": count_if(requests.device_us.notnull()),
-                "queued_us": total(requests.queued_us),
-                "queued": count_if(requests.queued_us.notnull()),
+                "device_us": total(requests.device_us * requests.weight),
+                "served": sum_if(requests.weight, requests.device_us.notnull()),
+                "queued_us": total(requests.queued_us * requests.weight),
+                "queued": sum_if(requests.weight, requests.queued_us.notnull()),
             },
         ),
     ]

@@ -48,6 +48,10 @@ _OWNER = "t.uid, t.name, t.kernel_thread"
 _THREAD = f"{_OWNER}, t.pid, t.tgid"
 
 
+_WEIGHT = "REPLACE (coalesce(r.weight, 1) AS weight)"
+"""A row that is of no sample stands for itself."""
+
+
 def _joined(columns: str, rows: str, *joins: str) -> str:
     return f"SELECT {columns} FROM {rows} r {' '.join(joins)}"
 
@@ -69,20 +73,20 @@ def _io() -> str:
         FROM _bios)"""
     carrier = """t.name AS carrier, t.kernel_thread AS carrier_kernel, t.pid AS carrier_pid, t.tgid AS carrier_tgid,
         t.uid AS carrier_uid"""
-    return _joined(f"r.*, {carrier}", rows, _task("carrier_task"))
+    return _joined(f"r.* {_WEIGHT}, {carrier}", rows, _task("carrier_task"))
 
 
 def _segments() -> str:
     sent = "b.install, b.second, b.hour, b.real_ns, b.operation, b.sync, b.class, b.cause, b.app_uid, b.dev"
     bio = "LEFT JOIN _bios b ON r.session = b.session AND r.bio = b.bio"
     made = "r.owner AS owner_task, r.index AS page"
-    return _joined(f"r.*, {made}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE)
+    return _joined(f"r.* {_WEIGHT}, {made}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE)
 
 
 def _requests() -> str:
     bio = "LEFT JOIN _bios b ON r.session = b.session AND r.first_bio = b.bio"
     made = "r.queued_ns // 1000 AS queued_us, r.device_ns // 1000 AS device_us"
-    return _joined(f"r.*, {made}, b.sync, b.class, b.cause, b.app_uid", f"({_timed('r_request')})", bio)
+    return _joined(f"r.* {_WEIGHT}, {made}, b.sync, b.class, b.cause, b.app_uid", f"({_timed('r_request')})", bio)
 
 
 _DURATION = "r.duration_ns // 1000 AS duration_us"
@@ -132,7 +136,8 @@ def _losses() -> str:
     return f"""
         SELECT *, count AS lost FROM ({_timed("r_loss")})
         UNION ALL BY NAME
-        SELECT *, 'budget' AS reason, records AS lost, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) AS bytes
+        SELECT *, 'budget' AS reason, records * coalesce(weight, 1) AS lost,
+            (coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) * coalesce(weight, 1) AS bytes
         FROM ({_timed("r_aggregate")})
         UNION ALL BY NAME
         SELECT d.* EXCLUDE (path, "at", records) REPLACE (d.path || ': ' || d.what || ' at byte ' || d."at" AS what),

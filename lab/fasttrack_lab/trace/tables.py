@@ -42,6 +42,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "page_bytes": INT,
         "utc_offset_s": INT,
         "calls_over_us": INT,
+        "sample": INT,
     },
     "io": {
         **PLACE,
@@ -64,6 +65,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "carrier_tgid": INT,
         "carrier_uid": INT,
         "thread": INT,
+        "weight": INT,
     },
     "segments": {
         **PLACE,
@@ -81,6 +83,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "call": TEXT,
         "owner_task": INT,
         "page": INT,
+        "weight": INT,
     },
     "requests": {
         **PLACE,
@@ -95,6 +98,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "first_bio": INT,
         "queued_ns": INT,
         "device_ns": INT,
+        "weight": INT,
     },
     "calls": {
         **PLACE,
@@ -174,8 +178,11 @@ COLUMNS: dict[str, dict[str, str]] = {
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
 
 
+SAMPLED = ("io", "segments", "requests")
+"""Tables that have a part of the rows where a session was sampled: each row stands for `weight` of them."""
+
 _COUNTED = {
-    "sessions": "time session install boot kernel collector sources clear_names utc_offset_s",
+    "sessions": "time session install boot kernel collector sources clear_names utc_offset_s sample",
     "io": "time second hour operation bytes sync class cause sequential carrier_kernel",
     "segments": "time operation bytes sync class cause block_type path file_type database uid name kernel_thread call",
     "requests": "time operation class app_uid queued_us device_us",

@@ -12,7 +12,7 @@ import ibis
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COUNTED, Tables, rows_of_sql
+from fasttrack_lab.trace.tables import COUNTED, SAMPLED, Tables, rows_of_sql
 
 Row = dict[str, Any]
 
@@ -67,6 +67,15 @@ class Report:
         return bool(self.losses)
 
     @property
+    def sample(self) -> int:
+        """One bio of so many was recorded, in the session that was sampled most."""
+        return max((row["sample"] or 1 for row in self.sessions), default=1)
+
+    def sampled(self, answer: Answer) -> bool:
+        """Whether an answer counts a part of what there was: no metric scales by weights."""
+        return self.sample > 1 and answer.metric.table in SAMPLED
+
+    @property
     def seconds(self) -> float:
         """Time between the first bio and the last."""
         return 0.0 if self.begin_ns is None or self.end_ns is None else (self.end_ns - self.begin_ns) / 1e9
@@ -81,11 +90,13 @@ class Report:
         """For programs."""
         kept = {name: value for name, value in asdict(self).items() if name != "answers"}
         answers = {name: answer.to_json() for name, answer in self.answers.items()}
-        return {**kept, "seconds": self.seconds, "lossy": self.lossy, "metrics": answers}
+        return {**kept, "seconds": self.seconds, "lossy": self.lossy, "sample": self.sample, "metrics": answers}
 
 
+LEFT = "sampled"
+"""The reason of records that a sample has left."""
 _LOSS_ROWS = 100
-_OF_SESSION = ("session", "install", "boot", "kernel", "collector", "sources", "clear_names", "utc_offset_s")
+_OF_SESSION = ("session", "install", "boot", "kernel", "collector", "sources", "clear_names", "utc_offset_s", "sample")
 
 
 @dataclass(frozen=True)
@@ -120,11 +131,13 @@ def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
 def _asked(tables: Tables) -> Asked:
     compiled = tables.engine.compile
     io, losses, sessions = tables.io, tables.losses, tables.sessions
+    # What a sample leaves is told once, by the metric of losses.
+    lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
     return Asked(
         {name: compiled(metric(tables)) for name, metric in METRICS.items()},
         {name: compiled(query) for name, query in known_of(tables, METRICS.values()).items()},
         compiled(io.agg(begin=io.time.min(), end=io.time.max())),
-        compiled(losses.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
+        compiled(lost.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
         compiled(sessions.select(*_OF_SESSION).distinct().order_by("session")),
     )
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fasttrack_lab.host.units import format_size
-from fasttrack_lab.trace.trace_report import Answer, Report
+from fasttrack_lab.trace.trace_report import LEFT, Answer, Report
 
 _TERMINAL = (
     "reads_writes",
@@ -59,7 +59,8 @@ def coverage(answer: Answer, report: Report) -> str:
     if not answer.recorded:
         return "not recorded: coverage 0 %"
     lossy = "; records are lost, so this may be too small" if report.lossy else ""
-    return f"coverage {answer.coverage * 100:.1f} %{lossy}"
+    sampled = f"; of a sample, one bio of {report.sample}: not scaled" if report.sampled(answer) else ""
+    return f"coverage {answer.coverage * 100:.1f} %{sampled}{lossy}"
 
 
 def head(report: Report) -> list[str]:
@@ -72,7 +73,8 @@ def head(report: Report) -> list[str]:
         counted = [f"{row['lost']} records"] if row["lost"] else []
         if row["uncounted"]:
             counted.append(f"{row['uncounted']} times nobody knows how many")
-        lines.append(f"LOST ({row['reason']}): {', '.join(counted)}; {row['intervals']} intervals")
+        what = "LEFT OUT" if row["reason"] == LEFT else "LOST"
+        lines.append(f"{what} ({row['reason']}): {', '.join(counted)}; {row['intervals']} intervals")
     lines += [f"  {loss['what']}" for loss in report.losses if loss["what"]]
     return lines
 
@@ -114,7 +116,7 @@ def page(report: Report, profile: str | None = None) -> str:
             "name": answer.metric.name,
             "metric": answer.metric,
             "coverage": coverage(answer, report),
-            "poor": answer.coverage < 0.9 or report.lossy,
+            "poor": answer.coverage < 0.9 or report.lossy or report.sampled(answer),
             "svg": draw(answer),
             "columns": list(answer.rows[0]) if answer.rows else [],
             "texts": [isinstance(value, str) for value in answer.rows[0].values()] if answer.rows else [],

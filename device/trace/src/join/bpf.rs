@@ -80,9 +80,11 @@ impl Joiner {
 
     fn bpf_dirty(&mut self, event: &Event<'_>) {
         let task = self.told(event);
-        if let Some((disk, inode, index)) = self.page(event) {
+        let (page, pages) = (self.page(event), event.place("pages"));
+        if let (Some((disk, inode, index)), Some(pages)) = (page, pages) {
             let time = event.time;
-            self.pages.dirty(disk, inode, index, Owner { task, time });
+            self.pages
+                .dirty(disk, inode, index, pages, Owner { task, time });
         }
     }
 

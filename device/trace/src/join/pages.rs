@@ -30,9 +30,9 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The page has become dirty.
-    pub fn dirty(&mut self, disk: u64, inode: u64, index: u64, owner: Owner) {
-        self.take(disk, inode, index, 1);
+    /// These pages have become dirty.
+    pub fn dirty(&mut self, disk: u64, inode: u64, index: u64, pages: u64, owner: Owner) {
+        self.take(disk, inode, index, pages);
         if self.runs >= RUNS {
             self.files.clear();
             self.runs = 0;
@@ -40,11 +40,10 @@ impl Pages {
         let file = self.files.entry((disk, inode)).or_default();
         if let Some((begin, run)) = file.range_mut(..index).next_back() {
             if begin + run.pages == index && run.owner.task == owner.task {
-                run.pages += 1;
+                run.pages += pages;
                 return;
             }
         }
-        let pages = 1;
         file.insert(index, Run { pages, owner });
         self.runs += 1;
     }
@@ -120,9 +119,7 @@ impl Pages {
         let mut at = index;
         for (count, before) in self.take(disk, inode, index, pages) {
             if before.is_some() {
-                for page in at..at + count {
-                    self.dirty(disk, inode, page, owner);
-                }
+                self.dirty(disk, inode, at, count, owner);
             }
             at += count;
         }
@@ -147,7 +144,7 @@ mod tests {
     fn a_shared_file_is_split_by_owner() {
         let mut pages = Pages::default();
         for index in 0..10 {
-            pages.dirty(1, 5, index, by(if index < 7 { 100 } else { 200 }));
+            pages.dirty(1, 5, index, 1, by(if index < 7 { 100 } else { 200 }));
         }
         let found = pages.take(1, 5, 5, 10);
         let expected = [(2, Some(by(100))), (3, Some(by(200))), (5, None)];
@@ -158,19 +155,29 @@ mod tests {
     }
 
     #[test]
+    fn a_folio_is_dirty_as_a_whole() {
+        let mut pages = Pages::default();
+        pages.dirty(1, 5, 0, 4, by(1));
+        pages.dirty(1, 5, 4, 16, by(1));
+        pages.dirty(1, 5, 2, 4, by(2));
+        assert_eq!(pages.runs, 3);
+        let expected = [(2, Some(by(1))), (4, Some(by(2))), (14, Some(by(1)))];
+        assert_eq!(pages.take(1, 5, 0, 20), expected);
+        assert_eq!(pages.runs, 0);
+    }
+
+    #[test]
     fn the_last_who_dirtied_it_owns_it() {
         let mut pages = Pages::default();
-        pages.dirty(1, 5, 3, by(1));
-        pages.dirty(1, 5, 3, by(2));
+        pages.dirty(1, 5, 3, 1, by(1));
+        pages.dirty(1, 5, 3, 1, by(2));
         assert_eq!(pages.take(1, 5, 3, 1), [(1, Some(by(2)))]);
     }
 
     #[test]
     fn what_is_written_over_is_the_writers_if_it_was_dirty() {
         let mut pages = Pages::default();
-        for index in 2..8 {
-            pages.dirty(1, 5, index, by(1));
-        }
+        pages.dirty(1, 5, 2, 6, by(1));
         pages.write_over(1, 5, 0, 4, by(2));
         pages.write_over(1, 5, 6, 1, by(1));
         assert_eq!(pages.owner(1, 5, 1), None);
@@ -183,7 +190,7 @@ mod tests {
     #[test]
     fn a_file_that_is_gone_has_no_pages() {
         let mut pages = Pages::default();
-        pages.dirty(1, 5, 3, by(1));
+        pages.dirty(1, 5, 3, 1, by(1));
         pages.forget(1, 5);
         assert_eq!(pages.take(1, 5, 3, 1), [(1, None)]);
         assert_eq!(pages.runs, 0);

@@ -51,7 +51,7 @@ impl Joiner {
                 task,
                 time: event.time,
             };
-            self.pages.dirty(disk, inode, index, owner);
+            self.pages.dirty(disk, inode, index, 1, owner);
         }
     }
 

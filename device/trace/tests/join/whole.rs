@@ -2,20 +2,23 @@
 //! From events to log files and back: what comes in is read again, or is in a sum or a loss.
 
 use crate::join_fuzz::{drawn, join, known, split};
+use crate::recorded::{joined as joined_ring, recorded, NOBODY, RINGS};
 use crate::ring_file::joiner_of;
 use fasttrack_trace::budget::Budget;
 use fasttrack_trace::join::Event;
 use fasttrack_trace::output::Output;
 use fasttrack_trace::privacy::Privacy;
 use fasttrack_trace::recorder::{record, Limits};
+use fasttrack_trace::sample::Sample;
 use fasttrack_trace::source::{Delivered, Source};
 use fasttrack_trace::tracefs::{InstanceError, Missing};
 use fasttrack_trace_log::{
-    read_directory, Found, LogWriter, LossReason, Options, Record, Session, Sync,
+    read_directory, Found, LogWriter, LossReason, Options, Record, Request, Session, Sync,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -89,6 +92,92 @@ fn work(records: &[Record]) -> u64 {
     records.iter().filter(is_work).count() as u64
 }
 
+/// Numbers of the bios of a request: each goes on where the one before it ends.
+fn bios_of(request: &Request, all: &[Record]) -> Vec<u64> {
+    let queued = all.iter().filter_map(|record| match record {
+        Record::Bio(bio) if bio.time <= request.time => Some(bio),
+        _ => None,
+    });
+    let mut bios: Vec<u64> = request.first_bio.into_iter().collect();
+    let mut at = request.sector;
+    while let Some(last) = bios.last() {
+        let found = queued.clone().find(|bio| bio.bio == Some(*last));
+        at = at
+            .zip(found.and_then(|bio| bio.bytes))
+            .map(|(at, bytes)| at + bytes / 512);
+        if bios.len() as u64 >= request.bios.unwrap_or(1) {
+            break;
+        }
+        let mut next = queued
+            .clone()
+            .filter(|bio| bio.sector == at && bio.operation == request.operation);
+        match next.next_back().and_then(|bio| bio.bio) {
+            Some(next) => bios.push(next),
+            None => break,
+        }
+    }
+    bios
+}
+
+/// A sample of a recorded ring, as it is read.
+fn sampled(name: &str, of: u64) -> (Vec<Record>, Vec<Record>) {
+    let mut joiner = joiner_of(NOBODY);
+    let all = joined_ring(&recorded(name), &mut joiner);
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let writer = LogWriter::new(dir.path(), [7; 16], Options::default()).expect("a directory");
+    let mut output = Output::new(writer, Privacy::clear(), Budget::new(0), Session::default())
+        .with_sample(Sample::new(of));
+    output.take(&mut joiner, &mut all.clone()).expect("taken");
+    output.tick(&mut joiner, true).expect("counted");
+    output.close().expect("closed");
+    (all, read(dir.path()))
+}
+
+/// Of real requests all bios, segments and the request itself are there, or none; what is not is counted.
+#[test]
+fn a_sample_has_whole_requests() {
+    let mut merged = 0;
+    for name in RINGS {
+        let (all, found) = sampled(name, 3);
+        let (mut taken, mut requests, mut left) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for record in &found {
+            let weight = match record {
+                Record::Session(session) => session.sample,
+                Record::Bio(bio) => {
+                    taken.extend(bio.bio);
+                    bio.weight
+                }
+                Record::Segment(one) => one
+                    .weight
+                    .filter(|_| one.bio.is_some_and(|bio| taken.contains(&bio))),
+                Record::Request(request) => {
+                    requests.insert((request.time, request.sector));
+                    request.weight
+                }
+                Record::Loss(loss) => {
+                    left += loss.count.unwrap_or(0);
+                    continue;
+                }
+                _ => continue,
+            };
+            assert_eq!(weight, Some(3), "{name}: {record:?}");
+        }
+        assert_eq!(work(&all), work(&found) + left, "{name}");
+        assert!(!taken.is_empty() && left > 0, "{name}");
+        for record in &all {
+            let Record::Request(request) = record else {
+                continue;
+            };
+            let whole = requests.contains(&(request.time, request.sector));
+            let bios = bios_of(request, &all);
+            merged += usize::from(bios.len() > 1);
+            let together = bios.iter().all(|bio| taken.contains(bio) == whole);
+            assert!(together, "{name}: {request:?} of {bios:?}");
+        }
+    }
+    assert!(merged > 0, "no request has several bios");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -96,6 +185,7 @@ proptest! {
     fn records_are_read_or_counted(
         chosen in vec((any::<Index>(), 0..2_u8, any::<u16>()), 0..200),
         budget in prop_oneof![Just(0_u64), 1..100_u64],
+        sample in prop_oneof![Just(1_u64), 2..5_u64],
     ) {
         let (input, losses) = drawn(&chosen);
         let lost = losses * LOST;
@@ -103,7 +193,8 @@ proptest! {
         let dir = tempfile::TempDir::new().expect("a directory");
         let options = Options { file_bytes: 3000, block_bytes: 300, sync: Sync::Never, ..Options::default() };
         let writer = LogWriter::new(dir.path(), [7; 16], options).expect("a directory");
-        let output = Output::new(writer, Privacy::clear(), Budget::new(budget), Session::default());
+        let output = Output::new(writer, Privacy::clear(), Budget::new(budget), Session::default())
+            .with_sample(Sample::new(sample));
         let limits = Limits { duration_ns: Some(0), block_ns: 1 };
         let sum = record(&mut Fed(input), &mut joiner_of(1), output, limits).expect("recorded");
         let found = read(dir.path());
@@ -113,6 +204,7 @@ proptest! {
         for record in &found {
             match record {
                 Record::Aggregate(one) => left_out += one.records.unwrap_or(0),
+                Record::Loss(loss) if loss.reason == Some(LossReason::SAMPLED) => left_out += loss.count.unwrap_or(0),
                 Record::Loss(loss) => told += loss.count.unwrap_or(0),
                 _ => {}
             }
