@@ -80,6 +80,13 @@ def test_the_recorder_is_off_and_confined() -> None:
         assert unit[name] == [value], name
 
 
+def test_a_recorder_that_runs_is_stopped_and_renewed() -> None:
+    """It is not debhelper that starts it, so debhelper does not stop it."""
+    for script, action in (("prerm", "stop"), ("postinst", "try-restart")):
+        said = (DEBIAN / f"fasttrack.{script}").read_text(encoding="utf-8")
+        assert f"deb-systemd-invoke {action} {TRACE_UNIT}" in said
+
+
 def test_purging_removes_what_the_unit_has_written_and_no_more() -> None:
     unit = settings(TRACE_UNIT)
     purge = (DEBIAN / "fasttrack.postrm").read_text(encoding="utf-8")

@@ -48,25 +48,38 @@ impl Flight {
         }
     }
 
-    /// Keeps a record, and forgets what is too old.
+    /// Keeps a record, and forgets what is too old; a bio goes with its segments, which follow it.
     pub fn keep(&mut self, record: Record) {
         let now = record.time().0;
         self.records.push_back(record);
         while let Some(first) = self.records.front() {
-            let old = first.time().0 + self.keep_ns < now;
+            let old = first.time().0.saturating_add(self.keep_ns) < now;
             if !old && self.records.len() <= KEPT {
                 break;
             }
+            let time = first.time().0;
+            let count = self.forget_first();
             if !old {
-                let count = self.dropped.map_or(0, |(_, count)| count);
-                self.dropped = Some((first.time().0, count + 1));
+                let before = self.dropped.map_or(0, |(_, count)| count);
+                self.dropped = Some((time, before + count));
             }
-            self.records.pop_front();
         }
     }
 
+    /// Says how many go.
+    fn forget_first(&mut self) -> u64 {
+        let mut count = 0;
+        while self.records.pop_front().is_some() {
+            count += 1;
+            if !matches!(self.records.front(), Some(Record::Segment(_))) {
+                break;
+            }
+        }
+        count
+    }
+
     /// What it has, to be written because of `reason`; it is empty then.
-    pub fn take(&mut self, now: u64, reason: &str) -> Vec<Record> {
+    pub fn take(&mut self, now: u64, reason: &str) -> impl Iterator<Item = Record> {
         let since = self.records.front().map(Record::time);
         let mut taken = vec![Record::from(Mark {
             time: Time(now),
@@ -82,15 +95,14 @@ impl Flight {
                 ..Loss::default()
             }));
         }
-        taken.extend(self.records.drain(..));
-        taken
+        taken.into_iter().chain(std::mem::take(&mut self.records))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Call, Wait, WaitKind};
+    use fasttrack_trace_log::{Bio, Call, Segment, Wait, WaitKind};
 
     fn wait(time: u64, took: u64) -> Record {
         Record::from(Wait {
@@ -107,7 +119,7 @@ mod tests {
         for time in 0..300 {
             flight.keep(wait(time, 1));
         }
-        let taken = flight.take(300, "signal");
+        let taken: Vec<_> = flight.take(300, "signal").collect();
         assert_eq!(taken.len(), 102);
         let Record::Mark(mark) = &taken[0] else {
             panic!("{:?}", taken[0]);
@@ -116,7 +128,7 @@ mod tests {
             (mark.since, mark.reason.as_deref()),
             (Some(Time(199)), Some("signal"))
         );
-        assert_eq!(flight.take(300, "signal").len(), 1);
+        assert_eq!(flight.take(300, "signal").count(), 1);
     }
 
     #[test]
@@ -125,9 +137,23 @@ mod tests {
         for time in 0..KEPT as u64 + 10 {
             flight.keep(wait(time, 1));
         }
-        let taken = flight.take(0, "signal");
+        let taken: Vec<_> = flight.take(0, "signal").collect();
         assert_eq!(taken.len(), KEPT + 2);
         assert!(matches!(&taken[1], Record::Loss(loss) if loss.count == Some(10)));
+    }
+
+    #[test]
+    fn a_bio_goes_with_its_segments() {
+        let mut flight = Flight::new(u64::MAX);
+        for _ in 0..KEPT / 3 + 2 {
+            flight.keep(Record::from(Bio::default()));
+            flight.keep(Record::from(Segment::default()));
+            flight.keep(Record::from(Segment::default()));
+            assert!(flight.records.len() <= KEPT);
+        }
+        let taken: Vec<_> = flight.take(0, "signal").collect();
+        assert!(matches!(&taken[1], Record::Loss(loss) if loss.count == Some(6)));
+        assert!(matches!(&taken[2], Record::Bio(_)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::sample::Sample;
 use fasttrack_trace_log::{
     Bio, Clock, ClockReason, LogWriter, Record, Segment, Session, Time, WriteError,
 };
+use std::iter::Peekable;
 
 /// Writes what the join gives.
 pub struct Output {
@@ -24,6 +25,14 @@ pub struct Output {
     written: u64,
     /// What a write has failed with, until one works.
     failure: Option<String>,
+}
+
+/// The next record, if it is a segment: it is of the bio before it.
+fn next_segment(records: &mut Peekable<impl Iterator<Item = Record>>) -> Option<Segment> {
+    match records.next_if(|next| matches!(next, Record::Segment(_))) {
+        Some(Record::Segment(segment)) => Some(segment),
+        _ => None,
+    }
 }
 
 impl Output {
@@ -86,12 +95,7 @@ impl Output {
         while let Some(record) = records.next() {
             match record {
                 Record::Bio(bio) => {
-                    let mut segments = Vec::new();
-                    while let Some(Record::Segment(segment)) =
-                        records.next_if(|next| matches!(next, Record::Segment(_)))
-                    {
-                        segments.push(segment);
-                    }
+                    let segments = std::iter::from_fn(|| next_segment(&mut records)).collect();
                     self.take_bio(joiner, bio, segments)?;
                 }
                 Record::Request(mut request) => {
@@ -152,8 +156,13 @@ impl Output {
         let Some((flight, _)) = &mut self.flight else {
             return Ok(());
         };
-        for record in flight.take(clocks::boot(), reason) {
-            self.write(joiner, vec![record])?;
+        let mut records = flight.take(clocks::boot(), reason).peekable();
+        while let Some(record) = records.next() {
+            let mut together = vec![record];
+            while let Some(segment) = next_segment(&mut records) {
+                together.push(Record::from(segment));
+            }
+            self.write(joiner, together)?;
         }
         self.writer.end_block()
     }

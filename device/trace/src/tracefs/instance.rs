@@ -62,6 +62,8 @@ impl std::error::Error for InstanceError {}
 struct Ring {
     cpu: u64,
     file: File,
+    /// The processor was not online since the buffer was made: the kernel gives it a part when it comes.
+    absent: bool,
     stats: PathBuf,
     /// Events lost, as its pages have said.
     told: u64,
@@ -69,6 +71,29 @@ struct Ring {
     unsure: bool,
     /// Time of the last event that was read, ns.
     last: u64,
+}
+
+/// What a read of a processor's part has found.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Page(usize),
+    Empty,
+    Absent,
+    Interrupted,
+}
+
+/// A part stays, with what is in it, when its processor goes.
+fn part(read: io::Result<usize>) -> io::Result<Part> {
+    match read {
+        Ok(0) => Ok(Part::Empty),
+        Ok(count) => Ok(Part::Page(count)),
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(Part::Absent),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(Part::Empty),
+            io::ErrorKind::Interrupted => Ok(Part::Interrupted),
+            _ => Err(error),
+        },
+    }
 }
 
 /// Events that are missing.
@@ -211,6 +236,7 @@ impl Instance {
             self.rings.push(Ring {
                 cpu,
                 file: at(&pipe, opened.open(&pipe))?,
+                absent: false,
                 stats: path.join("stats"),
                 told: 0,
                 unsure: false,
@@ -250,6 +276,8 @@ impl Instance {
         let mut polled: Vec<PollFd<'_>> = self
             .rings
             .iter()
+            // One that is absent is an error at once, and is read whenever the others are.
+            .filter(|ring| !ring.absent)
             .map(|ring| PollFd::new(&ring.file, PollFlags::IN))
             .chain(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)))
             .collect();
@@ -300,14 +328,12 @@ impl Ring {
     /// Reads some pages; says whether there are no more.
     fn read(&mut self, page: &mut [u8], layout: Layout, batch: &mut Batch) -> io::Result<bool> {
         for _ in 0..PAGES {
-            match self.file.read(page) {
-                Ok(0) => return Ok(self.settle(batch)),
-                Ok(count) => self.take(&page[..count], layout, batch),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(self.settle(batch));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let found = part(self.file.read(page))?;
+            self.absent = found == Part::Absent;
+            match found {
+                Part::Page(count) => self.take(&page[..count], layout, batch),
+                Part::Empty | Part::Absent => return Ok(self.settle(batch)),
+                Part::Interrupted => {}
             }
         }
         Ok(false)
@@ -438,6 +464,18 @@ impl Drop for Instance {
 mod tests {
     use super::*;
 
+    /// A slot without a processor is no error, nor one whose processor went; a buffer that was taken away is.
+    #[test]
+    fn processors_come_and_go() {
+        let failed = |code| part(Err(io::Error::from_raw_os_error(code)));
+        assert_eq!(failed(libc::ENODEV).ok(), Some(Part::Absent));
+        assert_eq!(failed(libc::EAGAIN).ok(), Some(Part::Empty));
+        assert_eq!(failed(libc::EINTR).ok(), Some(Part::Interrupted));
+        assert_eq!(part(Ok(0)).ok(), Some(Part::Empty));
+        assert_eq!(part(Ok(4096)).ok(), Some(Part::Page(4096)));
+        assert!(failed(libc::EIO).is_err());
+    }
+
     #[test]
     fn a_page_that_is_torn_is_a_loss() {
         let dir = tempfile::TempDir::new().expect("a directory");
@@ -455,6 +493,7 @@ mod tests {
         let mut ring = Ring {
             cpu: 3,
             file: File::open(&path).expect("a file"),
+            absent: true,
             stats: dir.path().join("stats"),
             told: 0,
             unsure: false,
@@ -468,6 +507,8 @@ mod tests {
         let empty = ring.read(&mut [0; 4096], layout, &mut batch);
         assert!(empty.expect("read"));
         assert_eq!(batch.events.len(), 1);
+        // Its processor has come.
+        assert!(!ring.absent);
         let missing = Missing {
             cpu: Some(3),
             since: 1005,
