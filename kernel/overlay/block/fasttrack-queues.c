@@ -62,20 +62,21 @@ static struct request *fti_oldest_waited(struct fti_class *class)
 	return fti_oldest_before(class, FTI_ASYNC);
 }
 
+static u64 fti_arrival(const struct request *rq)
+{
+	return rq ? rq->fifo_time : 0;
+}
+
 /* The arrival of the oldest request of @class, 0 if it has none. */
 u64 fti_oldest_time(struct fti_class *class)
 {
-	const struct request *rq = fti_oldest_request(class);
-
-	return rq ? rq->fifo_time : 0;
+	return fti_arrival(fti_oldest_request(class));
 }
 
 /* The arrival of the oldest that a task waits for, 0 if there is none. */
 u64 fti_waited_time(struct fti_class *class)
 {
-	const struct request *rq = fti_oldest_waited(class);
-
-	return rq ? rq->fifo_time : 0;
+	return fti_arrival(fti_oldest_waited(class));
 }
 
 /* Is the oldest request of @class one of an app in front? */

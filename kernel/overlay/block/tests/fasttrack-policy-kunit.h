@@ -506,10 +506,10 @@ static void fti_test_progress(struct kunit *test)
 							FTI_NOW - 1;
 		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
-		if (bits & BIT(9))
+		if (bits & BIT(9)) {
 			state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
-		if (bits & BIT(9))
 			state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
+		}
 		if (bits & BIT(10) && state.oldest_waited)
 			state.oldest_waited = starved;
 		if (bits & BIT(11))

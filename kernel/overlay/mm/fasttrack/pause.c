@@ -17,8 +17,8 @@
  *  - the flusher, between two turns of write-back, with a background app's file
  *    and if nobody waits for the work, until the last segment has been written.
  *
- * Five hooks are write-back's, fasttrack_writeback_...(); two
- * go by other names, fasttrack_fsync() and fasttrack_extent_full():
+ * Five hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
  *  begin    wb_writeback(), before a work    nothing                  no
