@@ -18,7 +18,7 @@ from trace_generator import write as generate
 from trace_records import HEAD, SECOND, Record, bio, exported, record, write
 
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace import difference, engines, logs, sources, trace_report, trace_shown
+from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_report, trace_shown
 from fasttrack_lab.trace.metric import METRICS
 from fasttrack_lab.trace.tables import COLUMNS
 from fasttrack_lab.trace.trace_report import Report
@@ -219,3 +219,44 @@ def test_the_document_has_every_metric_and_table() -> None:
     text = (CHECKOUT / "docs" / "TRACE-QUERIES.md").read_text()
     assert [name for name, one in METRICS.items() if f"| {name} | {one.formula} | {one.source} |" not in text] == []
     assert [name for name in COLUMNS if f"\n| {name} | " not in text] == []
+
+
+def test_every_number_of_a_metric_has_a_unit(archive: Path) -> None:
+    """Else the page would show microseconds as bare digits."""
+    report = trace_report.make(sources.open_all([archive]), ["archive"])
+    bare = {
+        f"{name}.{column}"
+        for name, answer in report.answers.items()
+        for row in answer.rows
+        for column, value in row.items()
+        if isinstance(value, int | float) and not cells.unit_of(answer.metric, column)
+    }
+    assert not bare
+    assert sum(bool(answer.rows) for answer in report.answers.values()) > 20
+
+
+@pytest.mark.parametrize(
+    ("metric", "column", "value", "text"),
+    [
+        ("calls", "p50", 0, "0 us"),
+        ("calls", "p50", 999, "999 us"),
+        ("calls", "p99", 13471, "13.5 ms"),
+        ("calls", "longest", 624418, "624 ms"),
+        ("calls", "longest", 12_345_678, "12.3 s"),
+        ("foreground_coefficient", "busy", 2_000_000, "2 s"),
+        ("foreground_coefficient", "coefficient", 0.425, "42.5 %"),
+        ("known", "known", 3 << 20, "3.0 MiB"),
+        ("calls", "count", 1_500_000, "1500000"),
+        ("apps", "uid", -1, "unknown"),
+        ("apps", "uid", 10102, "10102"),
+        ("sizes", "kib", -1, "larger"),
+        ("by_day", "day", 19675, "2023-11-14"),
+        ("by_day", "day", -1, "unknown"),
+        ("journaling_of_journal", "factor", 1.5, "1.50"),
+        ("apps", "name", None, "-"),
+        ("life_spans", "life", "0 under 1 s", "under 1 s"),
+        ("life_spans", "life", "unknown", "unknown"),
+    ],
+)
+def test_a_value_is_shown_with_its_unit(metric: str, column: str, value: float | str | None, text: str) -> None:
+    assert cells.cell(METRICS[metric], column, value) == text

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from fasttrack_lab.compare import plots
-from fasttrack_lab.trace.trace_report import Answer, Row
+from fasttrack_lab.trace.cells import cell
+from fasttrack_lab.trace.trace_report import Answer
 
 COLOURS = ("#1d4ed8", "#ca8a04", "#047857", "#9f1239")
 CLASS_COLOURS = {"foreground": "#1d4ed8", "neutral": "#6b7280", "background": "#c2410c", "unknown": "#a855f7"}
@@ -22,7 +24,7 @@ CHARACTER_IN = 0.085
 
 
 def _bars(
-    rows: Sequence[Row],
+    answer: Answer,
     labels: Sequence[str],
     series: Mapping[str, str],
     axis: str,
@@ -30,12 +32,19 @@ def _bars(
     log: bool = False,
 ) -> Figure:
     """A group of lying bars a row: SERIES is column -> name, values are divided by SCALE."""
+    rows = answer.rows[:_MOST]
     height = BESIDE_IN + ROW_IN * max(len(rows), 1) * (0.5 + 0.5 * len(series))
-    names = [" ".join(str(row[label]) for label in labels) for row in rows]
+    names = [" ".join(dict.fromkeys(cell(answer.metric, label, row[label]) for label in labels)) for row in rows]
     figure = Figure(figsize=(WIDTH_IN, height))
     axes = figure.subplots()
     left = max(len(name) for name in names) * CHARACTER_IN + 0.15
     _place(figure, min(left, WIDTH_IN / 2), height)
+    if log:
+        _decades(axes, [(row[column] or 0) / scale for row in rows for column in series])
+    else:
+        # Numbers of six digits have room on a phone.
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.margins(x=0.15)
     thick = plots.BAR_SHARE / len(series)
     for index, (column, name) in enumerate(series.items()):
         places = [plots.place_of(place, index, len(series)) for place in range(len(rows))]
@@ -44,7 +53,7 @@ def _bars(
         for place, value in zip(places, values, strict=True):
             axes.annotate(
                 _short(value),
-                (value, place),
+                (max(value, axes.get_xlim()[0]) if log else value, place),
                 textcoords="offset points",
                 xytext=(3, 0),
                 va="center",
@@ -52,16 +61,19 @@ def _bars(
             )
     axes.set_yticks(range(len(rows)), names)
     axes.invert_yaxis()
-    if log:
-        axes.set_xscale("log")
-    else:
-        # Numbers of six digits have room on a phone.
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.margins(x=0.15)
     axes.grid(axis="x", color=plots.GRID)
     axes.set_xlabel(axis)
     _legend(figure, axes)
     return figure
+
+
+def _decades(axes: Axes, values: Iterable[float]) -> None:
+    """A logarithmic axis from the decade below VALUES on, with room for the longest's number."""
+    there = [value for value in values if value > 0] or [1.0]
+    axes.set_xscale("log")
+    axes.set_xlim(10.0 ** math.floor(math.log10(min(there))), max(there) * 4)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _place(figure: Figure, left_in: float, height_in: float) -> None:
@@ -79,6 +91,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 def _short(value: float) -> str:
     """A value in as few characters as tell it."""
+    if 0 < value < 0.001:
+        return "< 0.001"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -89,19 +103,20 @@ _MOST = 12
 
 
 def _shares(*labels: str) -> Any:
-    return lambda rows: _bars(rows, labels, _SHARES, "share (%)", 0.01)
+    return lambda answer: _bars(answer, labels, _SHARES, "share (%)", 0.01)
 
 
 def _times(*labels: str) -> Any:
-    return lambda rows: _bars(rows, labels, _PERCENTILES, "time (ms)", 1000.0, log=True)
+    return lambda answer: _bars(answer, labels, _PERCENTILES, "time (ms)", 1000.0, log=True)
 
 
 def _moved(*labels: str) -> Any:
-    return lambda rows: _bars(rows, labels, {"read": "read", "written": "written"}, "volume (MiB)", float(1 << 20))
+    return lambda answer: _bars(answer, labels, {"read": "read", "written": "written"}, "volume (MiB)", float(1 << 20))
 
 
-def _over_time(rows: Sequence[Row]) -> Figure:
+def _over_time(answer: Answer) -> Figure:
     """Read and written, a line a class."""
+    rows = answer.rows
     figure = Figure(figsize=(WIDTH_IN, 3.6))
     panels = figure.subplots(2, 1, sharex=True)
     _place(figure, 0.75, 3.6)
@@ -125,23 +140,15 @@ def _over_time(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _sizes(rows: Sequence[Row]) -> Figure:
-    named = [
-        row | {"class": f"{row['operation']} " + ("larger" if row["kib"] < 0 else f"≤ {row['kib']} KiB")}
-        for row in rows
-    ]
-    return _bars(named, ["class"], {"count": "bios"}, "bios")
-
-
 _PLOTS: dict[str, Any] = {
     "reads_writes": _shares("operation"),
     "block_types": _shares("operation", "block_type"),
     "file_types": _shares("operation", "file_type"),
-    "sizes": _sizes,
-    "sequentiality": lambda rows: _bars(
-        rows, ["operation"], {"sequential_share": "sequential"}, "sequential share (%)", 0.01
+    "sizes": lambda answer: _bars(answer, ["operation", "kib"], {"count": "bios"}, "bios (by size up to, KiB)"),
+    "sequentiality": lambda answer: _bars(
+        answer, ["operation"], {"sequential_share": "sequential"}, "sequential share (%)", 0.01
     ),
-    "by_hour": lambda rows: _bars(rows, ["hour", "operation"], {"bytes": "volume"}, "volume (MiB)", float(1 << 20)),
+    "by_hour": lambda answer: _bars(answer, ["hour", "operation"], {"bytes": "volume"}, "volume (MiB)", float(1 << 20)),
     "over_time": _over_time,
     "apps": _moved("uid", "name"),
     "sync_calls": _shares("cause"),
@@ -149,16 +156,16 @@ _PLOTS: dict[str, Any] = {
     "journals": _shares("journal"),
     "device_time": _times("app_class", "operation"),
     "queue_time": _times("app_class", "operation"),
-    "waits": lambda rows: _bars(rows, ["app_class", "kind"], {"sum": "sum"}, "waited (s)", 1e6),
-    "layers": lambda rows: _bars(
-        rows,
+    "waits": lambda answer: _bars(answer, ["app_class", "kind"], {"sum": "sum"}, "waited (s)", 1e6),
+    "layers": lambda answer: _bars(
+        answer,
         ["app_class"],
         {"page_cache": "page cache", "journal": "journal", "block_layer": "block layer", "device": "device"},
         "time (s)",
         1e6,
     ),
-    "payers": lambda rows: _bars(rows, ["uid", "name"], {"blocks": "blocks"}, "blocks"),
-    "known": lambda rows: _bars(rows, ["what"], {"known_share": "known"}, "known share of bytes (%)", 0.01),
+    "payers": lambda answer: _bars(answer, ["uid", "name"], {"blocks": "blocks"}, "blocks"),
+    "known": lambda answer: _bars(answer, ["what"], {"known_share": "known"}, "known share of bytes (%)", 0.01),
 }
 """Metric -> how its rows are drawn."""
 
@@ -169,5 +176,4 @@ def draw(answer: Answer) -> str | None:
     if drawn is None or not answer.rows:
         return None
     with mpl.rc_context(plots.STYLE):
-        rows = answer.rows if answer.metric.name == "over_time" else answer.rows[:_MOST]
-        return plots.svg(drawn(rows))
+        return plots.svg(drawn(answer))

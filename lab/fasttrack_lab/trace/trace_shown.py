@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 from rich import box
@@ -11,7 +10,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from fasttrack_lab.host.units import format_size
+from fasttrack_lab.trace.cells import cell
 from fasttrack_lab.trace.trace_report import LEFT, Answer, Report
 
 _TERMINAL = (
@@ -30,28 +29,8 @@ _TERMINAL = (
 _ROWS = 8
 """Rows of a table in the terminal."""
 
-_EPOCH = date(1970, 1, 1).toordinal()
 PAGE_ROWS = 200
 """Rows of a table in the page; JSON has all."""
-
-
-def cell(column: str, value: Any) -> str:
-    """A value as text: shares in %, bytes with a unit."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value * 100:.1f} %" if column.endswith(("share", "coefficient")) else f"{value:.2f}"
-    if column == "day" and value >= 0:
-        return str(date.fromordinal(_EPOCH + value))
-    if isinstance(value, int) and _is_bytes(column):
-        return format_size(value)
-    return str(value)
-
-
-def _is_bytes(column: str) -> bool:
-    return column in ("bytes", "read", "written", "row_bytes") or column.endswith(
-        ("_bytes", "_written", "by_kernel", "by_apps")
-    )
 
 
 def coverage(answer: Answer, report: Report) -> str:
@@ -63,12 +42,16 @@ def coverage(answer: Answer, report: Report) -> str:
     return f"coverage {answer.coverage * 100:.1f} %{sampled}{lossy}"
 
 
+def _recordings(count: int) -> str:
+    return f"{count} recording" + ("" if count == 1 else "s")
+
+
 def head(report: Report) -> list[str]:
     """What is reported on, and what is lost."""
     if report.is_empty:
         return [f"{', '.join(report.traces)}: no I/O was recorded"]
     count = sum(row["count"] for row in report.answers["reads_writes"].rows)
-    lines = [f"{', '.join(report.traces)}: {count} bios in {report.seconds:.1f} s, {len(report.sessions)} recordings"]
+    lines = [f"{', '.join(report.traces)}: {count} bios in {report.seconds:.1f} s, {_recordings(len(report.sessions))}"]
     for row in report.answers["losses"].rows:
         counted = [f"{row['lost']} records"] if row["lost"] else []
         if row["uncounted"]:
@@ -97,7 +80,7 @@ def terminal(report: Report) -> Group:
         for column, value in answer.rows[0].items():
             table.add_column(column, justify="left" if isinstance(value, str) else "right")
         for row in answer.rows[:_ROWS]:
-            table.add_row(*(escape(cell(column, value)) for column, value in row.items()))
+            table.add_row(*(escape(cell(answer.metric, column, value)) for column, value in row.items()))
         parts.append(table)
     absent = ", ".join(metric.title for metric in report.absent())
     if absent:
@@ -120,7 +103,9 @@ def page(report: Report, profile: str | None = None) -> str:
             "svg": draw(answer),
             "columns": list(answer.rows[0]) if answer.rows else [],
             "texts": [isinstance(value, str) for value in answer.rows[0].values()] if answer.rows else [],
-            "rows": [[cell(column, value) for column, value in row.items()] for row in answer.rows[:PAGE_ROWS]],
+            "rows": [
+                [cell(answer.metric, column, value) for column, value in row.items()] for row in answer.rows[:PAGE_ROWS]
+            ],
             "more": max(0, len(answer.rows) - PAGE_ROWS),
         }
         for answer in report.answers.values()

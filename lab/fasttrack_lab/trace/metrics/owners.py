@@ -61,7 +61,7 @@ def top_files(t: Tables) -> ir.Table:
 
 @metric(
     "Who sends and who owns",
-    unit="bytes: bytes; *_share: of the operation",
+    unit="bytes, by_kernel, by_apps: bytes; *_share: of the operation",
     formula="bytes that kernel threads send, and those of them whose owner is known to be somebody else",
     source="published Pixel 6a traces: kernel threads own 32 to 100 % of the written bytes",
     table="io",
