@@ -147,7 +147,9 @@ def test_qasio_boosts_what_is_waited_for_and_prefers_nobody(tools: Tools) -> Non
     counters = shown["counters"]
     assert counters["promoted"] > 0, counters
     assert counters["bios_background"] == 0 and counters["bios_foreground"] > 0, counters
-    assert counters["pauses"] == counters["dispatch_held"] == counters["reclaim_protected"] == 0, counters
+    assert counters["pauses"] == counters["reclaim_protected"] == 0, counters
+    # What kernel threads send is neutral, and goes in turns with the apps'.
+    assert counters["dispatch_held"] <= counters["bios_neutral"], counters
 
 
 @pytest.mark.parametrize(
@@ -177,8 +179,8 @@ def test_every_policy_runs_clean(tools: Tools, policy_name: str) -> None:
     assert result.ok, result.verdict.error
 
 
-@pytest.mark.parametrize("policy_name", ["freeze", "cgroup-freeze", "fasttrackd"])
-def test_the_daemon_does_its_work_within_its_bounds(tools: Tools, policy_name: str) -> None:
+@pytest.mark.parametrize(("policy_name", "bound"), [("freeze", 1.5), ("cgroup-freeze", 1.75), ("fasttrackd", 1.25)])
+def test_the_daemon_does_its_work_within_its_bounds(tools: Tools, policy_name: str, bound: float) -> None:
     """It is told of the touch, and beside an update the gallery is as fast as it is alone, or nearly."""
     front, update, s6 = scenario.load("gallery-launch"), scenario.load("update"), phone.load("s6")
     alone, stock = (run(spec_of(front, behind, s6, policy.load("stock"), 1), tools) for behind in ([], [update]))
@@ -192,7 +194,7 @@ def test_the_daemon_does_its_work_within_its_bounds(tools: Tools, policy_name: s
     found = run(made, tools, collect)
     assert found.ok, found.verdict.error
     assert alone.response_s and stock.response_s and found.response_s
-    assert stock.response_s > 3 * alone.response_s and found.response_s < 1.5 * alone.response_s
+    assert stock.response_s > 3 * alone.response_s and found.response_s < bound * alone.response_s
     # Three apps' worth of events, and the touch.
     assert counts["reports"] >= 3 and counts["changes"] >= 2, counts
     if policy_name == "fasttrackd":
