@@ -34,6 +34,7 @@ from trace_samples import (
     ftrace,
     pb,
     perfetto_packets,
+    perfetto_reused,
     trace_dat_6,
     trace_dat_7,
     uio_record,
@@ -141,6 +142,15 @@ def test_losses_of_the_tracer(tmp_path: Path) -> None:
         [written(tmp_path, "t.txt", "# tracer: nop\n# entries-in-buffer/entries-written: 3/8   #P:2\n" + text)], out
     )
     assert [(row.get("cpu"), row["count"]) for row in rows(out, "loss")] == [(None, 5), (3, 12), (3, 12)]
+
+
+def test_a_thread_id_that_is_used_again_is_another_task(tmp_path: Path) -> None:
+    """Each read is of the process that had the id then; one before all starts of the first."""
+    trace = perfetto_reused((1, 3, 5, 6), {10077: 2, 10099: 4})
+    import_all([written(tmp_path, "t.pftrace", trace)], tmp_path / "out")
+    users = {row["task"]: row["uid"] for row in rows(tmp_path / "out", "task")}
+    assert sorted(users.values()) == [10077, 10099]
+    assert [users[row["owner"]] for row in rows(tmp_path / "out", "segment")] == [10077, 10077, 10099, 10099]
 
 
 def test_perfetto_knows_processes(tmp_path: Path) -> None:

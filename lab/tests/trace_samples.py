@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -376,6 +376,15 @@ def perfetto_packets() -> list[bytes]:
         *(pb((10, 2), (1, one)) for one in bundles),
         pb((34, stats[1])),
     ]
+
+
+def perfetto_reused(at_s: Sequence[int], starts_s: Mapping[int, int]) -> bytes:
+    """A thread id that processes have one after the other. AT_S: reads by it, STARTS_S: of the process of each user."""
+    people = (pb((1, 77), (2, 1), (5, uid), (7, BEGIN_NS + second * 10**9)) for uid, second in starts_s.items())
+    reads = [Sent(second * 10**6, "R", 8 * second, 8, 77, "mail", 100) for second in at_s]
+    found = [(2, _pb_event(time, kind, sent)) for sent in reads for time, kind in sent.steps]
+    packets = (pb((2, pb(*((1, one) for one in people)))), pb((10, 2), (1, pb((1, 0), *found))))
+    return b"".join(pb((1, packet)) for packet in packets)
 
 
 def perfetto(codec: str | None = None) -> bytes:

@@ -43,6 +43,8 @@ _JOURNAL = "jbd2/"
 
 _SAID = (EXTENT, PAGE, CLEAN, DIRTY, REMAP, SYNC_BEGIN, SYNC_END)
 
+Who = tuple[int, int] | str
+"""A task: its thread id and when it began, or its name where the source has no ids."""
 Key = tuple[int | None, str | None, int | None]
 
 
@@ -69,12 +71,12 @@ class Joiner:
         """Requests of which no end was seen."""
         self._place = {"session": session, "log": 1}
         self._files = files
-        self._facts = intake.facts
+        self._intake = intake
         self._from = {
             dev: next((kind for kind in BIO_FROM if kind in kinds), "") for dev, kinds in intake.by_device.items()
         }
-        self._tasks: dict[int | str, int] = {}
-        self._named: dict[int | str, str | None] = {}
+        self._tasks: dict[Who, int] = {}
+        self._named: dict[Who, str | None] = {}
         self._paths: dict[tuple[int | None, str | int], int] = {}
         """By device, and path or inode."""
         self._names = intake.names
@@ -109,9 +111,12 @@ class Joiner:
                 self._request(row, bio)
         self.unended += len(self._flying)
 
+    def _who(self, time: int, pid: int | None, comm: str | None) -> Who | None:
+        return comm if pid is None else (pid, self._intake.began(pid, time))
+
     def _task(self, time: int, pid: int | None, comm: str | None) -> int | None:
         """The id of a task; a record where it is new or has another name than before."""
-        who: int | str | None = comm if pid is None else pid
+        who = self._who(time, pid, comm)
         if who is None:
             return None
         number = self._tasks.get(who)
@@ -120,7 +125,7 @@ class Joiner:
         elif comm is None or (self._named[who] == comm):
             return number
         self._named[who] = comm
-        facts = self._facts(pid)
+        facts = self._intake.facts(pid, time)
         self.put(
             "task",
             {
@@ -195,7 +200,7 @@ class Joiner:
         path, file_type, block_type, cause, transaction = row[15:20]
         self._bios += 1
         carrier = self._task(time, pid, comm)
-        comm = comm or (None if pid is None else self._named.get(pid))
+        comm = comm or (None if pid is None else self._named.get((pid, self._intake.began(pid, time))))
         self.put(
             "bio",
             {
@@ -216,7 +221,7 @@ class Joiner:
             },
         )
         if operation in ("read", "write") and size:
-            reads = operation == "read" and self._facts(pid).kernel_thread is False
+            reads = operation == "read" and self._intake.facts(pid, time).kernel_thread is False
             place = {"time": time, "bio": self._bios, "owner": carrier if reads else None}
             if path is not None or block_type is not None:
                 file = None if path is None else self._file(time, dev, path, file_type)

@@ -201,8 +201,8 @@ class Intake:
     damages: list[Damage] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
-    tasks: dict[int, Task] = field(default_factory=dict)
-    """By thread id."""
+    tasks: dict[int, dict[int, Task]] = field(default_factory=dict)
+    """By thread id, which the kernel uses again, and by when they began: ns, 0 where nobody says."""
     kinds: Counter[str] = field(default_factory=Counter)
     """Events by kind."""
     skipped: Counter[str] = field(default_factory=Counter)
@@ -269,19 +269,28 @@ class Intake:
         if known != name:
             self.names[dev, inode] = None
 
-    def task(self, pid: int) -> Task:
-        """What is known of a task, to be filled in."""
-        return self.tasks.setdefault(pid, Task())
+    def task(self, pid: int, began: int = 0) -> Task:
+        """What is known of a task, to be filled in. BEGAN: ns of the source's clock, 0 where nobody says."""
+        return self.tasks.setdefault(pid, {}).setdefault(began, Task())
 
-    def facts(self, pid: int | None) -> Task:
+    def began(self, pid: int, time: int) -> int:
+        """Which of the tasks that had a thread id had it then: when that one began."""
+        lives = self.tasks.get(pid, {})
+        # A start is told in the kernel's ticks: the first events of a task may be before it.
+        return max((one for one in lives if one <= time), default=min(lives, default=0))
+
+    def facts(self, pid: int | None, time: int) -> Task:
         """What is known of a task; what its thread does not say is its process's."""
-        own = _NO_TASK if pid is None else self.tasks.get(pid, _NO_TASK)
-        whole = _NO_TASK if own.tgid is None else self.tasks.get(own.tgid, _NO_TASK)
+        own = self._life(pid, time)
+        whole = self._life(own.tgid, time)
         return Task(
             own.tgid,
             whole.uid if own.uid is None else own.uid,
             whole.kernel_thread if own.kernel_thread is None else own.kernel_thread,
         )
+
+    def _life(self, pid: int | None, time: int) -> Task:
+        return _NO_TASK if pid is None else self.tasks.get(pid, {}).get(self.began(pid, time), _NO_TASK)
 
     def _flush(self) -> None:
         if not self._rows:

@@ -249,7 +249,7 @@ class _File:
             pid = signed(said.get(1))
             if pid is None or pid < 0:
                 continue
-            task = self._intake.task(pid)
+            task = self._intake.task(pid, (number(said.get(7)) or 0) if field == 1 else 0)
             if field == 1:
                 parent, flag, uid = signed(said.get(2)), number(said.get(8)), signed(said.get(5))
                 task.tgid = pid
