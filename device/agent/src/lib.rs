@@ -8,6 +8,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod activation;
+pub mod again;
 pub mod android;
 pub mod begin;
 pub mod binder;

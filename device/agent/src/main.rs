@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `fasttrack-agent`: tells fasttrackd who is in front in this session.
 
+use fasttrack_agent::again::Again;
 use fasttrack_agent::choose;
 use fasttrack_agent::daemon::{Arrival, Daemon};
 use fasttrack_agent::env::Env;
@@ -12,8 +13,9 @@ use fasttrack_agent::scope::UserManager;
 use fasttrack_agent::sink::{Print, Sink};
 use fasttrack_agent::source::{self, Fault, Out, Probe, Source};
 use std::process::ExitCode;
-use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::sync::Arc;
+use std::time::Instant;
 
 const HELP: &str = "\
 fasttrack-agent: tells fasttrackd who is in front in this session
@@ -143,8 +145,16 @@ fn start(mut source: Box<dyn Source>, out: &Out) {
 
 /// The one owner of state: takes events until no source is left.
 fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
-    let mut merge = Merge::default();
-    while let Ok(event) = from.recv() {
+    let (mut merge, mut again) = (Merge::default(), Again::default());
+    loop {
+        let event = match again.wait(from) {
+            Ok(event) => event,
+            // To the daemon, which was not told, it is as if it had come just now.
+            Err(RecvTimeoutError::Timeout) => Event::Daemon,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        let whole = event == Event::Daemon;
+        let mut taken = true;
         for step in merge.take(event) {
             let told = match step {
                 Step::Tell(report) => sink.take(&report),
@@ -157,13 +167,16 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
             match told {
                 // Nobody reads what is printed.
                 Err(fault) if print => return Err(fault),
-                Err(Fault(why)) => merge
-                    .untold(why)
-                    .into_iter()
-                    .for_each(|line| eprintln!("{line}")),
+                Err(Fault(why)) => {
+                    taken = false;
+                    merge
+                        .untold(why)
+                        .into_iter()
+                        .for_each(|line| eprintln!("{line}"));
+                }
                 Ok(()) => {}
             }
         }
+        again.told(whole, taken, Instant::now());
     }
-    Ok(())
 }

@@ -87,7 +87,7 @@ impl Merge {
 
     /// The daemon was not told: it is counted as any fault is, and the line to log, if it is new.
     ///
-    /// Nothing is sent again until the daemon comes: it then knows nothing and is told all.
+    /// What holds is told again after a while (see [`crate::again`]), and when the daemon comes: it then knows nothing.
     pub fn untold(&mut self, why: String) -> Option<String> {
         let steps = self.take(Event::Fault {
             source: "daemon",

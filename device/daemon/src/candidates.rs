@@ -4,7 +4,7 @@
 //! The rule is the other way round from that of weights: a group is left alone unless everything says that nobody needs
 //! it. Only apps in users' app slices are looked at.
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{is_proper, Cgroup};
 use crate::clean::children;
 use crate::effects::probe::app_slices;
 use crate::peers;
@@ -191,6 +191,9 @@ fn all_apps(system: &System) -> Vec<String> {
 }
 
 fn numbers(system: &System, group: &str, file: &str) -> HashSet<u32> {
+    if !is_proper(group) {
+        return HashSet::new();
+    }
     let folder = system.cgroups().join(group.trim_start_matches('/'));
     let texts = below(&folder)
         .into_iter()

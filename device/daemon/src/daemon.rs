@@ -2,7 +2,7 @@
 //! The owner of the state: takes inputs one by one, with the time, and has the effects follow.
 
 use crate::candidates;
-use crate::cgroup::{self, Cgroup};
+use crate::cgroup::{self, Cgroup, Refusal};
 use crate::coexist::{self, Found};
 use crate::counters::Counters;
 use crate::effects::Effects;
@@ -15,7 +15,7 @@ use crate::latency::Latencies;
 use crate::notify::Notify;
 use crate::system::System;
 use crate::waits::Waits;
-use fasttrack_bus::WireTrouble;
+use fasttrack_bus::{Usage, WireTrouble};
 use fasttrack_config::{Config, Problem};
 use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
@@ -66,6 +66,8 @@ pub struct Daemon {
     pub(crate) agents: BTreeMap<SessionKey, AgentSeen>,
     pub(crate) frozen_for: BTreeMap<String, FrozenFor>,
     pub(crate) saver: bool,
+    /// What apps had read and written, and when.
+    pub(crate) usage: Option<(Duration, Vec<Usage>)>,
     /// Counts the changes of who has which class.
     pub changes: u64,
     /// The guard, where groups may be frozen.
@@ -110,6 +112,7 @@ impl Daemon {
             agents: BTreeMap::new(),
             frozen_for: BTreeMap::new(),
             saver: false,
+            usage: None,
             changes: 0,
             guard: None,
             latencies: Latencies::default(),
@@ -194,13 +197,16 @@ impl Daemon {
             Input::ByHand(mode, whom, reply) => drop(reply.send(self.by_hand(now, mode, &whom))),
             Input::Status(reply) => drop(reply.send(self.status(now))),
             Input::Explain(what, reply) => drop(reply.send(self.explain(now, &what))),
-            Input::Usage(reply) => drop(reply.send(self.usage())),
+            Input::Usage(reply) => drop(reply.send(self.recent_usage(now))),
             Input::Pressure => self.arm(now),
             Input::Saver(on) => {
                 self.saver = on;
                 self.follow(now);
             }
             Input::Coexist(found) => self.coexist(now, found),
+            Input::BusGone => self.counters.error("bus closed", || {
+                "the bus has closed; it is connected to again".to_string()
+            }),
         }
     }
 
@@ -339,8 +345,20 @@ impl Daemon {
             Report::Ambiguous(apps) => Report::Ambiguous(self.check_all(user, apps)?),
             Report::Launch(app) => Report::Launch(self.check_one(user, app)?),
             Report::Window(app) => Report::Window(self.check_one(user, app)?),
-            // What has ended can no longer be heard.
-            Report::Perceptible { on: false, .. } => report,
+            // What has ended can no longer be heard: of that the path alone is looked at.
+            Report::Perceptible {
+                app,
+                sense,
+                on: false,
+            } => {
+                let named = cgroup::may_name(user, &app.cgroup);
+                named.map_err(|why| self.refused(user, &app, why))?;
+                Report::Perceptible {
+                    app,
+                    sense,
+                    on: false,
+                }
+            }
             Report::Perceptible { app, sense, on } => Report::Perceptible {
                 app: self.check_one(user, app)?,
                 sense,
@@ -358,18 +376,22 @@ impl Daemon {
 
     fn check_one(&mut self, user: u32, mut app: AppRef) -> Result<AppRef, String> {
         let named = cgroup::may_name(user, &app.cgroup);
-        if let Err(why) = named.and_then(|()| Cgroup::open(&self.system, &app).map(drop)) {
-            let meaning = format!("user {user} may not report {:?}: {why}", app.cgroup);
-            self.counters
-                .error(&format!("refused groups: {why}"), || meaning.clone());
-            return Err(meaning);
-        }
+        named
+            .and_then(|()| Cgroup::open(&self.system, &app).map(drop))
+            .map_err(|why| self.refused(user, &app, why))?;
         let within = cgroup::of_process(&self.system, app.pid)
             .is_some_and(|path| candidates::is_within(&path, &app.cgroup));
         if !within {
             app.pid = 0;
         }
         Ok(app)
+    }
+
+    fn refused(&mut self, user: u32, app: &AppRef, why: Refusal) -> String {
+        let meaning = format!("user {user} may not report {:?}: {why}", app.cgroup);
+        self.counters
+            .error(&format!("refused groups: {why}"), || meaning.clone());
+        meaning
     }
 
     fn active(&mut self, now: Duration, session: SessionKey, active: bool) {

@@ -29,8 +29,8 @@ pub struct Frame<'a> {
 pub enum Head<'a> {
     /// Too little for anything.
     Short,
-    /// Too little for its header fields; so many bytes are the message.
-    Begun(usize),
+    /// Too little for its header fields; so many bytes are the message, and whether it calls a method.
+    Begun(usize, bool),
     /// All of its header.
     Whole(Frame<'a>),
     /// It is no message.
@@ -52,7 +52,7 @@ pub fn head(bytes: &[u8]) -> Head<'_> {
     let header = FIXED + fields as usize;
     let length = header.next_multiple_of(8) + body as usize;
     let Some(fields) = bytes.get(FIXED..header) else {
-        return Head::Begun(length);
+        return Head::Begun(length, bytes[1] == METHOD_CALL);
     };
     Head::Whole(Frame {
         length,
@@ -136,7 +136,7 @@ mod tests {
                 match to {
                     0..16 => assert_eq!(head, Head::Short),
                     to if to >= header => assert_eq!(head, Head::Whole(frame)),
-                    _ => assert!(matches!(head, Head::Begun(_) | Head::Whole(_)), "{to}"),
+                    _ => assert!(matches!(head, Head::Begun(..) | Head::Whole(_)), "{to}"),
                 }
             }
         }

@@ -137,6 +137,10 @@ impl Held<'_> {
             if self.groups.contains_key(&inode) {
                 continue;
             }
+            if self.is_late() {
+                failed += 1;
+                continue;
+            }
             match freeze(self.system, inode, &path) {
                 Ok(group) => drop(self.groups.insert(inode, group)),
                 Err(_) => failed += 1,

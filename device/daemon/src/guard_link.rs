@@ -107,8 +107,12 @@ impl Guard {
         }
     }
 
-    /// Thaws without it, ends it, and starts another: it has ended, or is late.
+    /// Ends it, thaws without it, and starts another: it has ended, or is late.
+    ///
+    /// It is ended first: it may be at work on its order, and what it froze afterwards nobody would thaw.
     pub fn replace(&mut self) -> io::Result<()> {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         for (inode, path) in self.ordered.drain(..) {
             let group = Cgroup::open_below(self.system.cgroups(), &path);
             if let Ok(group) = group
@@ -123,9 +127,6 @@ impl Guard {
             }
         }
         self.due = None;
-        self.farewell();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
         (self.child, self.socket) = start(&self.launcher)?;
         Ok(())
     }

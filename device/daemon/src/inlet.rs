@@ -26,8 +26,10 @@ use zbus::Address;
 
 /// Bytes that are taken from the socket at once: some fifty reports.
 const ROOM: usize = 16 << 10;
-/// Longest message that is handed on, bytes: sixteen apps, each with the longest path and id, are half of it.
-const MESSAGE_MOST: usize = 64 << 10;
+/// Longest call that is handed on, bytes: sixteen apps, each with the longest path and id, are half of it.
+const CALL_MOST: usize = 64 << 10;
+/// Longest answer or signal: logind's list of ten thousand sessions.
+const TOLD_MOST: usize = 1 << 20;
 /// After messages were dropped and all has been read, s: an honest report is so late at most, in a flood.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How much more a connection may say than its user's reports, which are counted after they are read.
@@ -162,10 +164,11 @@ impl Sieve {
 
 /// How long the message is that begins here, and whether it is kept; none while that cannot be told.
 fn judge(bytes: &[u8], gate: &mut Gate, now: Duration) -> Option<(usize, bool)> {
+    let most = |is_call| if is_call { CALL_MOST } else { TOLD_MOST };
     match frame::head(bytes) {
-        Head::Begun(length) if length > MESSAGE_MOST => Some((length, false)),
-        Head::Short | Head::Begun(_) => None,
-        Head::Whole(frame) if frame.length > MESSAGE_MOST => Some((frame.length, false)),
+        Head::Begun(length, is_call) if length > most(is_call) => Some((length, false)),
+        Head::Short | Head::Begun(..) => None,
+        Head::Whole(frame) if frame.length > most(frame.is_call) => Some((frame.length, false)),
         // It is handed on as a whole.
         Head::Whole(frame) if frame.length > bytes.len() => None,
         Head::Whole(frame) => Some((frame.length, gate.admits(&frame, now))),

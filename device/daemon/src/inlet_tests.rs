@@ -68,7 +68,7 @@ fn what_is_too_long_is_dropped_without_being_held() {
     let (mut sieve, signal) = (sieve(), signal());
     for chunk in [&long[..], &signal].concat().chunks(1000) {
         sieve.put(chunk, Vec::new(), NOW);
-        assert!(sieve.begun.len() < MESSAGE_MOST);
+        assert!(sieve.begun.len() < CALL_MOST);
     }
     assert_eq!((all(&mut sieve), sieve.dropped), (signal, 1));
 }
@@ -144,7 +144,7 @@ fn whatever_comes_in_whatever_pieces_is_handed_on_or_counted_and_never_held_for_
         bytes
             .chunks(step)
             .for_each(|chunk| sieve.put(chunk, Vec::new(), NOW));
-        assert!(sieve.begun.len() <= bytes.len().min(MESSAGE_MOST + step));
+        assert!(sieve.begun.len() <= bytes.len().min(CALL_MOST + step));
         let handed_on = all(&mut sieve);
         assert!(handed_on.len() + sieve.begun.len() <= bytes.len());
         if sieve.dropped == 0 {

@@ -71,6 +71,8 @@ pub enum Input {
     Saver(bool),
     /// Programs that do similar things were found.
     Coexist(Vec<Found>),
+    /// The connection to the bus has ended.
+    BusGone,
     /// A bus or a service of the system cannot be used: a short name, and what it means.
     Trouble(&'static str, String),
 }

@@ -39,6 +39,7 @@ pub mod rate;
 pub mod run;
 pub mod sender;
 pub mod service;
+pub mod signals;
 pub mod system;
 pub mod tell;
 pub mod waits;

@@ -3,15 +3,18 @@
 
 use crate::input::Input;
 use crate::sender::{Refusal, Sender};
+use crate::signals;
 use fasttrack_detector::SessionKey;
-use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue};
 use zbus::{Connection, MatchRule, MessageStream};
 
 const LOGIN: &str = "org.freedesktop.login1";
+/// How long logind may take to answer, and after how long it is asked again where it has not.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A session, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,11 +106,32 @@ impl Login {
 
     /// Follows logind until the bus ends.
     pub async fn follow(self, bus: Connection, to: UnboundedSender<Input>) {
-        let result = self.follow_signals(&bus, &to).await;
-        if let Err(error) = result {
-            let meaning = format!("logind cannot be followed, so no agent is believed: {error}");
-            let _ = to.send(Input::Trouble("logind", meaning));
-        }
+        let told = match self.follow_signals(&bus, &to).await {
+            Ok(()) => Input::BusGone,
+            Err(error) => {
+                let meaning =
+                    format!("logind cannot be followed, so no agent is believed: {error}");
+                Input::Trouble("logind", meaning)
+            }
+        };
+        let _ = to.send(told);
+    }
+
+    /// Asks logind; whether it has answered.
+    async fn ask_again(&self, bus: &Connection, to: &UnboundedSender<Input>) -> bool {
+        let trouble = match tokio::time::timeout(PATIENCE, self.refresh(bus)).await {
+            Ok(Ok(changes)) => {
+                for input in changes {
+                    let _ = to.send(input);
+                }
+                return true;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it is silent".to_string(),
+        };
+        let meaning = format!("logind does not answer, what it said last holds: {trouble}");
+        let _ = to.send(Input::Trouble("logind", meaning));
+        false
     }
 
     async fn follow_signals(
@@ -120,14 +144,16 @@ impl Login {
             .sender(LOGIN)?
             .path_namespace("/org/freedesktop/login1")?
             .build();
-        let mut signals = MessageStream::for_match_rule(rule, bus, None).await?;
+        let mut marks = signals::marks(MessageStream::for_match_rule(rule, bus, None).await?);
         loop {
-            for input in self.refresh(bus).await? {
-                if to.send(input).is_err() {
-                    return Ok(());
-                }
-            }
-            if signals.next().await.is_none() {
+            let answered = self.ask_again(bus, to).await;
+            let changed = match answered {
+                true => marks.changed().await,
+                false => tokio::time::timeout(PATIENCE, marks.changed())
+                    .await
+                    .unwrap_or(Ok(())),
+            };
+            if changed.is_err() || to.is_closed() {
                 return Ok(());
             }
         }

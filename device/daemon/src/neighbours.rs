@@ -3,7 +3,7 @@
 
 use crate::coexist::{Found, Known, KNOWN};
 use crate::input::Input;
-use futures_util::StreamExt;
+use crate::signals;
 use tokio::sync::mpsc::UnboundedSender;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue};
 use zbus::{Connection, MatchRule, MessageStream};
@@ -51,10 +51,11 @@ async fn follow_signals(bus: &Connection, to: &UnboundedSender<Input>) -> zbus::
             .build();
         signals.push(MessageStream::for_match_rule(rule, bus, None).await?);
     }
+    let mut marks = signals::marks(signals);
     loop {
         let found = Input::Coexist(look(bus).await);
         let saver = Input::Saver(saves(bus).await);
-        if to.send(found).is_err() || to.send(saver).is_err() || signals.next().await.is_none() {
+        if to.send(found).is_err() || to.send(saver).is_err() || marks.changed().await.is_err() {
             return Ok(());
         }
     }

@@ -175,7 +175,14 @@ async fn looped(
         let deadline = daemon.deadline().into_iter().chain(connect_at).min();
         tokio::select! {
             biased;
-            Some(input) = room.inputs.recv() => daemon.handle(now(), input),
+            Some(input) = room.inputs.recv() => {
+                if matches!(input, Input::BusGone) {
+                    room.on_bus = None;
+                    retry = RETRY.0;
+                    connect_at = Some(now() + retry);
+                }
+                daemon.handle(now(), input);
+            }
             answer = listen(&mut daemon.guard) => daemon.guard_said(now(), answer),
             () = until(deadline) => {}
             _ = reload.recv() => daemon.reload(now()),

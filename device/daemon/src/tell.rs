@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Groups of apps that are told of at most.
 const USAGE_MOST: usize = 128;
+/// How old an answer about bytes may be.
+const USAGE_EVERY: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// All of it.
@@ -73,8 +75,20 @@ impl Daemon {
         Ok(Explanation { app, done })
     }
 
+    /// What apps have read and written, as of a second ago at most: anybody may ask, and each answer reads many files.
+    pub fn recent_usage(&mut self, now: Duration) -> Vec<Usage> {
+        match &self.usage {
+            Some((at, usage)) if now < *at + USAGE_EVERY => usage.clone(),
+            _ => {
+                let usage = self.usage();
+                self.usage = Some((now, usage.clone()));
+                usage
+            }
+        }
+    }
+
     /// What apps have read and written.
-    pub fn usage(&self) -> Vec<Usage> {
+    fn usage(&self) -> Vec<Usage> {
         self.decision
             .verdicts()
             .take(USAGE_MOST)

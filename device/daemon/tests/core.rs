@@ -5,7 +5,7 @@ mod common;
 
 use common::{apps, Tree};
 use fasttrack_bus::{Status, WireApp};
-use fasttrack_detector::report::{AppRef, Nobody, Report};
+use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
 use fasttrackd::counters::Counters;
@@ -43,13 +43,17 @@ fn app(wire: &WireApp) -> AppRef {
     }
 }
 
-fn says(daemon: &mut Daemon, at: u64, report: Report) -> Result<(), String> {
-    let (reply, mut answer) = oneshot::channel();
-    let session = SessionKey {
+fn session() -> SessionKey {
+    SessionKey {
         user: USER,
         seat: "seat0".to_string(),
         id: "c1".to_string(),
-    };
+    }
+}
+
+fn says(daemon: &mut Daemon, at: u64, report: Report) -> Result<(), String> {
+    let (reply, mut answer) = oneshot::channel();
+    let session = session();
     let input = Input::Report {
         session,
         agent: 7,
@@ -110,6 +114,47 @@ fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
             .any(|error| error.contains("switched itself off (SysRq)")),
         "{status:#?}"
     );
+}
+
+#[test]
+fn who_switches_the_kernel_s_part_off_is_obeyed_until_it_is_on_again() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    tree.put("sys/kernel/fasttrack/enabled", "0");
+    daemon.tick(secs(40));
+    assert_eq!(status(&mut daemon, 41).rung, "observe");
+    // The first report of a session has the daemon look again at what works.
+    daemon.handle(secs(42), Input::SessionGone(session()));
+    says(&mut daemon, 43, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(status(&mut daemon, 44).rung, "observe");
+    assert_eq!(tree.kernel("enabled"), "0");
+    tree.put("sys/kernel/fasttrack/enabled", "1");
+    daemon.handle(secs(45), Input::SessionGone(session()));
+    says(&mut daemon, 46, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(status(&mut daemon, 47).rung, "kernel");
+}
+
+#[test]
+fn a_group_that_is_no_app_of_the_user_s_cannot_be_said_to_be_silent() {
+    let tree = Tree::with_kernel();
+    let mut daemon = a_daemon(&tree);
+    let service = tree.group("/system.slice/a.service", "");
+    let other = tree.app(USER + 1, "a.scope");
+    let mut climbing = other.clone();
+    climbing.cgroup = "/../../../dev/shm/a".into();
+    for group in [&service, &other, &climbing] {
+        let report = Report::Perceptible {
+            app: app(group),
+            sense: Sense::Audio,
+            on: false,
+        };
+        says(&mut daemon, 2, report).expect_err("refused");
+    }
+    let seen = status(&mut daemon, 3);
+    assert!(seen.apps.is_empty(), "{seen:#?}");
+    assert!(!seen.errors.is_empty());
 }
 
 #[test]

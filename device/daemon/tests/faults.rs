@@ -54,6 +54,30 @@ fn a_bus_that_comes_later_is_found() {
 }
 
 #[test]
+fn a_bus_that_closes_is_connected_to_again() {
+    block_on(async {
+        let (Some(first), Some(second)) = (common::Bus::start(), common::Bus::start()) else {
+            return;
+        };
+        let tree = Tree::with_kernel();
+        let link = tree.root().join("bus");
+        let leads_to = |bus: &common::Bus| {
+            let _ = std::fs::remove_file(&link);
+            let socket = bus.address.trim_start_matches("unix:path=");
+            std::os::unix::fs::symlink(socket, &link).expect("a link");
+        };
+        // One that lists sessions; without logind nothing is followed.
+        let _login = common::login1::Login1::start(&first).await;
+        leads_to(&first);
+        let _daemon = common::daemon(tree.root(), &format!("unix:path={}", link.display()));
+        common::until_there(&first.connect().await).await;
+        leads_to(&second);
+        drop(first);
+        common::until_there(&second.connect().await).await;
+    });
+}
+
+#[test]
 fn a_command_line_that_is_wrong_is_told_of() {
     let run = |word: &str| {
         Command::new(env!("CARGO_BIN_EXE_fasttrackd"))

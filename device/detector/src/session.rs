@@ -309,11 +309,14 @@ impl Session {
     }
 
     fn sense(&mut self, now: Time, app: AppRef, sense: Sense, on: bool) {
-        self.note(now, &app);
         let index = self
             .senses
             .iter()
             .position(|(one, what, _)| same_app(one, &app) && *what == sense);
+        // What was never heard and is heard no longer says nothing of an app.
+        if on || index.is_some() {
+            self.note(now, &app);
+        }
         match index {
             Some(index) if !on => drop(self.senses.remove(index)),
             None if on => {

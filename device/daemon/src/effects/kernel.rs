@@ -50,6 +50,13 @@ pub fn probe(system: &System) -> Result<(), String> {
     }
 }
 
+/// Whether the kernel's part is switched on.
+pub fn is_on(system: &System) -> bool {
+    system
+        .read(&format!("{FOLDER}/enabled"))
+        .is_ok_and(|value| value == "1")
+}
+
 /// Nobody is in front or perceptible, for the kernel. Where it has no such files, nothing is to be cleared.
 pub fn clear(system: &System) {
     for list in ["foreground_cgroups", "perceptible_cgroups"] {
@@ -95,9 +102,7 @@ pub struct Kernel {
 impl Kernel {
     /// Switches the kernel's part on.
     pub fn new(system: &System, wanted: &Wanted, counters: &mut Counters) -> Kernel {
-        let was_enabled = system
-            .read(&format!("{FOLDER}/enabled"))
-            .is_ok_and(|value| value == "1");
+        let was_enabled = is_on(system);
         let mut kernel = Kernel {
             system: system.clone(),
             was_enabled,

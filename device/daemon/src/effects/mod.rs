@@ -43,6 +43,8 @@ pub struct Effects {
     rung: Rung,
     notes: Vec<String>,
     active: Vec<Box<dyn Effect>>,
+    /// Why the kernel's part is left alone: it was switched off while we used it.
+    kernel_off: Option<String>,
 }
 
 impl Effects {
@@ -54,6 +56,7 @@ impl Effects {
             rung: Rung::Observe,
             notes: Vec::new(),
             active: Vec::new(),
+            kernel_off: None,
         };
         effects.choose(counters);
         effects
@@ -99,7 +102,7 @@ impl Effects {
 
     /// Looks again at what works: a user who logs in brings files to probe.
     pub fn look_again(&mut self, counters: &mut Counters) {
-        let probes = probe::probe(&self.system, &self.wanted);
+        let probes = self.probe();
         if probe::choose(&probes, &self.wanted).0 != self.rung {
             self.choose(counters);
         }
@@ -121,19 +124,34 @@ impl Effects {
     }
 
     fn choose(&mut self, counters: &mut Counters) {
-        let broken: Vec<String> = self
-            .active
-            .iter()
-            .filter_map(|effect| effect.broken())
-            .collect();
+        let broken = self.active.iter().find_map(|effect| effect.broken());
         self.release(counters);
-        let mut probes = probe::probe(&self.system, &self.wanted);
-        if let Some(why) = broken.into_iter().next() {
+        let mut probes = self.probe();
+        if let Some(why) = broken {
+            self.kernel_off = Some(why.clone());
             probes.kernel = Err(why);
         }
         (self.rung, self.notes) = probe::choose(&probes, &self.wanted);
         counters.say(&format!("rung: {}", self.rung));
         self.active = self.build(&probes, counters);
+    }
+
+    /// What works. The kernel's part, once it is off, does not until somebody has switched it on again.
+    fn probe(&mut self) -> Probes {
+        if kernel::is_on(&self.system) {
+            self.kernel_off = None;
+        }
+        let wanted = Wanted {
+            kernel: false,
+            ..self.wanted.clone()
+        };
+        match &self.kernel_off {
+            Some(why) => Probes {
+                kernel: Err(why.clone()),
+                ..probe::probe(&self.system, &wanted)
+            },
+            None => probe::probe(&self.system, &self.wanted),
+        }
     }
 
     fn build(&self, probes: &Probes, counters: &mut Counters) -> Vec<Box<dyn Effect>> {
