@@ -268,7 +268,10 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	return rq;
 }
 
-/* Does somebody wait for a request for longer than anybody may? */
+/*
+ * Does somebody wait for a request for longer than anybody may? With nobody in front
+ * the order is that of arrival, and the device is slow.
+ */
 static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 			    u64 now)
 {
@@ -276,7 +279,7 @@ static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 	unsigned int in_flight = fti_in_flight(fti);
 	u64 longest;
 
-	if (!fasttrack_enabled())
+	if (!fasttrack_enabled() || !state->front)
 		return;
 	longest = max(fti_passed_over(&pace, in_flight, state->oldest_waited,
 				      now),

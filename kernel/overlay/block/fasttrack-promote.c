@@ -335,6 +335,9 @@ static void fti_front(struct fasttrack_queue *queue, bool somebody)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 
+	/* Whoever has waited until now was not passed over. */
+	if (somebody && !fti->front)
+		atomic64_set(&fti->stalled, ktime_get_ns());
 	WRITE_ONCE(fti->front, somebody);
 	wbt_set_unlimited(fti->q->disk, somebody);
 	fti_wake_senders(queue);

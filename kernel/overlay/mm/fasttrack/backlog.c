@@ -119,6 +119,14 @@ void __fasttrack_backlog_done(void)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
 
+/* FastTrack was off: nobody has said what was written meanwhile. */
+void ft_backlog_forget(void)
+{
+	WRITE_ONCE(ft_backlog, false);
+	atomic_long_set(&ft_data_dirty, 0);
+	WRITE_ONCE(ft_data_backlog, false);
+}
+
 /* Has the foreground waited for whole file systems lately? */
 bool ft_syncs(void)
 {

@@ -213,6 +213,7 @@ ft_file_class(const struct address_space *mapping)
 /* backlog.c */
 void ft_commit_note(void);
 bool ft_has_backlog(void);
+void ft_backlog_forget(void);
 bool ft_backlog_add(int blocks);
 void ft_sync_note(bool done);
 bool ft_syncs(void);

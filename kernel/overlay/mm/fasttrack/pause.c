@@ -86,16 +86,19 @@ static bool ft_task_pauses(void)
 
 /*
  * Is current to be stopped or frozen? No other signal ends a pause, save one that
- * kills: a timer's would be a way out.
+ * kills: a timer's would be a way out. Nor does a stop that another thread of its
+ * process is to take: current would owe its pause again at once.
  */
 static bool ft_stops(void)
 {
-	return freezing(current) ||
-	       ((current->pending.signal.sig[0] |
-		 current->signal->shared_pending.signal.sig[0]) &
-		sigmask(SIGSTOP)) ||
-	       (READ_ONCE(current->jobctl) &
-		(JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE));
+	if (freezing(current))
+		return true;
+	return signal_pending(current) &&
+	       (((current->pending.signal.sig[0] |
+		  current->signal->shared_pending.signal.sig[0]) &
+		 sigmask(SIGSTOP)) ||
+		(READ_ONCE(current->jobctl) &
+		 (JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE)));
 }
 
 static bool ft_task_sleeps(void)
