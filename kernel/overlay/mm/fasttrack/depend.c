@@ -16,6 +16,7 @@
  */
 #include <linux/array_size.h>
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -39,8 +40,16 @@ static struct ft_waiters ft_depending;
 /* Reclaim waits until background's dirty pages are written. */
 static atomic_t ft_reclaim_waits;
 
-/* Tasks for which nobody is held back: they wait for all of a file system. */
+/*
+ * Tasks for which nobody is held back: they wait for all of a file system. A sync may
+ * never end, if a server is gone: they count no longer when none has come or gone for
+ * a minute.
+ */
+#define FT_LIFT_LAPSES	(60 * HZ)
+
 static atomic_t ft_lifts;
+/* When one came or went last, jiffies. */
+static unsigned long ft_lifted;
 
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
@@ -148,13 +157,15 @@ EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
  */
 bool fasttrack_holds_lifted(void)
 {
-	return atomic_read(&ft_lifts);
+	return atomic_read(&ft_lifts) &&
+	       time_before(jiffies, READ_ONCE(ft_lifted) + FT_LIFT_LAPSES);
 }
 EXPORT_SYMBOL_GPL(fasttrack_holds_lifted);
 
 /* Nobody is held back from now on. */
 void ft_lift_begin(void)
 {
+	WRITE_ONCE(ft_lifted, jiffies);
 	atomic_inc(&ft_lifts);
 	/* Pairs with those of who holds: they see this, or are kicked. */
 	smp_mb__after_atomic();
@@ -163,6 +174,7 @@ void ft_lift_begin(void)
 /* As before. */
 void ft_lift_end(void)
 {
+	WRITE_ONCE(ft_lifted, jiffies);
 	atomic_dec(&ft_lifts);
 }
 
