@@ -347,17 +347,11 @@ impl Daemon {
             Report::Window(app) => Report::Window(self.check_one(user, app)?),
             // What has ended can no longer be heard: of that the path alone is looked at.
             Report::Perceptible {
-                app,
-                sense,
-                on: false,
+                ref app, on: false, ..
             } => {
                 let named = cgroup::may_name(user, &app.cgroup);
-                named.map_err(|why| self.refused(user, &app, why))?;
-                Report::Perceptible {
-                    app,
-                    sense,
-                    on: false,
-                }
+                named.map_err(|why| self.refused(user, app, why))?;
+                report
             }
             Report::Perceptible { app, sense, on } => Report::Perceptible {
                 app: self.check_one(user, app)?,

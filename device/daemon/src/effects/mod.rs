@@ -141,15 +141,17 @@ impl Effects {
         if kernel::is_on(&self.system) {
             self.kernel_off = None;
         }
-        let wanted = Wanted {
-            kernel: false,
-            ..self.wanted.clone()
-        };
         match &self.kernel_off {
-            Some(why) => Probes {
-                kernel: Err(why.clone()),
-                ..probe::probe(&self.system, &wanted)
-            },
+            Some(why) => {
+                let wanted = Wanted {
+                    kernel: false,
+                    ..self.wanted.clone()
+                };
+                Probes {
+                    kernel: Err(why.clone()),
+                    ..probe::probe(&self.system, &wanted)
+                }
+            }
             None => probe::probe(&self.system, &self.wanted),
         }
     }

@@ -119,14 +119,6 @@ void __fasttrack_backlog_done(void)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
 
-/* FastTrack was off: nobody has said what was written meanwhile. */
-void ft_backlog_forget(void)
-{
-	WRITE_ONCE(ft_backlog, false);
-	atomic_long_set(&ft_data_dirty, 0);
-	WRITE_ONCE(ft_data_backlog, false);
-}
-
 /* Has the foreground waited for whole file systems lately? */
 bool ft_syncs(void)
 {
@@ -150,6 +142,20 @@ void ft_data_backlog_set(bool backlog)
 		ft_idle_wake();
 }
 
+/* Nothing of background's data is dirty that matters. */
+static void ft_data_forget(void)
+{
+	atomic_long_set(&ft_data_dirty, 0);
+	ft_data_backlog_set(false);
+}
+
+/* FastTrack was off: nobody has said what was written meanwhile. */
+void ft_backlog_forget(void)
+{
+	__fasttrack_backlog_done();
+	ft_data_forget();
+}
+
 /*
  * The foreground begins to wait for a whole file system, or has done so (@done): then
  * nothing of what was dirty is left.
@@ -158,10 +164,8 @@ void ft_sync_note(bool done)
 {
 	if (!done && !ft_syncs())
 		return;
-	if (done) {
-		atomic_long_set(&ft_data_dirty, 0);
-		ft_data_backlog_set(false);
-	}
+	if (done)
+		ft_data_forget();
 	WRITE_ONCE(ft_synced, jiffies ?: 1);
 }
 

@@ -415,9 +415,10 @@ void ft_config_publish(struct ft_config *config)
 static void ft_switch_on(void)
 {
 	mutex_lock(&ft_enabled_mutex);
-	if (!fasttrack_enabled())
+	if (!fasttrack_enabled()) {
 		ft_apps_renew();
-	ft_backlog_forget();
+		ft_backlog_forget();
+	}
 	ft_eject_forget();
 	WRITE_ONCE(ft_switching_off, false);
 	static_branch_enable(&fasttrack_key);

@@ -200,7 +200,7 @@ class Joiner:
         path, file_type, block_type, cause, transaction = row[15:20]
         self._bios += 1
         carrier = self._task(time, pid, comm)
-        comm = comm or (None if pid is None else self._named.get((pid, self._intake.began(pid, time))))
+        comm = comm or (self._named.get(who) if (who := self._who(time, pid, None)) else None)
         self.put(
             "bio",
             {
