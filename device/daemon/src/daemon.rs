@@ -214,7 +214,7 @@ impl Daemon {
     pub fn tick(&mut self, now: Duration) {
         if self.heart.beat(now, !self.decision.foreground.is_empty()) {
             self.notify.tell("WATCHDOG=1");
-            self.sweep(now);
+            self.sweep(now, true);
             self.effects.renew(&self.decision, &mut self.counters);
         }
         if self
@@ -456,14 +456,15 @@ impl Daemon {
 
     fn event(&mut self, now: Duration, event: Event) {
         self.detector.handle(now, event);
-        self.sweep(now);
+        self.sweep(now, false);
     }
 
-    /// Decides anew, without groups that have ended.
-    fn sweep(&mut self, now: Duration) {
+    /// Decides anew, without groups that have ended; of those behind, of which there may be many, only if `all`.
+    fn sweep(&mut self, now: Duration, all: bool) {
         let decision = self.detector.decide();
-        let lists = [&decision.foreground, &decision.perceptible];
-        let apps = lists.into_iter().flatten().map(|verdict| &verdict.app);
+        let behind = decision.background.iter().filter(|_| all);
+        let lists = decision.foreground.iter().chain(&decision.perceptible);
+        let apps = lists.chain(behind).map(|verdict| &verdict.app);
         let gone: Vec<AppRef> = apps
             .filter(|app| Cgroup::open(&self.system, app).is_err())
             .cloned()

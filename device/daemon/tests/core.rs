@@ -8,6 +8,7 @@ use fasttrack_bus::{Status, WireApp};
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
+use fasttrackd::clean;
 use fasttrackd::counters::Counters;
 use fasttrackd::daemon::Daemon;
 use fasttrackd::heartbeat::BEAT;
@@ -48,6 +49,17 @@ fn session() -> SessionKey {
         user: USER,
         seat: "seat0".to_string(),
         id: "c1".to_string(),
+    }
+}
+
+/// Ends a group and gives its path to another one, made before, so that its inode is another.
+fn replace(tree: &Tree, old: &WireApp, new: WireApp) -> WireApp {
+    let place = |group: &WireApp| tree.root().join(format!("sys/fs/cgroup{}", group.cgroup));
+    tree.end(old);
+    std::fs::rename(place(&new), place(old)).expect("renamed");
+    WireApp {
+        cgroup: old.cgroup.clone(),
+        ..new
     }
 }
 
@@ -169,11 +181,8 @@ fn a_maintenance_service_that_runs_again_is_background_again() {
     tree.put("sys/kernel/fasttrack/app_cgroups", "");
     daemon.tick(secs(3) + BEAT);
     assert_eq!(tree.kernel("app_cgroups"), "");
-    // Another group of the same name, made before the old one goes, so that its inode is another.
-    tree.group("/system.slice/new.service", "");
-    tree.end(&service);
-    let slice = tree.root().join("sys/fs/cgroup/system.slice");
-    std::fs::rename(slice.join("new.service"), slice.join("packagekit.service")).expect("renamed");
+    let new = tree.group("/system.slice/new.service", "");
+    replace(&tree, &service, new);
     daemon.tick(secs(4) + 2 * BEAT);
     assert_eq!(tree.kernel("app_cgroups"), word);
 }
@@ -247,6 +256,54 @@ fn a_knob_that_refuses_is_told_once_counted_and_survived() {
 }
 
 #[test]
+fn who_is_heard_is_said_again_and_who_has_ended_behind_is_forgotten() {
+    let tree = Tree::with_kernel();
+    let [one, other, music] = ["a", "b", "c"].map(|name| tree.app(USER, &format!("{name}.scope")));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&other)])).expect("taken");
+    says(&mut daemon, 3, Report::Front(vec![app(&one)])).expect("taken");
+    let heard = Report::Perceptible {
+        app: app(&music),
+        sense: Sense::Audio,
+        on: true,
+    };
+    says(&mut daemon, 4, heard).expect("taken");
+    daemon.tick(secs(20));
+    tree.put("sys/kernel/fasttrack/perceptible_cgroups", "lapsed");
+    tree.end(&other);
+    daemon.tick(secs(40));
+    assert_eq!(tree.kernel("perceptible_cgroups"), music.cgroup);
+    let status = status(&mut daemon, 41);
+    assert!(status
+        .apps
+        .iter()
+        .all(|known| known.app.cgroup != other.cgroup));
+}
+
+#[test]
+fn who_takes_over_from_a_daemon_that_was_killed_switches_off_what_that_had_switched_on() {
+    let tree = Tree::with_kernel();
+    if !takes_marks(&tree) {
+        return;
+    }
+    drop(a_daemon(&tree));
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(tree.kernel("enabled"), "1");
+    daemon.release(secs(2));
+    assert_eq!(tree.kernel("enabled"), "0");
+    // What a person has switched on stays.
+    tree.put("sys/kernel/fasttrack/enabled", "1");
+    let mut daemon = a_daemon(&tree);
+    daemon.release(secs(3));
+    assert_eq!(tree.kernel("enabled"), "1");
+    // And without another daemon the guard does it.
+    tree.put("sys/kernel/fasttrack/enabled", "0");
+    drop(a_daemon(&tree));
+    clean::restore(&System::new(tree.root()));
+    assert_eq!(tree.kernel("enabled"), "0");
+}
+
+#[test]
 fn what_is_set_by_hand_and_what_sessions_say_are_united() {
     let tree = Tree::with_kernel();
     let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
@@ -273,28 +330,59 @@ fn what_is_set_by_hand_and_what_sessions_say_are_united() {
     assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
 }
 
-#[test]
-fn weights_follow_the_front_and_are_taken_back() {
+/// Whether marks can be set on the tree's files.
+fn takes_marks(tree: &Tree) -> bool {
+    let path = tree.group(&apps(USER), "").cgroup;
+    let group = Cgroup::open_path(&System::new(tree.root()), &path).expect("a group");
+    let taken = group.set_attribute("trusted.fasttrack.try", "1");
+    if let Err(error) = &taken {
+        eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}");
+    }
+    taken.is_ok()
+}
+
+/// An app whose group has weights.
+fn weighed(tree: &Tree, name: &str) -> WireApp {
+    let one = tree.app(USER, name);
+    let group = format!("sys/fs/cgroup{}", one.cgroup);
+    tree.put(&format!("{group}/io.bfq.weight"), "default 100\n");
+    tree.put(&format!("{group}/memory.low"), "0\n");
+    one
+}
+
+/// A tree with bfq, and a user who may set weights.
+fn with_weights() -> Option<Tree> {
     let tree = Tree::new();
     tree.put("sys/block/sda/queue/scheduler", "[bfq] none");
     tree.put(
         &format!("sys/fs/cgroup{}/io.bfq.weight", apps(USER)),
         "default 100\n",
     );
-    let all = ["a.scope", "b.scope"].map(|name| tree.app(USER, name));
-    for one in &all {
-        tree.put(
-            &format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup),
-            "default 100\n",
-        );
-        tree.put(&format!("sys/fs/cgroup{}/memory.low", one.cgroup), "0\n");
-    }
-    let system = System::new(tree.root());
-    let group = Cgroup::open_path(&system, &all[0].cgroup).expect("a group");
-    if let Err(error) = group.set_attribute("trusted.fasttrack.try", "1") {
-        eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}");
-        return;
-    }
+    takes_marks(&tree).then_some(tree)
+}
+
+#[test]
+fn a_group_that_comes_back_under_its_path_is_weighed_anew() {
+    let Some(tree) = with_weights() else { return };
+    let (one, other) = (weighed(&tree, "a.scope"), weighed(&tree, "b.scope"));
+    let weight = |one: &WireApp| tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    says(&mut daemon, 9, Report::Front(vec![app(&other)])).expect("taken");
+    daemon.tick(secs(20));
+    assert_eq!(weight(&one), "1");
+    let again = replace(&tree, &one, weighed(&tree, "new.scope"));
+    // What was said of the one that has ended is not done to the other.
+    says(&mut daemon, 21, Report::Window(app(&other))).expect("taken");
+    assert_eq!(weight(&again), "default 100");
+    says(&mut daemon, 22, Report::Front(vec![app(&again)])).expect("taken");
+    assert_eq!(weight(&again), "1000");
+}
+
+#[test]
+fn weights_follow_the_front_and_are_taken_back() {
+    let Some(tree) = with_weights() else { return };
+    let all = ["a.scope", "b.scope"].map(|name| weighed(&tree, name));
     let weight = |one: &WireApp| tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
     let mut daemon = a_daemon(&tree);
     assert_eq!(status(&mut daemon, 1).rung, "weights");

@@ -46,7 +46,9 @@ impl Ioprio {
 
     /// Gives the tasks of a group a priority, in place of the one that they may have from us.
     fn give(&mut self, app: AppRef, value: libc::c_long, counters: &mut Counters) {
-        let before = self.set.get(&app.cgroup).map_or(NONE, |(_, value)| *value);
+        let same = |(is, _): &&(AppRef, libc::c_long)| is.inode == app.inode;
+        let known = self.set.get(&app.cgroup).filter(same);
+        let before = known.map_or(NONE, |(_, value)| *value);
         if before == value {
             return;
         }

@@ -10,11 +10,15 @@ use crate::heartbeat;
 use crate::system::System;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::{Decision, Verdict};
+use rustix::fs::XattrFlags;
 use std::collections::BTreeMap;
 use std::io;
 
 /// Where the kernel's files are.
 pub const FOLDER: &str = "sys/kernel/fasttrack";
+
+/// The attribute of that folder while the daemon has switched the kernel's part on.
+const MARK: &str = "trusted.fasttrack.switched_on";
 
 /// Longest write that a list takes: it must be shorter than a page. Bytes.
 const WRITE_MOST: usize = 4095;
@@ -57,11 +61,31 @@ pub fn is_on(system: &System) -> bool {
         .is_ok_and(|value| value == "1")
 }
 
-/// Nobody is in front or perceptible, for the kernel. Where it has no such files, nothing is to be cleared.
+/// Nobody is in front or perceptible, for the kernel, and it is off if a daemon has switched it on. Where it has no such
+/// files, nothing is to be cleared.
 pub fn clear(system: &System) {
     for list in ["foreground_cgroups", "perceptible_cgroups"] {
         let _ = system.write(&format!("{FOLDER}/{list}"), "\n");
     }
+    if is_marked(system) {
+        let _ = system.write(&format!("{FOLDER}/enabled"), "0");
+        set_mark(system, false);
+    }
+}
+
+/// Whether a daemon has switched the kernel's part on: that outlives a daemon that is killed.
+fn is_marked(system: &System) -> bool {
+    rustix::fs::getxattr(system.path(FOLDER), MARK, &mut [0_u8; 1]).is_ok()
+}
+
+/// Without attributes, who takes over from a daemon that was killed leaves the switch on.
+fn set_mark(system: &System, on: bool) {
+    let folder = system.path(FOLDER);
+    let _ = if on {
+        rustix::fs::setxattr(folder, MARK, b"1", XattrFlags::empty())
+    } else {
+        rustix::fs::removexattr(folder, MARK)
+    };
 }
 
 /// The pieces in which a list is written: the first replaces it, the others add to it.
@@ -85,12 +109,15 @@ pub fn pieces(words: &[&str]) -> Vec<String> {
     pieces
 }
 
+/// A group's path, and its inode: one that comes back under the path is not in the kernel's list.
+type Group = (String, u64);
+
 /// The rung of the patched kernel.
 pub struct Kernel {
     system: System,
     was_enabled: bool,
-    front: Vec<String>,
-    heard: Vec<String>,
+    front: Vec<Group>,
+    heard: Vec<Group>,
     /// Groups in `app_cgroups`, with their inodes: a service that runs again is another group.
     apps: BTreeMap<String, u64>,
     rules: Vec<String>,
@@ -102,7 +129,8 @@ pub struct Kernel {
 impl Kernel {
     /// Switches the kernel's part on.
     pub fn new(system: &System, wanted: &Wanted, counters: &mut Counters) -> Kernel {
-        let was_enabled = is_on(system);
+        let was_enabled = is_on(system) && !is_marked(system);
+        set_mark(system, !was_enabled);
         let mut kernel = Kernel {
             system: system.clone(),
             was_enabled,
@@ -141,7 +169,11 @@ impl Kernel {
         }
         self.apps = there;
         // A user whose manager has no app slice is not looked for again before the next beat.
-        self.users = self.front.iter().filter_map(|path| user_of(path)).collect();
+        self.users = self
+            .front
+            .iter()
+            .filter_map(|(path, _)| user_of(path))
+            .collect();
     }
 
     fn write(&mut self, file: &str, value: &str, counters: &mut Counters) -> bool {
@@ -158,8 +190,8 @@ impl Kernel {
         }
     }
 
-    fn write_list(&mut self, file: &str, words: &[String], counters: &mut Counters) {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    fn write_list(&mut self, file: &str, groups: &[Group], counters: &mut Counters) {
+        let words: Vec<&str> = groups.iter().map(|(path, _)| path.as_str()).collect();
         for piece in pieces(&words) {
             let path = format!("{FOLDER}/{file}");
             match self.system.write(&path, &piece) {
@@ -213,16 +245,16 @@ fn meaning(path: &str, value: &str, error: &io::Error) -> String {
     format!("/{path} does not take {value:?}: {error}{hint}")
 }
 
-fn paths(list: &[Verdict]) -> Vec<String> {
+fn groups(list: &[Verdict]) -> Vec<Group> {
     list.iter()
-        .map(|verdict| verdict.app.cgroup.clone())
+        .map(|verdict| (verdict.app.cgroup.clone(), verdict.app.inode))
         .collect()
 }
 
 impl Effect for Kernel {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
-        let front = paths(&decision.foreground);
-        let heard = paths(&decision.perceptible);
+        let front = groups(&decision.foreground);
+        let heard = groups(&decision.perceptible);
         // The foreground first: a launch must not wait.
         if front != self.front {
             self.write_list("foreground_cgroups", &front, counters);
@@ -232,16 +264,20 @@ impl Effect for Kernel {
             self.write_list("perceptible_cgroups", &heard, counters);
             self.heard = heard;
         }
-        let known = |path: &String| user_of(path).is_none_or(|user| self.users.contains(&user));
+        let known = |(path, _): &Group| user_of(path).is_none_or(|user| self.users.contains(&user));
         if !self.front.iter().all(known) {
             self.add_apps(counters);
         }
     }
 
     fn renew(&mut self, counters: &mut Counters) {
-        if !self.front.is_empty() {
-            let front = self.front.clone();
-            self.write_list("foreground_cgroups", &front, counters);
+        for (file, groups) in [
+            ("foreground_cgroups", self.front.clone()),
+            ("perceptible_cgroups", self.heard.clone()),
+        ] {
+            if !groups.is_empty() {
+                self.write_list(file, &groups, counters);
+            }
         }
         self.add_apps(counters);
         self.look(counters);
@@ -252,11 +288,11 @@ impl Effect for Kernel {
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {
-        let apps = self.apps.keys().cloned().collect();
-        let lists = [
-            (&self.front, "foreground_cgroups"),
-            (&self.heard, "perceptible_cgroups"),
-            (&apps, "app_cgroups"),
+        let paths = |list: &[Group]| list.iter().map(|(path, _)| path.clone()).collect();
+        let lists: [(Vec<String>, &str); 3] = [
+            (paths(&self.front), "foreground_cgroups"),
+            (paths(&self.heard), "perceptible_cgroups"),
+            (self.apps.keys().cloned().collect(), "app_cgroups"),
         ];
         let under = |path: &String| {
             cgroup
@@ -265,7 +301,7 @@ impl Effect for Kernel {
         };
         lists
             .into_iter()
-            .filter_map(|(list, file)| Some((list.iter().find(|path| under(path))?, file)))
+            .filter_map(|(list, file)| Some((list.into_iter().find(under)?, file)))
             .map(|(path, file)| format!("{path} is in /{FOLDER}/{file}."))
             .collect()
     }
@@ -279,6 +315,7 @@ impl Effect for Kernel {
         if !self.was_enabled && self.broken.is_none() {
             self.write("enabled", "0", counters);
         }
+        set_mark(&self.system, false);
     }
 }
 

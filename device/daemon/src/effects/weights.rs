@@ -18,8 +18,11 @@ const FRONT: &str = "1000";
 /// Weight behind: the least.
 const BEHIND: &str = "1";
 
-/// Has a value of ours.
+/// A group's path and a file of it.
 type Key = (String, String);
+
+/// The inode of a group that somebody has named, and a value for a file of it.
+type Value = (Option<u64>, String);
 
 /// Weights, and `memory.low` along the whole chain of ancestors: one ancestor without it makes it void.
 pub struct Weights {
@@ -52,32 +55,49 @@ impl Weights {
     }
 
     /// What a decision asks for, by group and file.
-    fn wanted(&self, decision: &Decision) -> BTreeMap<Key, String> {
+    fn wanted(&self, decision: &Decision) -> BTreeMap<Key, Value> {
         let mut wanted = BTreeMap::new();
         if decision.foreground.is_empty() {
             return wanted;
         }
-        let behind = decision
-            .background
-            .iter()
-            .map(|verdict| verdict.app.cgroup.clone());
-        for path in behind.chain(self.maintenance.iter().cloned()) {
-            wanted.insert((path, self.file.clone()), BEHIND.to_string());
+        let mut want = |path: &str, file: &str, inode, value: &str| {
+            wanted.insert(
+                (path.to_string(), file.to_string()),
+                (inode, value.to_string()),
+            );
+        };
+        for path in &self.maintenance {
+            want(path, &self.file, None, BEHIND);
         }
-        for verdict in &decision.foreground {
-            let path = &verdict.app.cgroup;
-            wanted.insert((path.clone(), self.file.clone()), FRONT.to_string());
-            if let Some(low) = &self.memory {
-                for path in chain(path) {
-                    wanted.insert((path.to_string(), "memory.low".to_string()), low.clone());
-                }
+        for app in decision.background.iter().map(|verdict| &verdict.app) {
+            want(&app.cgroup, &self.file, Some(app.inode), BEHIND);
+        }
+        for app in decision.foreground.iter().map(|verdict| &verdict.app) {
+            want(&app.cgroup, &self.file, Some(app.inode), FRONT);
+            for path in self.memory.iter().flat_map(|_| chain(&app.cgroup)) {
+                let inode = (path == app.cgroup).then_some(app.inode);
+                want(
+                    path,
+                    "memory.low",
+                    inode,
+                    self.memory.as_deref().unwrap_or_default(),
+                );
             }
         }
         wanted
     }
 
-    fn set(&mut self, key: Key, value: String, counters: &mut Counters) {
-        let Ok(group) = Cgroup::open_path(&self.system, &key.0) else {
+    /// What has ended has taken its values along, and another group may have its path.
+    fn forget_ended(&mut self) {
+        let system = &self.system;
+        self.set
+            .retain(|_, (app, _)| Cgroup::open(system, app).is_ok());
+    }
+
+    fn set(&mut self, key: Key, (inode, value): Value, counters: &mut Counters) {
+        let group = Cgroup::open_path(&self.system, &key.0);
+        let meant = |group: &Cgroup| inode.is_none_or(|inode| inode == group.inode());
+        let Some(group) = group.ok().filter(meant) else {
             counters.count("groups that had ended");
             return;
         };
@@ -150,6 +170,7 @@ pub fn enable_io(system: &System, slice: &str) {
 impl Effect for Weights {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
         self.weighs = !decision.foreground.is_empty();
+        self.forget_ended();
         let wanted = self.wanted(decision);
         let over: Vec<Key> = self
             .set
@@ -158,7 +179,7 @@ impl Effect for Weights {
             .cloned()
             .collect();
         for (key, value) in wanted {
-            if self.set.get(&key).is_none_or(|(_, is)| *is != value) {
+            if self.set.get(&key).is_none_or(|(_, is)| *is != value.1) {
                 self.set(key, value, counters);
             }
         }
@@ -167,19 +188,12 @@ impl Effect for Weights {
 
     /// Services begin and end without a word: those that are there now are weighed, those that have ended forgotten.
     fn renew(&mut self, counters: &mut Counters) {
-        let ended = |(app, _): &(AppRef, String)| Cgroup::open(&self.system, app).is_err();
-        let over: Vec<Key> = self
-            .set
-            .iter()
-            .filter(|(_, is)| ended(is))
-            .map(|(key, _)| key.clone())
-            .collect();
-        over.iter().for_each(|key| drop(self.set.remove(key)));
+        self.forget_ended();
         self.maintenance = maintenance(&self.system, &self.rules);
         for path in self.maintenance.clone() {
             let key = (path, self.file.clone());
             if self.weighs && !self.set.contains_key(&key) {
-                self.set(key, BEHIND.to_string(), counters);
+                self.set(key, (None, BEHIND.to_string()), counters);
             }
         }
     }
