@@ -45,8 +45,8 @@ pub struct Unknown {
 }
 
 /// A field's value as a reader sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown<'a> {
     /// A count, a size, a time.
     Number(u64),
     /// A number that may be negative.
@@ -54,7 +54,7 @@ pub enum Shown {
     /// Yes or no.
     Flag(bool),
     /// A name or a path.
-    Text(String),
+    Text(&'a str),
 }
 
 /// Bytes that are read from the front.
@@ -146,7 +146,7 @@ pub trait Field: Sized {
     /// Reads it.
     fn get(input: &mut Input<'_>, base: u64) -> Result<Self, Malformed>;
     /// Shows it.
-    fn shown(&self) -> Shown;
+    fn shown(&self) -> Shown<'_>;
 }
 
 impl Field for u64 {
@@ -156,7 +156,7 @@ impl Field for u64 {
     fn get(input: &mut Input<'_>, _base: u64) -> Result<u64, Malformed> {
         input.number()
     }
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Shown<'_> {
         Shown::Number(*self)
     }
 }
@@ -168,7 +168,7 @@ impl Field for i64 {
     fn get(input: &mut Input<'_>, _base: u64) -> Result<i64, Malformed> {
         Ok(unzigzag(input.number()?))
     }
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Shown<'_> {
         Shown::Signed(*self)
     }
 }
@@ -184,7 +184,7 @@ impl Field for bool {
             _ => Err(Malformed("a flag is neither 0 nor 1")),
         }
     }
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Shown<'_> {
         Shown::Flag(*self)
     }
 }
@@ -199,8 +199,8 @@ impl Field for String {
         let bytes = input.take(count)?.to_vec();
         String::from_utf8(bytes).map_err(|_| Malformed("a text is not UTF-8"))
     }
-    fn shown(&self) -> Shown {
-        Shown::Text(self.clone())
+    fn shown(&self) -> Shown<'_> {
+        Shown::Text(self)
     }
 }
 
@@ -211,7 +211,7 @@ impl Field for Time {
     fn get(input: &mut Input<'_>, base: u64) -> Result<Time, Malformed> {
         Ok(Time(get_time(input, base)?))
     }
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Shown<'_> {
         Shown::Number(self.0)
     }
 }
@@ -344,9 +344,9 @@ macro_rules! enums {
             fn get(input: &mut $crate::codec::Input<'_>, base: u64) -> Result<$name, $crate::codec::Malformed> {
                 u64::get(input, base).map($name)
             }
-            fn shown(&self) -> $crate::codec::Shown {
+            fn shown(&self) -> $crate::codec::Shown<'_> {
                 match self.name() {
-                    Some(name) => $crate::codec::Shown::Text(name.to_string()),
+                    Some(name) => $crate::codec::Shown::Text(name),
                     None => $crate::codec::Shown::Number(self.0),
                 }
             }
@@ -401,18 +401,29 @@ macro_rules! records {
                 }
             }
 
-            /// Each field that is present, in the schema's order, with its name.
-            pub fn fields(&self) -> Vec<(&'static str, $crate::codec::Shown)> {
+            /// Gives each field of the schema, in its order, to `show`: its name, and its value if it is present.
+            pub fn each_field<'a, E>(
+                &'a self,
+                mut show: impl FnMut(&'static str, Option<$crate::codec::Shown<'a>>) -> Result<(), E>,
+            ) -> Result<(), E> {
                 use $crate::codec::Field;
-                let mut found = vec![("time", self.time().shown())];
                 match self {
                     $(Record::$name(record) => {
-                        $(if let Some(value) = &record.$field {
-                            found.push((stringify!($field), value.shown()));
-                        })*
+                        show("time", Some(record.time.shown()))?;
+                        $(show(stringify!($field), record.$field.as_ref().map(Field::shown))?;)*
                     })*
-                    Record::Unknown(_) => {}
+                    Record::Unknown(record) => show("time", Some(record.time.shown()))?,
                 }
+                Ok(())
+            }
+
+            /// Each field that is present, in the schema's order, with its name.
+            pub fn fields(&self) -> Vec<(&'static str, $crate::codec::Shown<'_>)> {
+                let mut found = Vec::new();
+                let Ok(()) = self.each_field(|name, value| {
+                    found.extend(value.map(|value| (name, value)));
+                    Ok::<(), std::convert::Infallible>(())
+                });
                 found
             }
 

@@ -20,17 +20,29 @@ const PLACE: [&str; 2] = ["session", "log"];
 /// The table of what could not be read.
 const DAMAGE: (&str, &[&str]) = ("damage", &["path", "at", "bytes", "records", "what"]);
 
+/// Bytes that a table keeps until it writes them.
+const BUFFER: usize = 1 << 18;
+
 /// A table that is written.
 struct Table {
     out: BufWriter<File>,
-    columns: Vec<&'static str>,
+    number: itoa::Buffer,
 }
 
 impl Table {
-    fn new(folder: &Path, name: &str, columns: Vec<&'static str>) -> io::Result<Table> {
-        let mut out = BufWriter::new(File::create(folder.join(format!("{name}.csv")))?);
+    fn new<'a>(
+        folder: &Path,
+        name: &str,
+        columns: impl IntoIterator<Item = &'a &'static str>,
+    ) -> io::Result<Table> {
+        let file = File::create(folder.join(format!("{name}.csv")))?;
+        let mut out = BufWriter::with_capacity(BUFFER, file);
+        let columns: Vec<&str> = columns.into_iter().copied().collect();
         writeln!(out, "{}", columns.join(","))?;
-        Ok(Table { out, columns })
+        Ok(Table {
+            out,
+            number: itoa::Buffer::new(),
+        })
     }
 
     fn damage(&mut self, problem: &Problem) -> io::Result<()> {
@@ -45,21 +57,26 @@ impl Table {
     }
 
     fn row(&mut self, place: &str, record: &Record) -> io::Result<()> {
-        self.out.write_all(place.as_bytes())?;
-        let mut fields = record.fields().into_iter().peekable();
-        for column in &self.columns[PLACE.len()..] {
-            self.out.write_all(b",")?;
+        let (out, digits) = (&mut self.out, &mut self.number);
+        out.write_all(place.as_bytes())?;
+        record.each_field(|name, value| {
             // A session's own id is in its place already.
-            fields.next_if(|(name, _)| PLACE.contains(name));
-            match fields.next_if(|(name, _)| name == column) {
-                Some((_, Shown::Text(text))) => put_text(&mut self.out, &text)?,
-                Some((_, Shown::Number(number))) => write!(self.out, "{}", number as i64)?,
-                Some((_, Shown::Signed(number))) => write!(self.out, "{number}")?,
-                Some((_, Shown::Flag(flag))) => write!(self.out, "{flag}")?,
-                None => {}
+            if PLACE.contains(&name) {
+                return Ok(());
             }
-        }
-        writeln!(self.out)
+            out.write_all(b",")?;
+            match value {
+                Some(Shown::Text(text)) => put_text(out, text),
+                Some(Shown::Number(number)) => {
+                    out.write_all(digits.format(number as i64).as_bytes())
+                }
+                Some(Shown::Signed(number)) => out.write_all(digits.format(number).as_bytes()),
+                Some(Shown::Flag(true)) => out.write_all(b"true"),
+                Some(Shown::Flag(false)) => out.write_all(b"false"),
+                None => Ok(()),
+            }
+        })?;
+        out.write_all(b"\n")
     }
 }
 
@@ -79,10 +96,9 @@ pub fn export(options: &cli::Export) -> Ended {
     let mut tables = HashMap::new();
     for &(name, fields) in Record::TABLES {
         let own = fields.iter().filter(|field| !PLACE.contains(field));
-        let columns = PLACE.iter().chain(own).copied().collect();
-        tables.insert(name, Table::new(folder, name, columns)?);
+        tables.insert(name, Table::new(folder, name, PLACE.iter().chain(own))?);
     }
-    let mut damage = Table::new(folder, DAMAGE.0, DAMAGE.1.to_vec())?;
+    let mut damage = Table::new(folder, DAMAGE.0, DAMAGE.1)?;
     let (mut damaged, mut newer) = (false, 0_u64);
     read_directory(&options.paths, 0, u64::MAX, |found| {
         let (header, block) = match found {
