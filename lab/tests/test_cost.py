@@ -13,7 +13,7 @@ from rich.console import Console
 
 from fasttrack_lab.cost import costs, counting
 from fasttrack_lab.cost.costs import BASE_STATE, Cost
-from fasttrack_lab.cost.counts import Counts, parse
+from fasttrack_lab.cost.counts import Counts, Written, parse
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.paths import LAB
 from fasttrack_lab.run.boot.backend import BootSpec
@@ -42,6 +42,7 @@ def test_an_operation_takes_the_median_batch_s_part() -> None:
         (CHECKED + "count off fault 0 0 5\ndone\n", "line 3 .*not a line"),
         (CHECKED + "count off fault 10 0 x\ndone\n", "line 3"),
         ("check 100\ndone\n", "line 1"),
+        (CHECKED + "write off direct-random 4096 0\ndone\n", "line 3 .*not a line"),
         ("nonsense\ndone\n", "line 1"),
     ],
 )
@@ -171,6 +172,26 @@ def test_the_kernel_without_fasttrack_is_always_booted() -> None:
         ("x86-cost-base", (BASE_STATE,), 2),
         ("x86-cost", ("off", "uid-neutral"), 2),
     ]
+
+
+def test_a_file_that_is_written_is_one_of_the_emulated_phone_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    booted: list[counting.Boot] = []
+
+    def boot_all(plan: list[counting.Boot], jobs: int | None) -> tuple[dict[str, str], list[Counts]]:
+        assert jobs is None
+        booted.extend(plan)
+        return {}, [parse(CHECKED + f"write {one.states[0]} direct-random 8192 4000\ndone\n") for one in plan]
+
+    monkeypatch.setattr(counting, "_boot_all", boot_all)
+    written = counting.writes(("off", "trace-origin"))
+    assert written["trace-origin"]["direct-random"] == Written(8192, 4000)
+    # Each state has a phone as new.
+    assert [(one.target, one.states, one.params()["mflash.phone"]) for one in booted] == [
+        ("x86-cost-phone", ("off",), "s6"),
+        ("x86-cost-phone", ("trace-origin",), "s6"),
+    ]
+    assert [one.machine.storage_mib > 64 and one.machine.counts for one in booted] == [True, True]
+    assert booted[0].has(Counts(written=written)) == {"off", "trace-origin"}
 
 
 def test_the_guest_knows_the_same_paths_and_states() -> None:

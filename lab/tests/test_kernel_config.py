@@ -37,7 +37,7 @@ def test_every_target_has_consistent_fragments(name: str) -> None:
     options = config.merge(kbuild.TARGETS[name].fragment_paths())
     without = ("um-base", "um-off", "x86-cost-base")
     assert options.get("CONFIG_FASTTRACK", "n") == ("n" if name in without else "y")
-    assert ("CONFIG_SCSI_MFLASH" in options) == ("cost" not in name)
+    assert ("CONFIG_SCSI_MFLASH" in options) == (name not in ("x86-cost", "x86-cost-base"))
     assert config.parse(config.as_text(options)) == options
 
 
@@ -48,6 +48,8 @@ def test_what_costs_are_compared_with_is_the_base_alone() -> None:
     assert ours == base | {"CONFIG_FASTTRACK": "y", "CONFIG_IOSCHED_FASTTRACK": "y"}
     assert (ours["CONFIG_SMP"], ours["CONFIG_NR_CPUS"], ours["CONFIG_JUMP_LABEL"]) == ("y", "2", "y")
     assert "CONFIG_PROVE_LOCKING" not in ours
+    phone = config.merge(kbuild.TARGETS["x86-cost-phone"].fragment_paths())
+    assert set(phone) > set(ours) and not any("KUNIT" in name for name in phone)
 
 
 def test_the_base_has_no_hook_of_fasttrack() -> None:

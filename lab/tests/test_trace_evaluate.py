@@ -12,6 +12,7 @@ import pytest
 from trace_records import HEAD, SECOND, Record, bio, write
 from trace_story import STORY
 
+from fasttrack_lab.cost.counts import Written
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.host.paths import CHECKOUT, RECORDINGS, recording
 from fasttrack_lab.inputs.cell import Cell
@@ -103,6 +104,21 @@ def test_fasttracks_numbers_are_the_recordings(tmp_path: Path) -> None:
     outcome = fasttrack_evaluations.against_reads(tmp_path, [])
     assert numbers(outcome.found)["camera-switch + backup, s6", "response, with backup"] == "3.60 s"
     assert outcome.pictures["fig6.svg"].startswith("<svg")
+
+
+def test_tracers_are_compared_with_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ns = {"off": 1000, "trace-origin": 1060, "trace-block": 1004, "trace-blktrace": 1700}
+
+    def writes(states: Sequence[str]) -> dict[str, dict[str, Written]]:
+        return {state: {"direct-random": Written(16_000, ns[state])} for state in states}
+
+    monkeypatch.setattr(androtrace_evaluations.counting, "writes", writes)
+    found = androtrace_evaluations.tracing_slows(tmp_path, []).found
+    assert [(one.of, one.here, one.agrees) for one in found] == [
+        ("direct, random, 16000 MB/s", "+6.0 %", False),
+        ("direct, random, 16000 MB/s", "+0.4 %", None),
+        ("direct, random, 16000 MB/s", "+70.0 %", True),
+    ]
 
 
 @dataclass

@@ -7,6 +7,7 @@
 //! ```text
 //! check LOOPS TICKS TICKS ...             a loop of two instructions a turn
 //! count STATE PATH OPS SLEEPS TICKS ...   OPS operations a batch, in all batches together SLEEPS times asleep
+//! write STATE PATTERN BYTES TICKS         with `cost_writes`: a file written on the emulated phone, and synced
 //! lost STATE EVENTS                       that a trace had no room for
 //! done
 //! ```
@@ -17,6 +18,7 @@ mod paths;
 mod state;
 mod sys;
 mod trace;
+mod writes;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -31,7 +33,8 @@ use state::State;
 const LOOPS: [u64; 2] = [10_000, 110_000];
 const CHECKS: usize = 9;
 
-/// Sizes in MiB of the two null_blk: one that keeps what is written, for a file system, and a larger one that does not.
+/// The two null_blk, and their sizes in MiB: one that keeps what is written, for a file system, and a larger one that does not.
+const DISKS: [&str; 2] = ["disk", "raw"];
 const DISK_MIB: u32 = 96;
 const RAW_MIB: u32 = 1024;
 
@@ -60,15 +63,26 @@ fn run() -> Result<(), String> {
         .map(State::named)
         .collect::<Result<Vec<_>, _>>()?;
     let mut text = check();
-    disks()?;
-    let ground = Ground::prepare().map_err(|error| format!("files: {error}"))?;
-    for state in states {
-        text += &state
-            .measure(&ground)
-            .map_err(|error| format!("{}: {error}", state.name))?;
-    }
+    text += &if std::env::var_os("cost_writes").is_some() {
+        writes::measure(&states)?
+    } else {
+        paths(&states)?
+    };
     text += "done\n";
     fs::write("/run/out/counts", text).map_err(|error| format!("counts: {error}"))
+}
+
+/// All paths in all states.
+fn paths(states: &[State]) -> Result<String, String> {
+    disks()?;
+    let ground = Ground::prepare().map_err(|error| format!("files: {error}"))?;
+    let mut text = String::new();
+    for state in states {
+        text += &state.measure(&DISKS, &|name, elevator| {
+            state.as_app(|| Ok(ground.measure(name, elevator)))
+        })?;
+    }
+    Ok(text)
 }
 
 fn check() -> String {
@@ -102,7 +116,8 @@ fn mount_all() -> io::Result<()> {
 
 /// Makes both null_blk. They end a request at once, in the call that sends it: nobody sleeps.
 fn disks() -> Result<(), String> {
-    for (name, mib, keeps) in [("disk", DISK_MIB, "1"), ("raw", RAW_MIB, "0")] {
+    let [disk, raw] = DISKS;
+    for (name, mib, keeps) in [(disk, DISK_MIB, "1"), (raw, RAW_MIB, "0")] {
         let place = Path::new("/sys/kernel/config/nullb").join(name);
         fs::create_dir(&place).map_err(|error| format!("{}: {error}", place.display()))?;
         for (knob, value) in [
@@ -116,9 +131,14 @@ fn disks() -> Result<(), String> {
             sys::write(&place.join(knob), value)?;
         }
     }
-    tool("mkfs.ext4", &["-q", "-F", "-b", "4096", "/dev/disk"])?;
+    file_system(&format!("/dev/{disk}"))
+}
+
+/// Makes a file system on a device and mounts it at /run/data.
+fn file_system(device: &str) -> Result<(), String> {
+    tool("mkfs.ext4", &["-q", "-F", "-b", "4096", device])?;
     fs::create_dir("/run/data").map_err(|error| format!("/run/data: {error}"))?;
-    sys::mount("/dev/disk", "/run/data", "ext4", "").map_err(|error| format!("ext4: {error}"))
+    sys::mount(device, "/run/data", "ext4", "").map_err(|error| format!("ext4: {error}"))
 }
 
 fn tool(name: &str, args: &[&str]) -> Result<(), String> {

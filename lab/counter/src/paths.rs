@@ -165,21 +165,18 @@ impl Ground {
         let direct = options.clone().custom_flags(libc::O_DIRECT).open(place)?;
         let raw = options.custom_flags(libc::O_DIRECT).open("/dev/raw")?;
         let write = |path: &str| OpenOptions::new().write(true).open(path);
-        let ground = Self {
+        Ok(Self {
             around: write("/sys/kernel/debug/fault_around_bytes")?,
             elevators: [
                 write("/sys/block/disk/queue/scheduler")?,
                 write("/sys/block/raw/queue/scheduler")?,
             ],
-            buffer: map(2 * PAGE, -1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)?,
-            mapped: map(PAGES * PAGE, file.as_raw_fd(), libc::MAP_SHARED)?,
+            buffer: sys::memory(PAGE)?.as_mut_ptr(),
+            mapped: map(PAGES * PAGE, file.as_raw_fd())?,
             file,
             direct,
             raw,
-        };
-        // SAFETY: the buffer is a mapping of this process's own.
-        unsafe { ground.buffer.write_bytes(b'y', 2 * PAGE) };
-        Ok(ground)
+        })
     }
 
     /// All paths, each a line for every batch's ticks.
@@ -210,14 +207,14 @@ impl Ground {
 
     fn read(&self, file: &File, page: usize) {
         let at = (page * PAGE) as libc::off_t;
-        // SAFETY: the buffer is a page, and more.
+        // SAFETY: the buffer is a page.
         let done = unsafe { libc::pread(file.as_raw_fd(), self.buffer.cast(), PAGE, at) };
         assert_eq!(done, PAGE as isize, "pread: {}", io::Error::last_os_error());
     }
 
     fn write(&self, file: &File, page: usize) {
         let at = (page * PAGE) as libc::off_t;
-        // SAFETY: the buffer is a page, and more.
+        // SAFETY: the buffer is a page.
         let done = unsafe { libc::pwrite(file.as_raw_fd(), self.buffer.cast(), PAGE, at) };
         assert_eq!(
             done,
@@ -282,13 +279,9 @@ fn put(mut file: &File, value: &str) {
         .unwrap_or_else(|error| panic!("{value}: {error}"));
 }
 
-fn map(bytes: usize, file: RawFd, flags: libc::c_int) -> io::Result<*mut u8> {
-    // Mapped for reading alone, a file's page stays clean.
-    let access = if file < 0 {
-        libc::PROT_READ | libc::PROT_WRITE
-    } else {
-        libc::PROT_READ
-    };
+/// Maps a file for reading alone: its pages stay clean.
+fn map(bytes: usize, file: RawFd) -> io::Result<*mut u8> {
+    let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED);
     // SAFETY: a new mapping, where the kernel likes.
     let place = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, file, 0) };
     if place == libc::MAP_FAILED {

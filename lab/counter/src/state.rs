@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 use std::path::Path;
 
-use crate::paths::Ground;
 use crate::sys;
 use crate::trace::Trace;
 
@@ -68,21 +67,21 @@ impl State {
         })
     }
 
-    /// Measures all paths in a child of its own.
-    pub fn measure(&self, ground: &Ground) -> Result<String, String> {
+    /// Switches to it, has `work` done with its name and its elevator, and says what that has found, and was lost.
+    pub fn measure(
+        &self,
+        disks: &[&'static str],
+        work: &dyn Fn(&str, &str) -> Result<String, String>,
+    ) -> Result<String, String> {
+        let told = |error| format!("{}: {error}", self.name);
         groups()?;
-        self.switch()?;
-        let tracing = self.trace.begin()?;
-        let mut text = self
-            .child(ground)
-            .map_err(|error| format!("child: {error}"))?;
-        if !text.ends_with('\n') {
-            return Err("the child has not come to its end".into());
-        }
-        if let Some(lost) = tracing.end()? {
+        self.switch().map_err(told)?;
+        let tracing = self.trace.begin(disks).map_err(told)?;
+        let mut text = work(&self.name, self.elevator()).map_err(told)?;
+        if let Some(lost) = tracing.end().map_err(told)? {
             text += &format!("lost {} {lost}\n", self.name);
         }
-        self.switch_off()?;
+        self.switch_off().map_err(told)?;
         Ok(text)
     }
 
@@ -133,7 +132,19 @@ impl State {
         }
     }
 
-    fn child(&self, ground: &Ground) -> io::Result<String> {
+    /// Has a child, which is the app, do the work, and says what that has found.
+    pub fn as_app(&self, work: impl FnOnce() -> io::Result<String>) -> Result<String, String> {
+        let text = self
+            .child(work)
+            .map_err(|error| format!("child: {error}"))?;
+        if text.ends_with('\n') {
+            Ok(text)
+        } else {
+            Err(format!("the child has not come to its end: {text}"))
+        }
+    }
+
+    fn child(&self, work: impl FnOnce() -> io::Result<String>) -> io::Result<String> {
         let mut ends = [0; 2];
         // SAFETY: room for two descriptors, both of which are owned by nobody else.
         let (mut reader, mut writer) = unsafe {
@@ -148,8 +159,8 @@ impl State {
         if pid == 0 {
             let text = self
                 .become_app()
-                .map(|()| ground.measure(&self.name, self.elevator()))
-                .unwrap_or_else(|error| format!("fasttrack-counter: error: {error}"));
+                .and_then(|()| work())
+                .unwrap_or_else(|error| error.to_string());
             let status = writer.write_all(text.as_bytes()).is_err().into();
             // SAFETY: leaves without the parent's exit handlers.
             unsafe { libc::_exit(status) };

@@ -56,6 +56,21 @@ pub fn write(path: &Path, value: &str) -> Result<(), String> {
     std::fs::write(path, value).map_err(|error| format!("{} = {value}: {error}", path.display()))
 }
 
+/// New memory, of whole pages and aligned to them, that is filled and stays for good.
+pub fn memory(bytes: usize) -> io::Result<&'static mut [u8]> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, where the kernel likes.
+    let place = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping has so many bytes, all zero, and nobody else knows it.
+    let memory = unsafe { std::slice::from_raw_parts_mut(place.cast::<u8>(), bytes) };
+    memory.fill(b'y');
+    Ok(memory)
+}
+
 /// How often this task has gone to sleep.
 pub fn sleeps() -> i64 {
     // SAFETY: all zeros is a valid rusage, which the call fills.

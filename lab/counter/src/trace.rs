@@ -16,7 +16,6 @@ const RING_KIB: u32 = 32 << 10;
 /// blktrace's own buffers: as many of so many bytes.
 const BUFFERS: u32 = 64;
 const BUFFER_BYTES: u32 = 512 << 10;
-const DISKS: [&str; 2] = ["disk", "raw"];
 
 /// struct blk_user_trace_setup.
 #[repr(C)]
@@ -54,17 +53,17 @@ pub enum Tracing {
     /// By events of tracefs.
     Events(&'static [&'static str]),
     /// Of these disks.
-    Blktrace(Vec<File>),
+    Blktrace(Vec<(&'static str, File)>),
 }
 
 impl Trace {
     /// Begins; a trace that loses something would be too cheap.
-    pub fn begin(&self) -> Result<Tracing, String> {
+    pub fn begin(&self, disks: &[&'static str]) -> Result<Tracing, String> {
         match self {
             Trace::None => Ok(Tracing::None),
             Trace::Origin => events(&["io_origin"]),
             Trace::BlockEvents => events(&["block/block_rq_issue", "block/block_rq_complete"]),
-            Trace::Blktrace => blktrace(),
+            Trace::Blktrace => blktrace(disks),
         }
     }
 }
@@ -82,9 +81,9 @@ fn events(names: &'static [&'static str]) -> Result<Tracing, String> {
     Ok(Tracing::Events(names))
 }
 
-fn blktrace() -> Result<Tracing, String> {
+fn blktrace(names: &[&'static str]) -> Result<Tracing, String> {
     let mut disks = Vec::new();
-    for name in DISKS {
+    for name in names {
         let path = format!("/dev/{name}");
         let disk = File::open(&path).map_err(|error| format!("{path}: {error}"))?;
         let mut setup = Setup {
@@ -99,7 +98,7 @@ fn blktrace() -> Result<Tracing, String> {
         let argument = std::ptr::addr_of_mut!(setup).cast::<libc::c_void>();
         control(&disk, BLKTRACESETUP, argument)?;
         control(&disk, BLKTRACESTART, std::ptr::null_mut())?;
-        disks.push(disk);
+        disks.push((*name, disk));
     }
     Ok(Tracing::Blktrace(disks))
 }
@@ -134,7 +133,7 @@ impl Tracing {
             }
             Tracing::Blktrace(disks) => {
                 let mut lost = 0;
-                for (disk, name) in disks.iter().zip(DISKS) {
+                for (name, disk) in &disks {
                     let place = Path::new("/sys/kernel/debug/block").join(name);
                     lost += read(&place.join("dropped"))?.trim().parse().unwrap_or(1);
                     let traced = read_bytes(&place.join("trace0"))?;

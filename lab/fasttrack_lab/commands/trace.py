@@ -301,12 +301,12 @@ def profile_command(folder: Path, uids: tuple[int, ...], seconds: float | None) 
 @common.out_option(Path("results") / "evaluations", "recordings, numbers and pictures")
 @common.json_option
 def evaluate_command(names: tuple[str, ...], out: Path, json_path: str | None) -> None:
-    """Make the papers' evaluations again from traces: A3 to A7 of Androtrace's, fig1, fig2, fig3, fig6, fig11 of
-    FastTrack's.
+    """Make the papers' evaluations again: A2 to A7 of Androtrace's, fig1, fig2, fig3, fig6, fig11 of FastTrack's.
 
     Records what is lacking (each recording once for a kernel), and prints the paper's numbers beside these, and why
     they differ. A4 to A7 are of the Facebook replay, if $FASTTRACK_DATA/mobigen/facebook.mobigen is there, and of
-    pieces of a day of mixed use.
+    pieces of a day of mixed use. A2 needs no recording, but a kernel of its own for QEMU, whose first build takes 10
+    minutes or more.
     """
     common.check_json_path(json_path)
     from fasttrack_lab.trace import evaluating  # noqa: PLC0415

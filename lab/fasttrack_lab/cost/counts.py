@@ -29,6 +29,16 @@ class Count:
         return median(self.ticks) / self.ops
 
 
+@dataclass(frozen=True)
+class Written:
+    """A file written in a pattern on the emulated phone, and synced."""
+
+    size: int
+    """Bytes."""
+    ns: int
+    """Of the guest's time: an instruction is a nanosecond, and the device's model adds its own."""
+
+
 @dataclass
 class Counts:
     """All that one boot has counted."""
@@ -39,6 +49,8 @@ class Counts:
     """By state with a trace: events that there was no room for."""
     by_state: dict[str, dict[str, Count]] = field(default_factory=dict)
     """By state and path."""
+    written: dict[str, dict[str, Written]] = field(default_factory=dict)
+    """By state and pattern."""
 
     def check(self) -> None:
         """An error if the clock does not count instructions, a program slept, or a trace lost something."""
@@ -89,5 +101,7 @@ def _add(found: Counts, words: list[str]) -> None:
             found.lost[state] = int(events)
         case ["count", state, path, ops, sleeps, *ticks] if ticks and int(ops) > 0:
             found.by_state.setdefault(state, {})[path] = Count(int(ops), int(sleeps), tuple(map(int, ticks)))
+        case ["write", state, pattern, size, ns] if int(ns) > 0:
+            found.written.setdefault(state, {})[pattern] = Written(int(size), int(ns))
         case _:
             raise ValueError("not a line of counts")

@@ -120,13 +120,13 @@ def _over_time(answer: Answer) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 3.6))
     panels = figure.subplots(2, 1, sharex=True)
     _place(figure, 0.75, 3.6)
-    begin, step = rows[0]["second"], rows[0]["seconds"]
-    places = range(begin, rows[-1]["second"] + step, step)
+    begin, step = rows[0]["ms"], rows[0]["step_ms"]
+    places = range(begin, rows[-1]["ms"] + step, step)
     for axes, column, name in zip(panels, ("read", "written"), ("read (MB/s)", "written (MB/s)"), strict=True):
         for shown in sorted({row["app_class"] for row in rows}):
-            at = {row["second"]: row[column] / 1e6 / step for row in rows if row["app_class"] == shown}
+            at = {row["ms"]: row[column] / 1e3 / step for row in rows if row["app_class"] == shown}
             axes.plot(
-                [place - begin for place in places],
+                [(place - begin) / 1e3 for place in places],
                 [at.get(place, 0.0) for place in places],
                 drawstyle="steps-post",
                 color=CLASS_COLOURS.get(shown, COLOURS[-1]),
@@ -135,7 +135,7 @@ def _over_time(answer: Answer) -> Figure:
         axes.set_ylabel(name)
         axes.grid(axis="y", color=plots.GRID)
         axes.set_ylim(bottom=0)
-    panels[-1].set_xlabel("time since the first second with I/O (s)")
+    panels[-1].set_xlabel("time since the first I/O (s)")
     _legend(figure, panels[0])
     return figure
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ibis
 import ibis.expr.types as ir
 
-from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, total, with_shares
+from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, with_shares
 from fasttrack_lab.trace.tables import Tables
 
 _MOVES = ("read", "write")
@@ -139,28 +139,24 @@ _STEPS = 300
 
 @metric(
     "Over time",
-    unit="second: s of the boot clock; seconds: s, length of the step; read, written: bytes",
-    formula="bytes of bios by steps of whole seconds and class: throughput of foreground and background",
+    unit="ms: ms of the boot clock; step_ms: ms, length of the step; read, written: bytes",
+    formula="bytes of bios by steps and class: throughput of foreground and background",
     source="FastTrack, figures 6 and 11",
     table="io",
     known="class",
 )
 def over_time(t: Tables) -> ir.Table:
-    """Volume by time and class, in steps of a second or, where the trace is long, more."""
+    """Volume by time and class, in steps of which the trace has at most _STEPS."""
     moved = moving(t.io)
-    keyed = moved.mutate(app_class=named(moved["class"]))
-    sums = {
-        "read": sum_if(keyed.bytes, keyed.operation == "read"),
-        "written": sum_if(keyed.bytes, keyed.operation == "write"),
-    }
-    each = keyed.group_by(["second", "app_class"]).agg(**sums)
-    first, last = each.second.min().over(ibis.window()), each.second.max().over(ibis.window())
-    stepped = each.mutate(seconds=((last - first) / _STEPS).floor().cast("int64") + 1, begin=each.second - first)
-    begun = stepped.mutate(second=stepped.second - stepped.begin % stepped.seconds)
-    grouped = begun.group_by(["second", "seconds", "app_class"]).agg(
-        read=total(begun.read), written=total(begun.written)
+    ends = moved.agg(first=moved.second.min() * 1000, last=moved.second.max() * 1000 + 999)
+    spanned = ends.mutate(step_ms=((ends.last - ends.first) / _STEPS).floor().cast("int64") + 1)
+    ms = moved.second * 1000 + ((moved.time - moved.second * 1_000_000_000) / 1_000_000).floor().cast("int64")
+    keyed = moved.mutate(at=ms, app_class=named(moved["class"])).cross_join(spanned)
+    begun = keyed.mutate(ms=keyed["at"] - (keyed["at"] - keyed.first) % keyed.step_ms)
+    grouped = begun.group_by(["ms", "step_ms", "app_class"]).agg(
+        read=sum_if(begun.bytes, begun.operation == "read"), written=sum_if(begun.bytes, begun.operation == "write")
     )
-    return grouped.order_by(["second", "app_class"])
+    return grouped.order_by(["ms", "app_class"])
 
 
 _LIVES = ((1_000, "under 1 s"), (10_000, "under 10 s"), (60_000, "under 1 min"), (3_600_000, "under 1 h"))
