@@ -110,12 +110,23 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
     """A service waits for an inode's lock that an app behind has, whose requests are held."""
 
     def one(stuck_ms: int) -> Any:
-        return ask(tools, "harm.lock_behind", data=EXT4, settings=WITH_DEVICE, stuck_ms=stuck_ms)
+        return ask(tools, "harm.lock_behind", data=EXT4, settings=WITH_DEVICE, stuck_ms=stuck_ms, deep=1)
 
     never, caught = each((0, 10), one, "stuck_ms")
     assert never["stuck"] == 0
     assert caught["stuck"] > 0
     assert caught["ms"] < never["ms"] / 3
+
+
+def test_a_foreground_that_floods_the_device_does_not_outrun_a_lift(tools: Tools) -> None:
+    """The same, while the foreground always has requests queued: on stock the lock comes as late as half of that."""
+
+    def one(settings: Settings) -> Any:
+        return ask(tools, "harm.lock_behind", data=EXT4, settings=settings, stuck_ms=10, deep=64)
+
+    ours, stock = each((WITH_DEVICE, STOCK), one, "settings")
+    assert ours["stuck"] > 0
+    assert ours["ms"] < 2.5 * stock["ms"]
 
 
 @pytest.mark.parametrize("kind", ["ext4", "f2fs"])

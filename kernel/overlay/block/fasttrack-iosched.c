@@ -250,8 +250,10 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
 	fti->others_in_a_row = choice.expired ? fti->others_in_a_row + 1 : 0;
-	if (boosted)
+	if (boosted) {
+		fasttrack_holds();
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
+	}
 	/* A task waits for these; write-back goes on as long as any is sent. */
 	if (choice.class == FASTTRACK_BACKGROUND && kind < FTI_ASYNC)
 		fasttrack_max(kind == FTI_READ ? FASTTRACK_DISPATCH_WAIT_MAX :

@@ -122,7 +122,8 @@ struct fti_state {
 /**
  * struct fti_choice - the decision
  * @class: enum fasttrack_class whose turn it is, or FTI_NONE
- * @expired: its oldest request is sent, because it waited for background_expire
+ * @expired: its oldest request is sent, because it waited for background_expire, or
+ *	somebody may wait for it
  * @starved: its oldest request that a task waits for is sent, because it waited
  *	too long
  * @in_order: of a kind, the oldest request goes before those of lower sectors: a
@@ -438,6 +439,20 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
 	return choice;
 }
 
+/*
+ * While nobody is to be held back: the class of who has waited longer than the
+ * foreground, which may always have a request queued. FTI_NONE: there is none.
+ */
+static inline int fti_lifted_turn(const struct fti_state *state)
+{
+	int class = fti_choose_plain(state).class;
+
+	if (!state->lifted || class == FTI_NONE ||
+	    state->oldest[class] >= state->oldest[FASTTRACK_FOREGROUND])
+		return FTI_NONE;
+	return class;
+}
+
 /**
  * fti_choose - whose turn is it?
  * @state: what is queued and in flight
@@ -456,7 +471,8 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
  * a time and within its share. Or a long queue of overdue requests would have the
  * device for itself. But what a task of background has waited for twice as long,
  * and a slow device's share would make it wait for seconds, takes turns, some at
- * a time; and with nobody before it, it ends a batch of background's writes.
+ * a time; and with nobody before it, it ends a batch of background's writes. So does
+ * what is older than the foreground's while nobody is to be held back.
  */
 static inline struct fti_choice fti_choose(const struct fti_state *state,
 					   const struct fti_bounds *bounds,
@@ -487,6 +503,10 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
 		choice.starved = starves;
+	} else if (others < FTI_STARVED_IN_A_ROW &&
+		   fti_lifted_turn(state) != FTI_NONE) {
+		choice.class = fti_lifted_turn(state);
+		choice.expired = true;
 	} else if (behind && in_flight < max(limit, 1ULL) &&
 		   fti_background_expired(state, bounds, now) &&
 		   now >= state->background_next) {

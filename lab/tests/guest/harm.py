@@ -300,18 +300,19 @@ def floods(handle: int) -> None:
         os.preadv(handle, [block], draw.randrange(pages) * BLOCK)
 
 
+def floods_deep(name: str, deep: int) -> None:
+    """So many threads that read a file directly, for ever."""
+    handle = os.open(DATA / name, os.O_RDONLY | os.O_DIRECT)
+    for _ in range(deep - 1):
+        threading.Thread(target=floods, args=(handle,), daemon=True).start()
+    floods(handle)
+
+
 def deep() -> Shown:
     """A service reads a page, and syncs one, beside 32 reads in front."""
     make("cold", 64)
     drop_caches()
-
-    def many() -> None:
-        handle = os.open(DATA / "cold", os.O_RDONLY | os.O_DIRECT)
-        for _ in range(31):
-            threading.Thread(target=floods, args=(handle,), daemon=True).start()
-        floods(handle)
-
-    front = start(FRONT, many)
+    front = start(FRONT, lambda: floods_deep("cold", 32))
     time.sleep(0.2)
 
     def serves() -> None:
@@ -395,12 +396,15 @@ def timer() -> Shown:
 # --- what nobody has named, and the safety net
 
 
-def lock_behind(stuck_ms: int) -> Shown:
-    """A service writes a byte to a file that an app behind makes longer, directly: it waits for the inode's lock."""
+def lock_behind(stuck_ms: int, deep: int) -> Shown:
+    """
+    A service writes a byte to a file that an app behind makes longer, directly: it waits for the inode's lock. In front
+    are so many readers.
+    """
     make("cold", 64)
     write(FT / "stuck_ms", str(stuck_ms))
     handle = os.open(DATA / "shared", os.O_CREAT | os.O_RDWR, 0o666)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
+    front = start(FRONT, lambda: floods_deep("cold", deep))
     time.sleep(0.1)
 
     def grows() -> None:
@@ -445,20 +449,13 @@ def ejects(why: str) -> Shown:
     make("film", 64)
     drop_caches()
     front = start(FRONT, lambda: reads_for_ever("cold"))
-
-    def reads() -> None:
-        handle = os.open(DATA / "film", os.O_RDONLY | os.O_DIRECT)
-        for _ in range(31):
-            threading.Thread(target=floods, args=(handle,), daemon=True).start()
-        floods(handle)
-
     if why == "pause":
         write(FT / "background_pause_ms", "5000")
     if why == "request":
         # Nothing of background's goes for a minute.
         for knob, value in ("background_depth", "0"), ("background_expire_ms", "60000"):
             write(QUEUE / "iosched" / knob, value)
-    behind = start(BEHIND, reads if why == "request" else lambda: writes_for_ever("target"))
+    behind = start(BEHIND, lambda: floods_deep("film", 32) if why == "request" else writes_for_ever("target"))
     time.sleep(0.5)
     if why == "SysRq":
         write("/proc/sysrq-trigger", "F")

@@ -123,6 +123,22 @@ static void fti_test_lifted(struct kunit *test)
 	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW;
 	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+
+	/* A foreground that always has one queued is before who comes later. */
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
+	for (unsigned int i = 0; i < FTI_STARVED_IN_A_ROW; i++) {
+		state.others_in_a_row = i;
+		choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+		KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+		KUNIT_EXPECT_TRUE(test, choice.expired);
+	}
+	state.others_in_a_row = FTI_STARVED_IN_A_ROW;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	state.others_in_a_row = 0;
+	state.lifted = false;
+	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 }
 
 static void fti_test_neutral(struct kunit *test)
