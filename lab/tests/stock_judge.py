@@ -102,6 +102,10 @@ class Oracle:
     written: dict[int, list[int]]
     """The words that each block was written with, in order."""
 
+    def names_file(self, word: int) -> bool:
+        """Whether a block begins with a word of an app's; one of the file system's can have the mark by chance."""
+        return word >> 56 == MARK and str(word >> 24 & 0xFFFF) in self.shown["ways"]
+
     def of_word(self, word: int, ways: dict[str, str], uid: int) -> Truth:
         """Of a block with a word that names its file."""
         path = str(word >> 24 & 0xFFFF)
@@ -135,7 +139,7 @@ class Oracle:
             # What was written before the trace began names nobody.
             before = len(words) - len(said)
             for at, word in enumerate(words):
-                marked = word >> 56 == MARK
+                marked = self.names_file(word)
                 if at < before:
                     if marked:
                         yield self.shown["ways"][str(word >> 24 & 0xFFFF)], "missing"
