@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The agent against real compositors, headless: installs what it needs, and runs the tests that `make test` leaves out,
 # or skips where packages are missing.
-# Arguments are names of tests.
+# Arguments are names of tests; SWITCHES=1000 in the environment has each switch so often.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 "$here/scripts/setup.sh" --dev desktop >/dev/null

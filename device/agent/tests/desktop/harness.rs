@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use zbus::Connection;
 
-/// Switches of a test.
-pub const SWITCHES: usize = 150;
+/// Switches of a test, unless SWITCHES in the environment says how many.
+const SWITCHES: usize = 150;
 /// Longest wait for anything. A busy machine starts a compositor in some seconds.
 const WAIT_MOST: Duration = Duration::from_secs(180);
 /// `nobody`, as which sessions run where the tests run as root: sway refuses root.
@@ -26,6 +26,11 @@ const BUS_CONFIG: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bu
 <busconfig><type>session</type><listen>ADDRESS</listen><policy context="default"><allow user="*"/><allow own="*"/>
 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/></policy></busconfig>"#;
 const X11_SOCKETS: &str = "/tmp/.X11-unix";
+
+/// How often a test switches.
+pub fn switches() -> usize {
+    std::env::var("SWITCHES").map_or(SWITCHES, |text| text.parse().expect("SWITCHES is a number"))
+}
 
 /// The first program of these that is absent, with a line for the log.
 pub fn skipped(programs: &[&str]) -> bool {

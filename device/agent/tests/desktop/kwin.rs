@@ -2,7 +2,7 @@
 //! KWin on a virtual screen. Its program has a file capability that execve refuses where the capability is out of
 //! bounds, so a copy without it is started; windows are activated as its runner does.
 
-use crate::harness::{self, Agent, Session, SWITCHES};
+use crate::harness::{self, Agent, Session};
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ fn each_switch_is_reported_with_nobody_in_between_at_most() {
     let ids =
         TITLES.map(|title| harness::until("window", || runtime.block_on(number(&bus, title))));
     let mut times = Vec::new();
-    for switch in 0..SWITCHES {
+    for switch in 0..harness::switches() {
         let which = switch % pids.len();
         let begin = Instant::now();
         runtime.block_on(activate(&bus, &ids[which]));

@@ -2,7 +2,7 @@
 //! Mutter, headless, in control groups as systemd would make them: root's work, in a namespace of mounts of its own
 //! where this machine still has the old hierarchies.
 
-use crate::harness::{self, Agent, Session, SWITCHES};
+use crate::harness::{self, Agent, Session};
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ fn inside() {
     window(&mut session, &scopes[0]);
     front(&agent, "one");
     let mut times = Vec::new();
-    for _ in 0..SWITCHES / 2 {
+    for _ in 0..harness::switches() / 2 {
         let pid = window(&mut session, &scopes[1]);
         front(&agent, "two");
         let begin = Instant::now();

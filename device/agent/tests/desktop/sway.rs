@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! sway, headless.
 
-use crate::harness::{self, Agent, Session, SWITCHES};
+use crate::harness::{self, Agent, Session};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn each_switch_is_reported_and_a_restart_is_survived() {
     let pids = windows(&mut session, &agent);
     let socket = session.path("sway.sock");
     let mut times = Vec::new();
-    for switch in 0..SWITCHES {
+    for switch in 0..harness::switches() {
         let which = switch % APPS.len();
         let begin = Instant::now();
         order(&socket, &format!("[app_id={}] focus", APPS[which]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! X11: Xvfb with a window manager.
 
-use crate::harness::{self, Session, SWITCHES};
+use crate::harness::{self, Session};
 use fasttrack_agent::env::Env;
 use fasttrack_agent::place::Place;
 use fasttrack_agent::resolve::Resolver;
@@ -128,7 +128,7 @@ fn switches(name: &str, mut session: Session, manager: &[&str], source: &str) {
         .to_vec();
     let windows = display.windows();
     let mut times = Vec::new();
-    for switch in 0..SWITCHES {
+    for switch in 0..harness::switches() {
         let pid = pids[switch % pids.len()];
         let begin = Instant::now();
         display.activate(windows[&pid]);
