@@ -22,6 +22,9 @@ const SWITCHES: usize = 1000;
 /// Messages of the attacker in a second, and for how long.
 const FLOOD: (u32, u32) = (10_000, 10);
 
+/// Processes that are made in a second, and for how long.
+const FORKS: (u32, u32) = (2_000, 10);
+
 /// Of `/proc/PID/stat`, in a second: on all of Linux.
 const TICKS: u64 = 100;
 
@@ -116,6 +119,52 @@ fn memory_and_wakeups_while_nothing_happens() {
                 "{name}: {} wake-ups in {} s, {rss} KiB resident, {own} KiB of it not of files",
                 wakeups(pid) - before,
                 IDLE.as_secs()
+            );
+        }
+    });
+}
+
+/// Makes so many processes in a second, which end at once.
+fn forks(per_second: u32, seconds: u32) {
+    let begin = Instant::now();
+    for number in 1..=per_second * seconds {
+        // SAFETY: the child ends without touching anything.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            // SAFETY: leaves without the parent's exit handlers.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: a child of this process, whose status is not asked for.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        let due = Duration::from_secs(1) * number / per_second;
+        std::thread::sleep(due.saturating_sub(begin.elapsed()));
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn processes_that_come_and_go() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let Some(agent) = agent(&stage) else { return };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        stage.report("front", &[&app], "").await.expect("taken");
+        tokio::time::sleep(SETTLE).await;
+        let all = [
+            ("fasttrackd", stage.daemon.0.id()),
+            ("fasttrack-agent", agent.0.id()),
+        ];
+        let (before, begin) = (all.map(|(_, pid)| cpu_ms(pid)), Instant::now());
+        let (rate, seconds) = FORKS;
+        forks(rate, seconds);
+        let took = begin.elapsed().as_secs_f64();
+        for ((name, pid), before) in all.into_iter().zip(before) {
+            println!(
+                "{} forks in {took:.1} s: {name} used {} ms of processor time",
+                rate * seconds,
+                cpu_ms(pid) - before
             );
         }
     });

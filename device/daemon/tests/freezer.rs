@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{block_on, of_class, user, wait_for, Stage, Tree};
+use common::{block_on, of_class, user, wait_for, Running, Stage, Tree};
 use fasttrack_bus::WireApp;
 use rustix::process::{Pid, Signal};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -205,6 +206,47 @@ fn background_is_frozen_while_the_front_waits_and_no_longer() {
                 .iter()
                 .any(|line| line.starts_with("It was frozen ")),
             "{explained:?}"
+        );
+    });
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn how_long_a_frozen_app_takes_to_answer() {
+    const CALLS: usize = 100;
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let mut server = Running(
+            Command::new("cat")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("cat"),
+        );
+        groups.put(&groups.behind, "cgroup.procs", &server.0.id().to_string());
+        let mut to = server.0.stdin.take().expect("a pipe");
+        let mut from = server.0.stdout.take().expect("a pipe");
+        let mut took = Vec::new();
+        for _ in 0..CALLS {
+            groups.in_front(&stage.tree, 'D');
+            stage
+                .report("front", &[&groups.front], "")
+                .await
+                .expect("taken");
+            wait_for("frozen", || groups.is_frozen());
+            // It has what it read, and asks the app behind.
+            groups.in_front(&stage.tree, 'S');
+            let begin = Instant::now();
+            to.write_all(b"x").expect("asked");
+            from.read_exact(&mut [0]).expect("answered");
+            took.push(begin.elapsed());
+        }
+        took.sort();
+        println!(
+            "{CALLS} calls to a frozen app: answered after p50 {} ms, at most {} ms",
+            took[CALLS / 2].as_millis(),
+            took[CALLS - 1].as_millis()
         );
     });
 }
