@@ -48,11 +48,35 @@ struct io_names {
 	DECLARE_HASHTABLE(files, IO_HASH_BITS);
 };
 
+/**
+ * struct io_named - the process that a processor was asked for last: most often it
+ *	is asked for again
+ * @leader: compared only
+ * @born: when it began
+ * @uid: its user then
+ * @name: its name then
+ * @id: its number
+ * @epoch: io_epoch when it was looked up
+ */
+struct io_named {
+	const struct task_struct *leader;
+	u64 born;
+	kuid_t uid;
+	char name[TASK_COMM_LEN];
+	u32 id;
+	unsigned int epoch;
+};
+
+static DEFINE_PER_CPU(struct io_named, io_named);
+
 /* Guards the tables and the numbers; taken under any lock. */
 static DEFINE_SPINLOCK(io_names_lock);
 static struct io_names *io_names;
 static unsigned int io_nr_names;
 static u32 io_last_id;
+
+/* How often all names were forgotten, and one. */
+static unsigned int io_epoch = 1;
 
 static void io_names_forget(void)
 {
@@ -70,6 +94,7 @@ static void io_names_forget(void)
 		kfree(file);
 	}
 	io_nr_names = 0;
+	WRITE_ONCE(io_epoch, io_epoch + 1);
 }
 
 bool io_names_begin(void)
@@ -108,18 +133,26 @@ static bool io_task_is(const struct io_task *known, const struct task_struct *ta
 	       known->uid == uid && !strncmp(known->name, task->comm, TASK_COMM_LEN);
 }
 
-/* The number of current's process, as it is now; 0: there is no memory. */
-u32 io_current(void)
+/* With interrupts off: is this the process that was asked for last? */
+static bool io_is_named(const struct io_named *named, const struct task_struct *leader)
 {
-	struct task_struct *leader = current->group_leader;
-	u32 uid = from_kuid(&init_user_ns, current_uid());
-	struct io_task *known, copy = {};
-	unsigned long flags;
+	return named->leader == leader && named->born == leader->start_time &&
+	       named->epoch == READ_ONCE(io_epoch) &&
+	       uid_eq(named->uid, current_uid()) &&
+	       !memcmp(named->name, leader->comm, TASK_COMM_LEN);
+}
 
-	spin_lock_irqsave(&io_names_lock, flags);
+/* With interrupts off: the number of @leader; @copy is it if it is new. */
+static u32 io_task_get(struct task_struct *leader, struct io_task *copy)
+{
+	u32 uid = from_kuid(&init_user_ns, current_uid());
+	struct io_task *known;
+	u32 id = 0;
+
+	spin_lock(&io_names_lock);
 	hash_for_each_possible(io_names->tasks, known, node, leader->tgid)
 		if (io_task_is(known, leader, uid)) {
-			copy.id = known->id;
+			id = known->id;
 			goto unlock;
 		}
 	known = kzalloc(sizeof(*known), GFP_NOWAIT | __GFP_NOWARN);
@@ -131,13 +164,43 @@ u32 io_current(void)
 	known->uid = uid;
 	strscpy_pad(known->name, leader->comm);
 	hash_add(io_names->tasks, &known->node, known->tgid);
-	copy = *known;
+	*copy = *known;
+	id = known->id;
 unlock:
-	spin_unlock_irqrestore(&io_names_lock, flags);
-	if (copy.tgid)
-		trace_io_task(copy.id, copy.tgid, uid, copy.name,
+	spin_unlock(&io_names_lock);
+	return id;
+}
+
+/* The number of current's process, as it is now; 0: there is no memory. */
+u32 io_current(void)
+{
+	struct task_struct *leader = current->group_leader;
+	struct io_task new = {};
+	struct io_named *named;
+	unsigned long flags;
+	u32 id;
+
+	local_irq_save(flags);
+	named = this_cpu_ptr(&io_named);
+	if (io_is_named(named, leader)) {
+		id = named->id;
+	} else {
+		/* Before: it may be forgotten as soon as it is found. */
+		named->epoch = READ_ONCE(io_epoch);
+		named->leader = leader;
+		named->born = leader->start_time;
+		named->uid = current_uid();
+		memcpy(named->name, leader->comm, TASK_COMM_LEN);
+		id = io_task_get(leader, &new);
+		named->id = id;
+		if (!id)
+			named->leader = NULL;
+	}
+	local_irq_restore(flags);
+	if (new.tgid)
+		trace_io_task(new.id, new.tgid, new.uid, new.name,
 			      !ft_is_user_task(current));
-	return copy.id;
+	return id;
 }
 
 /* The call that current is in; a fault is none, and has no number. */
