@@ -84,10 +84,16 @@ def test_late_files_are_added(archive: Path, logs: Logs) -> None:
     assert count(archive) == 2
 
 
+CUT = ("damage", {"path": "/logs/00000001.ftlog", "at": 9, "bytes": 5, "what": "cut", "session": SESSION, "log": 1})
+
+
 def test_a_file_that_has_grown_replaces_its_rows(archive: Path, logs: Logs) -> None:
-    delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    """And what was unreadable in it, where it is whole now."""
+    delta.append(archive, [logs.hold([*bio(1, SECOND), CUT], "a")])
+    assert sources.open_all([archive]).losses.reason.to_pyarrow().to_pylist() == ["unreadable"]
     delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "ab")])
     assert count(archive) == 2
+    assert sources.open_all([archive]).losses.count().to_pyarrow().as_py() == 0
 
 
 def test_a_writer_that_was_killed_goes_on(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +158,7 @@ def test_a_schema_grows(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPat
 
 def test_an_erased_device_leaves_no_byte(archive: Path, logs: Logs) -> None:
     other = "ef" * 16
-    delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "a")])
+    delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND), CUT], "a")])
     renamed = [(kind, fields | {"session": "01" * 16}) for kind, fields in [*HEAD, *bio(1, SECOND)]]
     renamed = [(kind, fields | {"install": other} if kind == "session" else fields) for kind, fields in renamed]
     logs.monkeypatch.setattr("trace_records.HEAD", ())
@@ -161,7 +167,7 @@ def test_an_erased_device_leaves_no_byte(archive: Path, logs: Logs) -> None:
     exported(logs.monkeypatch, renamed)
     delta.append(archive, [second.folder])
     assert count(archive) == 3
-    assert delta.erase(archive, INSTALL) == 2 + 2 + 1 + 2 + 2
+    assert delta.erase(archive, INSTALL) == 2 + 2 + 1 + 2 + 2 + 1
     assert count(archive) == 1
     left = sources.open_all([archive]).io.install.to_pyarrow().to_pylist()
     assert left == [other]

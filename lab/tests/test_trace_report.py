@@ -15,7 +15,7 @@ import ibis
 import pytest
 from rich.console import Console
 from trace_generator import write as generate
-from trace_records import HEAD, SECOND, Record, bio, exported, record, write
+from trace_records import HEAD, SECOND, START_NS, Record, bio, exported, record, write
 
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_report, trace_shown
@@ -115,6 +115,24 @@ def test_a_sample_stands_beside_its_figures(monkeypatch: pytest.MonkeyPatch) -> 
     assert trace_shown.coverage(report.answers["calls"], report) == "coverage 100.0 %"
     whole = reported(monkeypatch, [*WRITES])
     assert (whole.sample, whole.sampled(whole.answers["reads_writes"])) == (1, False)
+
+
+def test_boots_are_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a boot clock of its own."""
+    other = [
+        (
+            kind,
+            fields
+            | {"session": "01" * 16, "log": 2}
+            | ({"real_ns": START_NS + 100 * SECOND} if kind == "clock" else {}),
+        )
+        for kind, fields in [*HEAD, *bio(1, SECOND), *bio(2, 2 * SECOND)]
+    ]
+    report = reported(monkeypatch, [*bio(1, SECOND), *bio(2, 3 * SECOND), *other])
+    assert report.seconds == 3.0
+    rows = report.answers["over_time"].rows
+    assert [row["written"] for row in rows] == [4096] * 4
+    assert 98_000 < rows[-1]["ms"] - rows[0]["ms"] < 102_000
 
 
 def test_a_report_over_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

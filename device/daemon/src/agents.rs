@@ -5,17 +5,20 @@ use fasttrack_detector::SessionKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Agents by session: who has spoken for it last.
+/// Agents by session: who has spoken for it first, of those that are there.
 #[derive(Debug, Clone, Default)]
 pub struct Agents(Arc<Mutex<BTreeMap<SessionKey, String>>>);
 
 impl Agents {
-    /// This connection has spoken for a session.
-    pub fn heard(&self, session: &SessionKey, name: &str) {
-        self.all().insert(session.clone(), name.to_string());
+    /// This connection speaks for a session. Whether it is the one that does: another one has to end before.
+    pub fn hears(&self, session: &SessionKey, name: &str) -> bool {
+        let mut all = self.all();
+        all.entry(session.clone())
+            .or_insert_with(|| name.to_string())
+            == name
     }
 
-    /// Whether this connection has spoken for a session last.
+    /// Whether this connection speaks for a session.
     pub fn has(&self, name: &str) -> bool {
         self.all().values().any(|agent| agent == name)
     }

@@ -204,9 +204,17 @@ impl Daemon {
                 self.follow(now);
             }
             Input::Coexist(found) => self.coexist(now, found),
-            Input::BusGone => self.counters.error("bus closed", || {
-                "the bus has closed; it is connected to again".to_string()
-            }),
+            Input::BusGone => self.bus_gone(now),
+        }
+    }
+
+    /// Whoever has spoken has to do it again: who has gone meanwhile would never be missed.
+    fn bus_gone(&mut self, now: Duration) {
+        self.counters.error("bus closed", || {
+            "the bus has closed; it is connected to again".to_string()
+        });
+        for session in std::mem::take(&mut self.agents).into_keys() {
+            self.event(now, Event::SessionGone(session));
         }
     }
 
@@ -215,6 +223,9 @@ impl Daemon {
         if self.heart.beat(now, !self.decision.foreground.is_empty()) {
             self.notify.tell("WATCHDOG=1");
             self.sweep(now, true);
+            let system = &self.system;
+            self.frozen_for
+                .retain(|path, _| Cgroup::open_path(system, path).is_ok());
             self.effects.renew(&self.decision, &mut self.counters);
         }
         if self

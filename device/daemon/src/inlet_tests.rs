@@ -81,7 +81,7 @@ fn a_sender_has_a_share_and_all_strangers_have_one_together() {
         seat: "seat0".to_string(),
         id: "1".to_string(),
     };
-    sieve.gate.agents.heard(&session, ":1.7");
+    sieve.gate.agents.hears(&session, ":1.7");
     let mut flood = |name: &str| {
         (0..1000).for_each(|_| sieve.put(&call(name, true, ""), Vec::new(), NOW));
         let kept = sieve.kept.len();

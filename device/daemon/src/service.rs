@@ -109,7 +109,10 @@ impl Service {
             return Err(("reports beyond the rate", what));
         }
         let session = login::session_of(&self.login.sessions(), &sender)?;
-        self.agents.heard(&session, name);
+        if !self.agents.hears(&session, name) {
+            let what = format!("another agent speaks for session {}", session.id);
+            return Err(("reports of a second agent", what));
+        }
         Ok((sender, session))
     }
 

@@ -166,6 +166,37 @@ fn a_session_that_is_left_has_nobody_in_front() {
 }
 
 #[test]
+fn a_second_agent_is_refused_and_its_end_changes_nothing() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        stage.report("front", &[&app], "").await.expect("taken");
+        let other = stage.bus.connect().await;
+        let second = fasttrack_bus::ManagerProxy::new(&other)
+            .await
+            .expect("a proxy");
+        let report = fasttrack_bus::WireReport {
+            kind: "nobody".to_string(),
+            apps: Vec::new(),
+            detail: "locked".to_string(),
+            on: false,
+        };
+        let refused = second.report(&report).await.expect_err("refused");
+        assert!(
+            refused.to_string().contains("another agent speaks"),
+            "{refused}"
+        );
+        drop(second);
+        other.close().await.expect("closed");
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        assert_eq!(stage.tree.kernel("foreground_cgroups"), app.cgroup);
+        assert_eq!(stage.status().await.sessions.len(), 1);
+    });
+}
+
+#[test]
 fn an_agent_that_leaves_the_bus_leaves_nobody_in_front() {
     block_on(async {
         let Some(stage) = Stage::set(Tree::with_kernel()).await else {

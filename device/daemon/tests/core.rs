@@ -304,6 +304,19 @@ fn who_takes_over_from_a_daemon_that_was_killed_switches_off_what_that_had_switc
 }
 
 #[test]
+fn a_bus_that_closes_takes_along_what_was_said_on_it() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    daemon.handle(secs(3), Input::BusGone);
+    assert_eq!(tree.kernel("foreground_cgroups"), "");
+    assert!(status(&mut daemon, 4).sessions.is_empty());
+    says(&mut daemon, 5, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+}
+
+#[test]
 fn what_is_set_by_hand_and_what_sessions_say_are_united() {
     let tree = Tree::with_kernel();
     let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));

@@ -16,8 +16,8 @@ pub const SUFFIX: &str = ".ftlog";
 pub enum Found {
     /// Records, and the header of their file.
     Block(FileHeader, Block),
-    /// A part of a file.
-    Damage(PathBuf, Damage),
+    /// A part of a file, with the file's header.
+    Damage(PathBuf, FileHeader, Damage),
     /// A whole file.
     File(PathBuf, LogError),
 }
@@ -71,11 +71,11 @@ pub fn read_directory<E: From<io::Error>>(
                         show(Found::Block(file.header, block))?;
                     }
                 }
-                Err(damage) => show(Found::Damage(path.clone(), damage))?,
+                Err(damage) => show(Found::Damage(path.clone(), file.header, damage))?,
             }
         }
         for damage in file.damages() {
-            show(Found::Damage(path.clone(), damage.clone()))?;
+            show(Found::Damage(path.clone(), file.header, damage.clone()))?;
         }
     }
     Ok(())

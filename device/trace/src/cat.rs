@@ -4,7 +4,7 @@
 use crate::cli;
 use crate::Ended;
 use fasttrack_trace::summary::Summary;
-use fasttrack_trace_log::{read_directory, Found, Record, Shown};
+use fasttrack_trace_log::{read_directory, FileHeader, Found, Record, Shown};
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
@@ -24,14 +24,17 @@ pub struct Problem {
     pub bytes: u64,
     pub records: Option<u64>,
     pub what: String,
+    /// Of the file, if that is readable.
+    pub header: Option<FileHeader>,
 }
 
 impl From<Found> for Problem {
     /// Of a part of a file, or of a whole one.
     fn from(found: Found) -> Problem {
         match found {
-            Found::Damage(path, damage) => Problem {
+            Found::Damage(path, header, damage) => Problem {
                 path,
+                header: Some(header),
                 at: damage.at,
                 bytes: damage.bytes,
                 records: damage.records,
@@ -43,6 +46,7 @@ impl From<Found> for Problem {
                 at: 0,
                 records: None,
                 what: error.to_string(),
+                header: None,
             },
             Found::Block(..) => unreachable!("a block is whole"),
         }

@@ -18,7 +18,10 @@ use std::path::Path;
 const PLACE: [&str; 2] = ["session", "log"];
 
 /// The table of what could not be read.
-const DAMAGE: (&str, &[&str]) = ("damage", &["path", "at", "bytes", "records", "what"]);
+const DAMAGE: (&str, &[&str]) = (
+    "damage",
+    &["path", "at", "bytes", "records", "what", "session", "log"],
+);
 
 /// Bytes that a table keeps until it writes them.
 const BUFFER: usize = 1 << 18;
@@ -53,7 +56,8 @@ impl Table {
         }
         self.out.write_all(b",")?;
         put_text(&mut self.out, &problem.what)?;
-        writeln!(self.out)
+        let place = problem.header.as_ref().map(place);
+        writeln!(self.out, ",{}", place.as_deref().unwrap_or(","))
     }
 
     fn row(&mut self, place: &str, record: &Record) -> io::Result<()> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A flight recorder: the last seconds, written when something happens.
 
-use fasttrack_trace_log::{Loss, LossReason, Mark, Record, Time};
+use fasttrack_trace_log::{Class, Loss, LossReason, Mark, Record, Time};
 use std::collections::VecDeque;
 
 /// So many records are kept whatever the seconds: some 12 MB.
@@ -12,7 +12,7 @@ const KEPT: usize = 50_000;
 pub struct Triggers {
     /// An fsync or fdatasync that takes so long, ns.
     pub fsync_ns: Option<u64>,
-    /// A wait that takes so long, ns.
+    /// A wait that takes so long, ns, but of those in the background.
     pub wait_ns: Option<u64>,
 }
 
@@ -24,6 +24,8 @@ impl Triggers {
         };
         match record {
             Record::Call(call) if over(self.fsync_ns, call.duration_ns) => Some("fsync"),
+            // Who is behind is made to wait.
+            Record::Wait(wait) if wait.class == Some(Class::BACKGROUND) => None,
             Record::Wait(wait) if over(self.wait_ns, wait.duration_ns) => Some("wait"),
             _ => None,
         }
@@ -129,6 +131,24 @@ mod tests {
             (Some(Time(199)), Some("signal"))
         );
         assert_eq!(flight.take(300, "signal").count(), 1);
+    }
+
+    #[test]
+    fn who_is_behind_may_wait() {
+        let triggers = Triggers {
+            fsync_ns: None,
+            wait_ns: Some(100),
+        };
+        let of = |class, took| {
+            let Record::Wait(wait) = wait(1, took) else {
+                panic!("a wait")
+            };
+            triggers.reason(&Record::from(Wait { class, ..wait }))
+        };
+        assert_eq!(of(Some(Class::BACKGROUND), 100), None);
+        assert_eq!(of(Some(Class::FOREGROUND), 100), Some("wait"));
+        assert_eq!(of(None, 100), Some("wait"));
+        assert_eq!(of(None, 99), None);
     }
 
     #[test]

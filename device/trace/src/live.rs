@@ -43,6 +43,26 @@ fn source(cli: &Cli, ring: Option<String>) -> Result<Ftrace, InstanceError> {
     })
 }
 
+/// The shortest call that is told of, changed for as long as this is recorded.
+struct CallsOver {
+    before: String,
+}
+
+impl CallsOver {
+    fn set(us: u32) -> Result<CallsOver, String> {
+        let told = |error| format!("--calls-over: {CALLS_OVER}: {error}");
+        let before = fs::read_to_string(CALLS_OVER).map_err(told)?;
+        fs::write(CALLS_OVER, us.to_string()).map_err(told)?;
+        Ok(CallsOver { before })
+    }
+}
+
+impl Drop for CallsOver {
+    fn drop(&mut self) {
+        let _ = fs::write(CALLS_OVER, self.before.trim());
+    }
+}
+
 /// Records into files.
 pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
     signals::take()?;
@@ -59,12 +79,10 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         },
         ..Options::default()
     };
-    if let Some(us) = options.calls_over {
-        fs::write(CALLS_OVER, us.to_string())
-            .map_err(|error| format!("--calls-over: {CALLS_OVER}: {error}"))?;
-    }
     let writer = LogWriter::new(&options.output, id, written)?;
     let mut source = source(cli, options.ring.clone())?;
+    // Now that nobody else records: it is one for all.
+    let _bound = options.calls_over.map(CallsOver::set).transpose()?;
     let privacy = match options.clear_names {
         true => Privacy::clear(),
         false => Privacy::hashed(&identity),

@@ -285,7 +285,7 @@ fn export_writes_tables() {
         .map(|line| line.split(',').nth(9))
         .collect();
     assert_eq!(owners, [Some("owner"), Some("1"), Some("")]);
-    assert!(table("damage.csv").ends_with(",0,7,,not a log file of fasttrack-trace\n"));
+    assert!(table("damage.csv").ends_with(",0,7,,not a log file of fasttrack-trace,,\n"));
     assert!(table("session.csv").starts_with("session,log,time,install,"));
     assert_eq!(table("call.csv").lines().count(), 1);
 }

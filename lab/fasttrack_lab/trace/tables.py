@@ -183,7 +183,7 @@ SAMPLED = ("io", "segments", "requests")
 
 _COUNTED = {
     "sessions": "time session install boot kernel collector sources clear_names utc_offset_s sample",
-    "io": "time second hour operation bytes sync class cause sequential carrier_kernel",
+    "io": "session time second hour real_ns operation bytes sync class cause sequential carrier_kernel",
     "segments": "time operation bytes sync class cause block_type path file_type database uid name kernel_thread call",
     "requests": "time operation class app_uid queued_us device_us",
     "calls": "time kind file_type database bytes duration_us every_call",

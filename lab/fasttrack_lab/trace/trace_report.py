@@ -51,15 +51,14 @@ class Report:
     traces: list[str]
     sessions: list[Row]
     answers: dict[str, Answer]
-    begin_ns: int | None
-    """Times of the boot clock between which there are bios; None where there is none."""
-    end_ns: int | None
+    spans: list[Row]
+    """Of each session with bios: times of the boot clock, ns, of the first and the last."""
     losses: list[Row]
 
     @property
     def is_empty(self) -> bool:
         """Whether the trace has no I/O."""
-        return self.begin_ns is None
+        return not self.spans
 
     @property
     def lossy(self) -> bool:
@@ -77,8 +76,8 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """Time between the first bio and the last."""
-        return 0.0 if self.begin_ns is None or self.end_ns is None else (self.end_ns - self.begin_ns) / 1e9
+        """Time between the first bio and the last, all sessions together."""
+        return float(sum(row["last"] - row["first"] for row in self.spans)) / 1e9
 
     def absent(self) -> list[Metric]:
         """Metrics that need records that the trace does not have."""
@@ -105,7 +104,7 @@ class Asked:
 
     metrics: dict[str, str]
     known: dict[str, str]
-    span: str
+    spans: str
     losses: str
     sessions: str
 
@@ -116,9 +115,8 @@ class Asked:
         for name, metric in METRICS.items():
             asked, known = coverage(metric, counts[metric.table])
             answers[name] = Answer(metric, rows_of_sql(engine, self.metrics[name]) if known else [], asked, known)
-        (span,) = rows_of_sql(engine, self.span)
         lost, sessions = rows_of_sql(engine, self.losses), rows_of_sql(engine, self.sessions)
-        return Report(list(traces), sessions, answers, span["begin"], span["end"], lost)
+        return Report(list(traces), sessions, answers, rows_of_sql(engine, self.spans), lost)
 
 
 def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
@@ -136,7 +134,7 @@ def _asked(tables: Tables) -> Asked:
     return Asked(
         {name: compiled(metric(tables)) for name, metric in METRICS.items()},
         {name: compiled(query) for name, query in known_of(tables, METRICS.values()).items()},
-        compiled(io.agg(begin=io.time.min(), end=io.time.max())),
+        compiled(io.group_by("session").agg(first=io.time.min(), last=io.time.max()).order_by("session")),
         compiled(lost.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
         compiled(sessions.select(*_OF_SESSION).distinct().order_by("session")),
     )

@@ -195,7 +195,7 @@ fn weights(
     if apps.is_empty() {
         return Err(NO_SLICE.to_string());
     }
-    if wanted.enable_io {
+    if wanted.weights && wanted.enable_io {
         apps.iter()
             .for_each(|slice| super::weights::enable_io(system, slice));
     }

@@ -146,23 +146,33 @@ fn chain(path: &str) -> impl Iterator<Item = &str> {
 /// Gives the io controller to the apps of a user, where this gives the user nothing that could hurt others.
 ///
 /// A group that a user's manager makes later belongs to the user, with all its files. Of these `io.prio.class` lets
-/// anybody have real-time priority, so where it is the controller is not given.
+/// anybody have real-time priority: where it appears, the controller is taken back at once. Below the root it is there
+/// only once the root gives the controller.
 pub fn enable_io(system: &System, slice: &str) {
-    let dangerous =
-        Cgroup::open_path(system, "/user.slice").is_ok_and(|group| group.has("io.prio.class"));
-    if dangerous {
-        return;
-    }
-    for path in std::iter::once("/").chain(chain(slice)) {
-        if let Ok(group) = Cgroup::open_below(system.cgroups(), path) {
-            let has = |file: &str| {
-                group
-                    .read(file)
-                    .is_ok_and(|text| text.split(' ').any(|word| word == "io"))
-            };
-            if has("cgroup.controllers") && !has("cgroup.subtree_control") {
-                let _ = group.write("cgroup.subtree_control", "+io");
+    let has = |group: &Cgroup, file: &str| {
+        group
+            .read(file)
+            .is_ok_and(|text| text.split(' ').any(|word| word == "io"))
+    };
+    for (above, below) in std::iter::once("/").chain(chain(slice)).zip(chain(slice)) {
+        let Ok(group) = Cgroup::open_below(system.cgroups(), above) else {
+            return;
+        };
+        let gives = has(&group, "cgroup.controllers") && !has(&group, "cgroup.subtree_control");
+        if gives && group.write("cgroup.subtree_control", "+io").is_err() {
+            return;
+        }
+        if Cgroup::open_path(system, below).is_ok_and(|group| group.has("io.prio.class")) {
+            if gives {
+                let _ = group.write("cgroup.subtree_control", "-io");
             }
+            return;
+        }
+    }
+    // The apps' own groups are below the slice.
+    if let Ok(group) = Cgroup::open_path(system, slice) {
+        if has(&group, "cgroup.controllers") && !has(&group, "cgroup.subtree_control") {
+            let _ = group.write("cgroup.subtree_control", "+io");
         }
     }
 }
@@ -213,6 +223,47 @@ impl Effect for Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Groups that have the controller and give it to nobody, and what each gives in the end.
+    fn given(prio_below: Option<&str>) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let slice = "/user.slice/user-1.slice/user@1.service/app.slice";
+        let groups: Vec<String> = std::iter::once("/")
+            .chain(chain(slice))
+            .map(str::to_string)
+            .collect();
+        let file = |group: &str, name: &str| {
+            system
+                .cgroups()
+                .join(group.trim_start_matches('/'))
+                .join(name)
+        };
+        for group in &groups {
+            std::fs::create_dir_all(file(group, "")).expect("a group");
+            std::fs::write(file(group, "cgroup.controllers"), "io memory").expect("a file");
+            std::fs::write(file(group, "cgroup.subtree_control"), "memory").expect("a file");
+        }
+        if let Some(group) = prio_below {
+            std::fs::write(file(group, "io.prio.class"), "").expect("a file");
+        }
+        enable_io(&system, slice);
+        let gives = |group: &String| std::fs::read_to_string(file(group, "cgroup.subtree_control"));
+        groups
+            .iter()
+            .map(|group| gives(group).expect("read"))
+            .collect()
+    }
+
+    #[test]
+    fn users_get_the_controller_only_without_what_hurts_others() {
+        assert_eq!(given(None), ["+io"; 5]);
+        // The file is there as soon as the group above gives the controller: that is taken back.
+        let below_root = given(Some("/user.slice"));
+        assert_eq!(below_root, ["-io", "memory", "memory", "memory", "memory"]);
+        let deeper = given(Some("/user.slice/user-1.slice/user@1.service"));
+        assert_eq!(deeper, ["+io", "+io", "-io", "memory", "memory"]);
+    }
 
     #[test]
     fn the_chain_is_all_above_but_the_root() {

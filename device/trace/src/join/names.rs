@@ -323,6 +323,10 @@ impl Names {
         let (dev, inode) = (event.dev("dev")?, event.number("inode")?);
         let why = FileEvent(event.number("event").unwrap_or(0));
         if why == FileEvent::UNLINK {
+            // One that ends before it was used is described here alone: what it does yet refers to it.
+            if !self.files.contains_key(&id) {
+                self.describe(event, id, dev, inode, FileEvent::FIRST_USE);
+            }
             let mut gone = self.files.get(&id)?.record.clone();
             gone.time = Time(event.time);
             gone.event = Some(why);
@@ -330,6 +334,21 @@ impl Names {
             self.gone.insert(id);
             return Some(gone);
         }
+        // Nobody has read of a file that no record was about.
+        let known = self.files.get(&id).is_some_and(|file| file.written_in != 0);
+        let record = self.describe(event, id, dev, inode, why);
+        (known && why == FileEvent::RENAME).then_some(record)
+    }
+
+    /// Keeps what the kernel says of a file.
+    fn describe(
+        &mut self,
+        event: &Event<'_>,
+        id: u64,
+        dev: u64,
+        inode: u64,
+        why: FileEvent,
+    ) -> File {
         trim(&mut self.files);
         let found = self.lookup.file(dev, inode, None);
         let facts = found.unwrap_or_default();
@@ -348,13 +367,13 @@ impl Names {
             bytes: event.number("bytes"),
             ..File::default()
         };
-        // Nobody has read of a file that no record was about.
-        let known = self.files.get(&id).is_some_and(|file| file.written_in != 0);
-        let renamed = (known && why == FileEvent::RENAME).then(|| record.clone());
         self.by_inode.insert((dev, inode), id);
-        let written_in = 0;
-        self.files.insert(id, Named { record, written_in });
-        renamed
+        let named = Named {
+            record: record.clone(),
+            written_in: 0,
+        };
+        self.files.insert(id, named);
+        record
     }
 
     /// A file's inode is gone: its number may come again. Gives the file, unless the kernel has told of its end.
@@ -448,5 +467,66 @@ fn referred(record: &Record) -> ([Option<u64>; 2], Option<u64>) {
         Record::Call(call) => ([call.task, None], call.file),
         Record::Wait(wait) => ([wait.task, None], wait.file),
         _ => ([None, None], None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs::EventFormat;
+
+    /// Nothing can be looked up.
+    struct Nothing;
+
+    impl Lookup for Nothing {
+        fn task(&mut self, _: u64) -> Option<TaskFacts> {
+            None
+        }
+        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+            None
+        }
+        fn volume(&mut self, disk: u64) -> Volume {
+            Volume {
+                disk,
+                start: 0,
+                block_sectors: 8,
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_before_its_use_has_a_record_and_a_description() {
+        let fields = ["file", "dev", "inode", "event", "bytes"];
+        let lines: String = (0..)
+            .zip(fields)
+            .map(|(at, name)| {
+                format!(
+                    "\tfield:u64 {name};\toffset:{};\tsize:8;\tsigned:0;\n",
+                    8 * at
+                )
+            })
+            .collect();
+        let format = EventFormat::parse(&format!("name: io_file\nID: 7\nformat:\n{lines}\n"))
+            .expect("a format");
+        let unlink = 2;
+        let data: Vec<u8> = [21_u64, 5, 77, unlink, 4096]
+            .into_iter()
+            .flat_map(u64::to_ne_bytes)
+            .collect();
+        let event = Event {
+            time: 9,
+            cpu: 0,
+            format: &format,
+            data: &data,
+        };
+        let mut names = Names::new(Box::new(Nothing), 1);
+        let gone = names.told_file(&event).expect("a record");
+        assert_eq!(
+            (gone.file, gone.inode, gone.bytes, gone.event),
+            (Some(42), Some(77), Some(4096), Some(FileEvent::UNLINK))
+        );
+        // What it does yet is that file's.
+        assert_eq!(names.file(5, 77, 10), Some(42));
+        assert_eq!(names.unlinked(5, 77), None);
     }
 }

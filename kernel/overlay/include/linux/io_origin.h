@@ -159,6 +159,12 @@ static inline void io_call_end(u64 begun, enum io_call call, struct file *file,
 		trace_io_called(call, file, offset, begun, result);
 }
 
+/* Does anybody look at waits? */
+static inline bool io_waits_traced(void)
+{
+	return trace_io_waited_enabled();
+}
+
 /**
  * io_wait_begin - current is about to wait
  * @kind: for what
@@ -170,14 +176,17 @@ static inline void io_call_end(u64 begun, enum io_call call, struct file *file,
 static inline struct io_wait io_wait_begin(enum io_wait_kind kind, dev_t dev,
 					   u64 number)
 {
-	struct io_wait wait = {};
+	struct io_wait wait;
 
-	if (trace_io_waited_enabled()) {
-		wait.begun = ktime_get_boottime_ns();
-		wait.number = number;
-		wait.dev = dev;
-		wait.kind = kind;
-	}
+	/* Nobody looks at the rest of one that has not begun. */
+	wait.begun = 0;
+	if (io_waits_traced())
+		wait = (struct io_wait){
+			.begun = ktime_get_boottime_ns(),
+			.number = number,
+			.dev = dev,
+			.kind = kind,
+		};
 	return wait;
 }
 
@@ -224,6 +233,11 @@ static inline u64 io_call_begin(void)
 static inline void io_call_end(u64 begun, enum io_call call, struct file *file,
 			       loff_t offset, s64 result)
 {
+}
+
+static inline bool io_waits_traced(void)
+{
+	return false;
 }
 
 static inline struct io_wait io_wait_begin(enum io_wait_kind kind, dev_t dev,

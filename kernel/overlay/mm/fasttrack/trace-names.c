@@ -356,12 +356,13 @@ u32 io_file_known(const struct inode *inode)
 	return io_file_id(inode, NULL);
 }
 
+/* A file that has another name lives on. */
 void io_unlink(void *data, struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
 	bool fresh;
 
-	if (inode)
+	if (inode && inode->i_nlink < 2)
 		io_file_name(io_file_id(inode, &fresh), 2, inode, dentry);
 }
 

@@ -139,7 +139,8 @@ _STEPS = 300
 
 @metric(
     "Over time",
-    unit="ms: ms of the boot clock; step_ms: ms, length of the step; read, written: bytes",
+    unit="ms: ms since 1970, or of the boot clock where nobody knows; step_ms: ms, length of the step; "
+    "read, written: bytes",
     formula="bytes of bios by steps and class: throughput of foreground and background",
     source="FastTrack, figures 6 and 11",
     table="io",
@@ -148,10 +149,14 @@ _STEPS = 300
 def over_time(t: Tables) -> ir.Table:
     """Volume by time and class, in steps of which the trace has at most _STEPS."""
     moved = moving(t.io)
-    ends = moved.agg(first=moved.second.min() * 1000, last=moved.second.max() * 1000 + 999)
+    # Of several boots, only real time puts them in order.
+    ns = moved.real_ns.fill_null(moved.time)
+    # A quotient has no more than 53 bits, and is near the integer that it stands for.
+    ms = ((ns - ns % 1_000_000) / 1_000_000 + 0.5).floor().cast("int64")
+    moved = moved.mutate(at=ms, app_class=named(moved["class"]))
+    ends = moved.agg(first=moved["at"].min(), last=moved["at"].max())
     spanned = ends.mutate(step_ms=((ends.last - ends.first) / _STEPS).floor().cast("int64") + 1)
-    ms = moved.second * 1000 + ((moved.time - moved.second * 1_000_000_000) / 1_000_000).floor().cast("int64")
-    keyed = moved.mutate(at=ms, app_class=named(moved["class"])).cross_join(spanned)
+    keyed = moved.cross_join(spanned)
     begun = keyed.mutate(ms=keyed["at"] - (keyed["at"] - keyed.first) % keyed.step_ms)
     grouped = begun.group_by(["ms", "step_ms", "app_class"]).agg(
         read=sum_if(begun.bytes, begun.operation == "read"), written=sum_if(begun.bytes, begun.operation == "write")
