@@ -31,7 +31,7 @@ from trace_story import (
 
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace import engines, explaining, logs, scene_loading, trace_explain
+from fasttrack_lab.trace import engines, explaining, logs, perfetto_export, scene_loading, trace_explain
 from fasttrack_lab.trace.explaining import Explained, Wanted
 from fasttrack_lab.trace.tables import Tables
 
@@ -365,6 +365,18 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for wrong in (["--bio", "1", "--transaction", "2"], ["--bio", "1", "--app", "x"]):
         with pytest.raises(UsageProblem):
             CliRunner().invoke(command, ["explain", str(tmp_path), *wrong], catch_exceptions=False)
+
+
+def test_a_call_as_tracks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What takes place beside it is there, too; what comes long after is not."""
+    story = tables_of(monkeypatch, [*STORY, sent(9, 100_000, 5000, MAIL)])
+    told = trace_explain.calls(story, Wanted(kind="fsync"))
+    done = trace_explain.tracks(story, told, tmp_path / "call.pftrace")
+    whole = perfetto_export.write(story, tmp_path / "whole.pftrace")
+    assert done.slices > 0 and done.instants < whole.instants
+    assert done.flows and (tmp_path / "call.pftrace").stat().st_size == done.bytes
+    with pytest.raises(UsageProblem, match="there is no call"):
+        trace_explain.tracks(story, trace_explain.transaction(story, 7), tmp_path / "none.pftrace")
 
 
 def test_only_what_is_near_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,12 @@ def _reported(paths: Sequence[Path], since: float | None, until: float | None) -
 @click.option("--kind", metavar="KIND", help="Only calls of a kind: read, write, fsync, fdatasync, fault, ...")
 @click.option("--bio", type=click.IntRange(0), metavar="N", help="Explain a bio by its number, not a call.")
 @click.option("--transaction", type=click.IntRange(0), metavar="N", help="Explain a transaction, not a call.")
+@click.option(
+    "--perfetto",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write what took place meanwhile for ui.perfetto.dev, FILE.pftrace.",
+)
 @_SINCE
 @_UNTIL
 @common.json_option
@@ -157,6 +163,7 @@ def explain_command(
     kind: str | None,
     bio: int | None,
     transaction: int | None,
+    perfetto: Path | None,
     since: float | None,
     until: float | None,
     json_path: str | None,
@@ -172,6 +179,8 @@ def explain_command(
         raise UsageProblem("--count, --call, --bio and --transaction exclude each other")
     if (bio is not None or transaction is not None) and (app or file or kind):
         raise UsageProblem("--app, --file and --kind choose calls, not a bio or a transaction")
+    if perfetto is not None and (bio is not None or transaction is not None):
+        raise UsageProblem("--perfetto is of calls, not of a bio or a transaction")
     tables = _opened(paths).between(since, until)
     from fasttrack_lab.trace import trace_explain  # noqa: PLC0415
     from fasttrack_lab.trace.explaining import Wanted  # noqa: PLC0415
@@ -185,6 +194,9 @@ def explain_command(
     common.write_json(json_path, told.json)
     if json_path != "-":
         click.echo("\n".join(told.lines))
+    if perfetto is not None:
+        done = trace_explain.tracks(tables, told, perfetto)
+        ui.say(f"{perfetto}: {done.slices} slices, {done.bytes} bytes")
 
 
 def _shown(found: Interval) -> str:

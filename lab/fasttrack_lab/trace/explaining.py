@@ -85,6 +85,14 @@ class Explained:
         return f"{self.call.time}:{self.call.task if self.call.task is not None else 'unknown'}"
 
     @property
+    def span(self) -> tuple[int, int]:
+        """From the first to the last of what belongs to it, ns of the boot clock."""
+        begun = [self.call.begin, *(one.bio.time for one in self.bios)]
+        begun += [one.began for one in self.transactions if one.began is not None]
+        ended = [self.call.time, *(one.bio.done or one.bio.time for one in self.bios)]
+        return min(begun), max(ended)
+
+    @property
     def unexplained_ns(self) -> int:
         """What no wait covers."""
         return self.call.duration_ns - self.waited_ns - self.shared_ns

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace import explaining
+from fasttrack_lab.trace import explaining, perfetto_export
 from fasttrack_lab.trace.explained_shown import bio_lines, call_lines, request_text, transaction_lines
-from fasttrack_lab.trace.explaining import Wanted, bio_json
+from fasttrack_lab.trace.explaining import Explained, Wanted, bio_json
+from fasttrack_lab.trace.perfetto_export import Exported
 from fasttrack_lab.trace.tables import Tables, counted
 
 
@@ -20,6 +22,7 @@ class Told:
 
     lines: list[str]
     json: dict[str, Any]
+    calls: list[Explained] = field(default_factory=list)
 
 
 def calls(tables: Tables, wanted: Wanted) -> Told:
@@ -30,7 +33,18 @@ def calls(tables: Tables, wanted: Wanted) -> Told:
     found = explaining.explain(tables, explaining.choose(tables, wanted))
     for one in found:
         lines += ["", *call_lines(one)] if lines else call_lines(one)
-    return Told(lines, {"calls": [one.to_json() for one in found]})
+    return Told(lines, {"calls": [one.to_json() for one in found]}, found)
+
+
+def tracks(tables: Tables, told: Told, out: Path) -> Exported:
+    """Writes a trace of Perfetto's of all that took place while the calls did, and what belongs to them."""
+    sessions = {one.call.session for one in told.calls}
+    if len(sessions) != 1:
+        why = "there is no call" if not sessions else "the calls are of several recordings"
+        raise UsageProblem(f"{why}, and a trace of Perfetto's is of one")
+    spans = [one.span for one in told.calls]
+    since, until = min(begin for begin, _ in spans), max(end for _, end in spans)
+    return perfetto_export.write(tables.of_session(sessions.pop()).between(since / 1e9, (until + 1) / 1e9), out)
 
 
 def _only_syncs(tables: Tables) -> Iterator[str]:
