@@ -27,7 +27,7 @@ ABOVE = {
     "storebench": "host inputs build run compare figures",
     "workloads": "host inputs build run compare",
     "session": "host inputs build run workloads",
-    "trace": "host inputs build run compare",
+    "trace": "host inputs build run cost compare",
     "commands": "host inputs build run smp cost compare figures storebench workloads session trace",
 }
 """Room -> the rooms that it may import."""
