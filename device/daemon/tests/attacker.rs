@@ -133,12 +133,7 @@ fn ten_thousand_reports_are_bounded_and_others_are_served() {
             .collect();
         let connection = stage.bus.connect().await;
         for number in 0..10_000 {
-            let report = fasttrack_bus::WireReport {
-                kind: "front".to_string(),
-                apps: vec![all[number % 2].clone()],
-                detail: String::new(),
-                on: false,
-            };
+            let report = common::wire("front", &[&all[number % 2]], "");
             let message = zbus::Message::method_call(fasttrack_bus::PATH, "Report")
                 .and_then(|builder| builder.destination(fasttrack_bus::NAME))
                 .and_then(|builder| builder.interface("org.fasttrack1.Manager"))

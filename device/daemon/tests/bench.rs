@@ -4,7 +4,6 @@
 mod common;
 
 use common::{block_on, user, Running, Stage, Tree};
-use fasttrack_bus::WireReport;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,6 +68,15 @@ fn child(pid: u32) -> u32 {
     children.trim().parse().expect("one child: the guard")
 }
 
+/// All of it with an agent, and an app in front.
+async fn set() -> Option<(Stage, Running)> {
+    let stage = Stage::set(Tree::with_kernel()).await?;
+    let agent = agent(&stage)?;
+    let app = stage.tree.app(user(), "app-a-1.scope");
+    stage.report("front", &[&app], "").await.expect("taken");
+    Some((stage, agent))
+}
+
 /// An agent with the sources that this bus and this environment have. Its standard input stays open.
 fn agent(stage: &Stage) -> Option<Running> {
     let program = Path::new(env!("CARGO_BIN_EXE_fasttrackd")).with_file_name("fasttrack-agent");
@@ -94,12 +102,9 @@ fn agent(stage: &Stage) -> Option<Running> {
 #[ignore = "a measurement"]
 fn memory_and_wakeups_while_nothing_happens() {
     block_on(async {
-        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+        let Some((stage, agent)) = set().await else {
             return;
         };
-        let Some(agent) = agent(&stage) else { return };
-        let app = stage.tree.app(user(), "app-a-1.scope");
-        stage.report("front", &[&app], "").await.expect("taken");
         stage.report("nobody", &[], "locked").await.expect("taken");
         tokio::time::sleep(SETTLE).await;
         println!("troubles of the agent: {:?}", stage.status().await.errors);
@@ -145,12 +150,9 @@ fn forks(per_second: u32, seconds: u32) {
 #[ignore = "a measurement"]
 fn processes_that_come_and_go() {
     block_on(async {
-        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+        let Some((stage, agent)) = set().await else {
             return;
         };
-        let Some(agent) = agent(&stage) else { return };
-        let app = stage.tree.app(user(), "app-a-1.scope");
-        stage.report("front", &[&app], "").await.expect("taken");
         tokio::time::sleep(SETTLE).await;
         let all = [
             ("fasttrackd", stage.daemon.0.id()),
@@ -247,12 +249,7 @@ fn an_attacker_who_floods() {
             return;
         };
         let app = stage.tree.app(user(), "app-a-1.scope");
-        let report = WireReport {
-            kind: "front".to_string(),
-            apps: vec![app],
-            detail: String::new(),
-            on: false,
-        };
+        let report = common::wire("front", &[&app], "");
         let connection = stage.bus.connect().await;
         let pid = stage.daemon.0.id();
         let (before, begin) = (cpu_ms(pid), Instant::now());

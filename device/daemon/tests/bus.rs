@@ -177,12 +177,7 @@ fn a_second_agent_is_refused_and_its_end_changes_nothing() {
         let second = fasttrack_bus::ManagerProxy::new(&other)
             .await
             .expect("a proxy");
-        let report = fasttrack_bus::WireReport {
-            kind: "nobody".to_string(),
-            apps: Vec::new(),
-            detail: "locked".to_string(),
-            on: false,
-        };
+        let report = common::wire("nobody", &[], "locked");
         let refused = second.report(&report).await.expect_err("refused");
         assert!(
             refused.to_string().contains("another agent speaks"),
@@ -207,12 +202,7 @@ fn an_agent_that_leaves_the_bus_leaves_nobody_in_front() {
         let agent = fasttrack_bus::ManagerProxy::new(&other)
             .await
             .expect("a proxy");
-        let report = fasttrack_bus::WireReport {
-            kind: "front".to_string(),
-            apps: vec![app],
-            detail: String::new(),
-            on: false,
-        };
+        let report = common::wire("front", &[&app], "");
         agent.report(&report).await.expect("taken");
         assert_eq!(of_class(&stage.status().await, "foreground").len(), 1);
         drop(agent);

@@ -136,6 +136,17 @@ struct Host {
     stage: Stage,
 }
 
+impl Host {
+    /// The app in front comes there, and waits until the one behind is frozen.
+    async fn freeze(&self) {
+        self.stage
+            .report("front", &[&self.groups.front], "")
+            .await
+            .expect("taken");
+        wait_for("frozen", || self.groups.is_frozen());
+    }
+}
+
 /// A daemon whose rung is the freezer, with an app in front that waits for storage.
 async fn set(state: char) -> Option<Host> {
     if user() != 0 {
@@ -182,11 +193,7 @@ fn background_is_frozen_while_the_front_waits_and_no_longer() {
     block_on(async {
         let Some(host) = set('D').await else { return };
         let (groups, stage) = (&host.groups, &host.stage);
-        stage
-            .report("front", &[&groups.front], "")
-            .await
-            .expect("taken");
-        wait_for("frozen", || groups.is_frozen());
+        host.freeze().await;
         groups.in_front(&stage.tree, 'S');
         wait_for("thawed", || !groups.is_frozen());
         let status = stage.until("told", |status| status.frozen.is_empty()).await;
@@ -230,11 +237,7 @@ fn how_long_a_frozen_app_takes_to_answer() {
         let mut took = Vec::new();
         for _ in 0..CALLS {
             groups.in_front(&stage.tree, 'D');
-            stage
-                .report("front", &[&groups.front], "")
-                .await
-                .expect("taken");
-            wait_for("frozen", || groups.is_frozen());
+            host.freeze().await;
             // It has what it read, and asks the app behind.
             groups.in_front(&stage.tree, 'S');
             let begin = Instant::now();
@@ -256,11 +259,7 @@ fn who_comes_to_the_front_or_can_be_heard_is_thawed() {
     block_on(async {
         let Some(host) = set('D').await else { return };
         let (groups, stage) = (&host.groups, &host.stage);
-        stage
-            .report("front", &[&groups.front], "")
-            .await
-            .expect("taken");
-        wait_for("frozen", || groups.is_frozen());
+        host.freeze().await;
         stage
             .report("perceptible", &[&groups.behind], "audio")
             .await
@@ -290,11 +289,7 @@ fn a_daemon_that_is_stopped_leaves_nothing_frozen() {
         let Some(host) = set('D').await else { return };
         let (groups, stage) = (&host.groups, &host.stage);
         let daemon = stage.daemon.0.id();
-        stage
-            .report("front", &[&groups.front], "")
-            .await
-            .expect("taken");
-        wait_for("frozen", || groups.is_frozen());
+        host.freeze().await;
         send(daemon, Signal::STOP);
         wait_for("thawed", || !groups.is_frozen());
         send(daemon, Signal::CONT);
@@ -313,11 +308,7 @@ fn a_guard_that_is_killed_or_stopped_leaves_nothing_frozen() {
             let (groups, stage) = (&host.groups, &host.stage);
             let daemon = stage.daemon.0.id();
             let guard = guard_of(daemon);
-            stage
-                .report("front", &[&groups.front], "")
-                .await
-                .expect("taken");
-            wait_for("frozen", || groups.is_frozen());
+            host.freeze().await;
             send(guard, signal);
             groups.in_front(&stage.tree, 'S');
             wait_for("the end of the guard", || {
@@ -338,11 +329,7 @@ fn what_both_have_left_frozen_is_thawed_by_the_next() {
             return;
         };
         let daemon = host.stage.daemon.0.id();
-        host.stage
-            .report("front", &[&host.groups.front], "")
-            .await
-            .expect("taken");
-        wait_for("frozen", || host.groups.is_frozen());
+        host.freeze().await;
         let guard = guard_of(daemon);
         send(daemon, Signal::STOP);
         send(guard, Signal::KILL);

@@ -445,9 +445,11 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
  */
 static inline int fti_lifted_turn(const struct fti_state *state)
 {
-	int class = fti_choose_plain(state).class;
+	int class = FTI_NONE;
 
-	if (!state->lifted || class == FTI_NONE ||
+	if (state->lifted)
+		class = fti_choose_plain(state).class;
+	if (class == FTI_NONE ||
 	    state->oldest[class] >= state->oldest[FASTTRACK_FOREGROUND])
 		return FTI_NONE;
 	return class;
@@ -490,6 +492,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	unsigned int others = beside ? state->others_in_a_row : 0;
 	bool neutral = fti_neutral_turn(state, now);
 	bool starves = fti_neutral_starves(state, bounds, now);
+	int lifted = fti_lifted_turn(state);
 
 	if (!state->front)
 		return fti_choose_plain(state);
@@ -503,9 +506,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.class = FASTTRACK_NEUTRAL;
 		choice.expired = true;
 		choice.starved = starves;
-	} else if (others < FTI_STARVED_IN_A_ROW &&
-		   fti_lifted_turn(state) != FTI_NONE) {
-		choice.class = fti_lifted_turn(state);
+	} else if (others < FTI_STARVED_IN_A_ROW && lifted != FTI_NONE) {
+		choice.class = lifted;
 		choice.expired = true;
 	} else if (behind && in_flight < max(limit, 1ULL) &&
 		   fti_background_expired(state, bounds, now) &&

@@ -74,14 +74,10 @@ impl Weights {
         }
         for app in decision.foreground.iter().map(|verdict| &verdict.app) {
             want(&app.cgroup, &self.file, Some(app.inode), FRONT);
-            for path in self.memory.iter().flat_map(|_| chain(&app.cgroup)) {
+            let Some(low) = &self.memory else { continue };
+            for path in chain(&app.cgroup) {
                 let inode = (path == app.cgroup).then_some(app.inode);
-                want(
-                    path,
-                    "memory.low",
-                    inode,
-                    self.memory.as_deref().unwrap_or_default(),
-                );
+                want(path, "memory.low", inode, low);
             }
         }
         wanted
@@ -154,25 +150,24 @@ pub fn enable_io(system: &System, slice: &str) {
             .read(file)
             .is_ok_and(|text| text.split(' ').any(|word| word == "io"))
     };
-    for (above, below) in std::iter::once("/").chain(chain(slice)).zip(chain(slice)) {
-        let Ok(group) = Cgroup::open_below(system.cgroups(), above) else {
+    let groups: Vec<&str> = std::iter::once("/").chain(chain(slice)).collect();
+    for (index, path) in groups.iter().enumerate() {
+        let Ok(group) = Cgroup::open_below(system.cgroups(), path) else {
             return;
         };
         let gives = has(&group, "cgroup.controllers") && !has(&group, "cgroup.subtree_control");
         if gives && group.write("cgroup.subtree_control", "+io").is_err() {
             return;
         }
-        if Cgroup::open_path(system, below).is_ok_and(|group| group.has("io.prio.class")) {
+        // The apps' own groups are below the last one, and have the same files as that.
+        let below = groups
+            .get(index + 1)
+            .map(|path| Cgroup::open_path(system, path));
+        if below.is_some_and(|group| group.is_ok_and(|group| group.has("io.prio.class"))) {
             if gives {
                 let _ = group.write("cgroup.subtree_control", "-io");
             }
             return;
-        }
-    }
-    // The apps' own groups are below the slice.
-    if let Ok(group) = Cgroup::open_path(system, slice) {
-        if has(&group, "cgroup.controllers") && !has(&group, "cgroup.subtree_control") {
-            let _ = group.write("cgroup.subtree_control", "+io");
         }
     }
 }

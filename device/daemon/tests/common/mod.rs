@@ -123,6 +123,16 @@ impl Tree {
     }
 }
 
+/// A report as it is on the bus.
+pub fn wire(kind: &str, apps: &[&WireApp], detail: &str) -> WireReport {
+    WireReport {
+        kind: kind.to_string(),
+        apps: apps.iter().map(|app| (*app).clone()).collect(),
+        detail: detail.to_string(),
+        on: true,
+    }
+}
+
 /// The app slice of a user.
 pub fn apps(user: u32) -> String {
     format!("/user.slice/user-{user}.slice/user@{user}.service/app.slice")
@@ -175,13 +185,7 @@ impl Stage {
     }
 
     pub async fn report(&self, kind: &str, apps: &[&WireApp], detail: &str) -> zbus::Result<()> {
-        let report = WireReport {
-            kind: kind.to_string(),
-            apps: apps.iter().map(|app| (*app).clone()).collect(),
-            detail: detail.to_string(),
-            on: true,
-        };
-        self.proxy.report(&report).await
+        self.proxy.report(&wire(kind, apps, detail)).await
     }
 
     pub async fn status(&self) -> Status {

@@ -184,31 +184,10 @@ impl Joiner {
 mod tests {
     use super::*;
     use crate::bpf::layout;
-    use crate::join::{FileFacts, Lookup, TaskFacts, Volume};
+    use crate::join::names::Nothing;
     use fasttrack_trace_log::Segment;
 
     const DISK: u32 = 8 << 20;
-
-    /// Nothing is known beside what events say.
-    struct Nothing;
-
-    impl Lookup for Nothing {
-        fn task(&mut self, _: u64) -> Option<TaskFacts> {
-            None
-        }
-
-        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
-            None
-        }
-
-        fn volume(&mut self, dev: u64) -> Volume {
-            Volume {
-                disk: dev,
-                start: 0,
-                block_sectors: 8,
-            }
-        }
-    }
 
     /// A record of `type` by a process, and what follows its head.
     fn record(kind: u16, runs: u16, pid: u32, numbers: &[u64]) -> Vec<u8> {

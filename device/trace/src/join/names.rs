@@ -470,29 +470,33 @@ fn referred(record: &Record) -> ([Option<u64>; 2], Option<u64>) {
     }
 }
 
+/// Nothing is known beside what events say.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl Lookup for Nothing {
+    fn task(&mut self, _: u64) -> Option<TaskFacts> {
+        None
+    }
+
+    fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+        None
+    }
+
+    fn volume(&mut self, disk: u64) -> Volume {
+        Volume {
+            disk,
+            start: 0,
+            block_sectors: 8,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tracefs::EventFormat;
-
-    /// Nothing can be looked up.
-    struct Nothing;
-
-    impl Lookup for Nothing {
-        fn task(&mut self, _: u64) -> Option<TaskFacts> {
-            None
-        }
-        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
-            None
-        }
-        fn volume(&mut self, disk: u64) -> Volume {
-            Volume {
-                disk,
-                start: 0,
-                block_sectors: 8,
-            }
-        }
-    }
 
     #[test]
     fn a_file_that_ends_before_its_use_has_a_record_and_a_description() {
