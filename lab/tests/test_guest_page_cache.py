@@ -148,6 +148,15 @@ def test_a_foreground_that_streams_leaves_cache_to_others(tools: Tools, lru: str
     assert bounded["kept"] > 0.9
 
 
+@pytest.mark.parametrize("percent", [40, 60])
+def test_the_bound_is_the_same_for_both_lrus(tools: Tools, percent: int) -> None:
+    """The front has seven tenths of memory: it keeps its share of the cache, whatever others stream."""
+    kinds = [[generations(lru), setting(FT + "foreground_cache_percent", percent)] for lru in ("classic", "mglru")]
+    for shown in play_each(tools, "page_cache.more_than_its_bound", *kinds):
+        for part in shown["parts"][1:]:
+            assert 0.8 * percent < part * 100 < 1.02 * percent
+
+
 def test_free_pages_are_kept_for_the_foreground(tools: Tools) -> None:
     kinds = [[setting(FT + "reserve_kb", kb)] for kb in (0, 24576)]
     none, kept = play_each(tools, "page_cache.free_pages", *kinds)

@@ -123,6 +123,21 @@ def streams() -> Shown:
     return {"kept": resident("behind")}
 
 
+def more_than_its_bound() -> Shown:
+    """The front has read seven tenths of memory; a background app reads four times as much of other files, once."""
+    make("front", 340)
+    names = [f"behind{index}" for index in range(8)]
+    for name in names:
+        make(name, 170)
+    drop_caches()
+    as_uid(FRONT, lambda: reads_whole("front"))
+    parts = []
+    for name in names:
+        as_uid(BEHIND, partial(reads_whole, name))
+        parts.append(resident("front") * 340 * MIB / 1024 / meminfo_kb("Cached"))
+    return {"parts": parts}
+
+
 def free_pages() -> Shown:
     """The fewest that are free while a background app reads more than fits."""
     names = [f"behind{index}" for index in range(4)]
@@ -239,6 +254,7 @@ if __name__ == "__main__":
         background_first,
         dirty_before_the_fronts,
         streams,
+        more_than_its_bound,
         free_pages,
         waited_for,
         all_the_fronts,

@@ -44,6 +44,7 @@ void __fasttrack_task_changed(struct task_struct *task);
 void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr);
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr);
 void __fasttrack_mapping_used(struct address_space *mapping);
+void __fasttrack_mapping_cached(struct address_space *mapping, long nr);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_resume_user(void);
@@ -155,6 +156,20 @@ static inline void fasttrack_mapping_used(struct address_space *mapping)
 {
 	if (fasttrack_enabled())
 		__fasttrack_mapping_used(mapping);
+}
+
+/**
+ * fasttrack_mapping_cached - pages have come into, or left, the page cache
+ * @mapping: whose; its lock is held
+ * @nr: how many; negative: they have left
+ */
+static inline void fasttrack_mapping_cached(struct address_space *mapping,
+					    long nr)
+{
+#ifdef CONFIG_FASTTRACK
+	if (fasttrack_enabled() && READ_ONCE(mapping->fasttrack_user))
+		__fasttrack_mapping_cached(mapping, nr);
+#endif
 }
 
 /**

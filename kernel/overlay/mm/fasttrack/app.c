@@ -56,14 +56,16 @@
  * @key: who it is
  * @id: its number; 0: the place is free
  * @dirty: pages that it has dirtied, and that nobody has written yet
+ * @cached: pages in the page cache, of files that it was the last in front to use
  *
- * All but @dirty is written under ft_apps_lock. Readers without it compare @id.
+ * All but @dirty and @cached is written under ft_apps_lock. Readers without it compare @id.
  */
 struct ft_app {
 	struct hlist_node node;
 	struct ft_app_key key;
 	u32 id;
 	atomic_long_t dirty;
+	atomic_long_t cached;
 };
 
 static DEFINE_SPINLOCK(ft_apps_lock);
@@ -169,6 +171,7 @@ static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
 
 	app->key = *key;
 	atomic_long_set(&app->dirty, 0);
+	atomic_long_set(&app->cached, 0);
 	WRITE_ONCE(ft_app_classes[place], class);
 	/* Who sees the number sees the class. */
 	smp_store_release(&app->id, id);
@@ -254,7 +257,8 @@ static void ft_apps_reap(struct work_struct *work)
  *
  * Before FastTrack is switched on. Nobody has counted what was dirtied and written
  * while it was off: files that are dirty by now are nobody's, and are not counted
- * when they are written either.
+ * when they are written either. So it is with pages that are cached by now, until
+ * somebody in front uses their file.
  */
 void ft_apps_renew(void)
 {
@@ -264,6 +268,7 @@ void ft_apps_renew(void)
 	spin_lock_irqsave(&ft_apps_lock, flags);
 	for_each_set_bit(place, ft_apps_used, FT_APPS) {
 		atomic_long_set(&ft_apps[place].dirty, 0);
+		atomic_long_set(&ft_apps[place].cached, 0);
 		/* Who sees the number sees the class, as above. */
 		smp_store_release(&ft_apps[place].id, ft_app_number(place));
 	}
@@ -488,6 +493,18 @@ void ft_app_dirtied(u32 id, long nr)
 		atomic_long_add(nr, &ft_apps[ft_app_place(id)].dirty);
 }
 
+/* @nr more pages are cached of files of the app @id; or, negative, fewer. */
+void ft_app_cached(u32 id, long nr)
+{
+	if (ft_app_is(id))
+		atomic_long_add(nr, &ft_apps[ft_app_place(id)].cached);
+}
+
+static bool ft_place_is_in_front(unsigned int place)
+{
+	return READ_ONCE(ft_app_classes[place]) == FASTTRACK_FOREGROUND;
+}
+
 /* Pages that apps in front have dirtied, and nobody has written yet. */
 unsigned long ft_dirty_own(void)
 {
@@ -495,8 +512,20 @@ unsigned long ft_dirty_own(void)
 	unsigned int place;
 
 	for_each_set_bit(place, ft_apps_used, FT_APPS)
-		if (READ_ONCE(ft_app_classes[place]) == FASTTRACK_FOREGROUND)
+		if (ft_place_is_in_front(place))
 			pages += max(atomic_long_read(&ft_apps[place].dirty), 0L);
+	return pages;
+}
+
+/* Pages in the page cache, of files that apps in front use. */
+unsigned long ft_cached_own(void)
+{
+	unsigned long pages = 0;
+	unsigned int place;
+
+	for_each_set_bit(place, ft_apps_used, FT_APPS)
+		if (ft_place_is_in_front(place))
+			pages += max(atomic_long_read(&ft_apps[place].cached), 0L);
 	return pages;
 }
 

@@ -201,6 +201,9 @@ void ft_apps_classify(const struct ft_config *config);
 void ft_apps_renew(void);
 void ft_app_dirtied(u32 id, long nr);
 unsigned long ft_dirty_own(void);
+void ft_app_cached(u32 id, long nr);
+unsigned long ft_cached_own(void);
+void ft_file_used(struct address_space *mapping);
 void ft_file_dirtied(struct address_space *mapping);
 
 /* The class of the app whose write-back a file's is. */

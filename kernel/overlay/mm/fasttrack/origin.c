@@ -30,7 +30,7 @@ void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
 	/* A kernel thread passes on what an app has dirtied before. */
 	if (ft_is_user_task(current)) {
 		ft_file_dirtied(mapping);
-		__fasttrack_mapping_used(mapping);
+		ft_file_used(mapping);
 		__fasttrack_cache_work(nr);
 	}
 	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), nr);

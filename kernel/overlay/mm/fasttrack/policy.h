@@ -404,26 +404,22 @@ static inline bool ft_takes_over(enum fasttrack_class before,
 
 /*
  * May reclaim pass over a page of the foreground's? Not when nothing else is
- * left (@priority), and not while more than @percent of the pages that were
- * scanned lately were the foreground's: an app that reads more than fits would
- * leave no cache to the others.
+ * left (@priority), and not while its @own are more than @percent of the @file
+ * pages: an app that reads more than fits would leave no cache to the others.
  */
-static inline bool ft_protects(int priority, unsigned long foreground,
-			       unsigned long scanned, unsigned int percent)
+static inline bool ft_protects(int priority, unsigned long own,
+			       unsigned long file, unsigned int percent)
 {
-	return priority > FT_PROTECT_PRIORITY &&
-	       foreground * 100 <= scanned * percent;
+	return priority > FT_PROTECT_PRIORITY && own * 100 <= file * percent;
 }
 
 /*
  * Have others had to read again so many pages, @refaults, since the foreground has
- * last used its own that these have been of less use? It has its part of @file
- * pages, by what was @scanned lately; half as many are enough.
+ * last used its @own that these have been of less use? Half as many are enough.
  */
-static inline bool ft_outweighed(unsigned long refaults, unsigned long file,
-				 unsigned long foreground, unsigned long scanned)
+static inline bool ft_outweighed(unsigned long refaults, unsigned long own)
 {
-	return scanned && 2 * refaults > mult_frac(file, foreground, scanned);
+	return 2 * refaults > own;
 }
 
 /* As many refaults are outweighed when the foreground uses a file. */

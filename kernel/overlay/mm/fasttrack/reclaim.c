@@ -12,8 +12,8 @@
  *
  * One question for the classic LRU and for MGLRU, in shrink_folio_list(): a
  * protected folio goes back to where it came from. Protection ends
- * where nothing else is left, so no allocation fails for it; at a share of what
- * is scanned (foreground_cache_percent), so that an app that reads more than fits
+ * where nothing else is left, so no allocation fails for it; at a share of the page
+ * cache (foreground_cache_percent), so that an app that reads more than fits
  * leaves cache to the others; and when others have read again as many pages as it
  * protects since the foreground has used any: an idle app pins nothing.
  *
@@ -26,6 +26,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
+#include <linux/shmem_fs.h>
 #include <linux/vmstat.h>
 #include <linux/wait.h>
 
@@ -35,15 +36,6 @@
 #include "policy.h"
 
 #include "../internal.h"
-
-/*
- * Pages of files that reclaim has scanned lately, all and the foreground's:
- * about twice as many as there are, so that the ratio is the foreground's part
- * of the page cache, wherever in the LRU its pages stand together. Updates may
- * get lost: it is an estimate.
- */
-static unsigned long ft_scanned_all;
-static unsigned long ft_scanned_foreground;
 
 /*
  * Reclaim has waited for background's dirty pages for as long as it may: they
@@ -69,23 +61,9 @@ static unsigned long ft_file_pages(void)
 	       global_node_page_state(NR_INACTIVE_FILE);
 }
 
-static void ft_scanned(unsigned long all, unsigned long foreground)
-{
-	all += READ_ONCE(ft_scanned_all);
-	foreground += READ_ONCE(ft_scanned_foreground);
-	if (all > 2 * ft_file_pages()) {
-		all /= 2;
-		foreground /= 2;
-	}
-	WRITE_ONCE(ft_scanned_all, all);
-	WRITE_ONCE(ft_scanned_foreground, foreground);
-}
-
-/* Another app is in front: it has no part yet. */
+/* Another app is in front. */
 void ft_reclaim_forget(void)
 {
-	WRITE_ONCE(ft_scanned_all, ft_file_pages());
-	WRITE_ONCE(ft_scanned_foreground, 0);
 	WRITE_ONCE(ft_dirty_vain, false);
 	WRITE_ONCE(ft_refaults_outweighed, ft_refaults());
 }
@@ -102,11 +80,10 @@ static void ft_reclaim_used(void)
 }
 
 /* It does not, and others read again and again what has no room for it. */
-static bool ft_reclaim_idle(void)
+static bool ft_reclaim_idle(unsigned long own)
 {
 	return ft_outweighed(ft_refaults() - READ_ONCE(ft_refaults_outweighed),
-			     ft_file_pages(), READ_ONCE(ft_scanned_foreground),
-			     READ_ONCE(ft_scanned_all));
+			     own);
 }
 
 /* Reclaim has met a dirty page of others: do they get written by now? */
@@ -118,20 +95,66 @@ static void ft_dirty_met(void)
 		WRITE_ONCE(ft_dirty_vain, false);
 }
 
-/* Current, if it is in front, uses @mapping's file. */
-void __fasttrack_mapping_used(struct address_space *mapping)
+/*
+ * Is @mapping's file, which current uses, another's until now, and current in
+ * front? Then it is the app @app's. Most calls follow one of the same app: the
+ * line stays shared.
+ */
+static bool ft_uses(const struct address_space *mapping, u32 *app)
 {
+	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
+	    !ft_is_user_task(current))
+		return false;
+	ft_reclaim_used();
+	*app = ft_app_of(current);
+	return READ_ONCE(mapping->fasttrack_user) != *app;
+}
+
+/* Is @mapping of a file whose pages are counted? Of memory they come otherwise. */
+static bool ft_is_counted(struct address_space *mapping)
+{
+	return mapping->host && !shmem_mapping(mapping);
+}
+
+/* Current, if it is in front, uses @mapping's file, whose lock is held. */
+void ft_file_used(struct address_space *mapping)
+{
+	u32 before = READ_ONCE(mapping->fasttrack_user);
 	u32 app;
 
-	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+	if (!ft_uses(mapping, &app))
 		return;
-	if (!ft_is_user_task(current))
+	if (ft_is_counted(mapping)) {
+		ft_app_cached(before, -(long)mapping->nrpages);
+		ft_app_cached(app, mapping->nrpages);
+	}
+	WRITE_ONCE(mapping->fasttrack_user, app);
+}
+
+/* The same, without the lock. */
+void __fasttrack_mapping_used(struct address_space *mapping)
+{
+	unsigned long flags;
+	u32 app;
+
+	if (!ft_uses(mapping, &app))
 		return;
-	ft_reclaim_used();
-	app = ft_app_of(current);
-	/* Most calls follow one of the same app: keep the line shared. */
-	if (READ_ONCE(mapping->fasttrack_user) != app)
-		WRITE_ONCE(mapping->fasttrack_user, app);
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	ft_file_used(mapping);
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+}
+
+/**
+ * __fasttrack_mapping_cached - pages have come into, or left, the page cache
+ * @mapping: whose; its lock is held
+ * @nr: how many; negative: they have left
+ *
+ * Context: any.
+ */
+void __fasttrack_mapping_cached(struct address_space *mapping, long nr)
+{
+	if (ft_is_counted(mapping))
+		ft_app_cached(READ_ONCE(mapping->fasttrack_user), nr);
 }
 
 /**
@@ -145,22 +168,20 @@ void __fasttrack_mapping_used(struct address_space *mapping)
 bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 {
 	struct address_space *mapping = folio_mapping(folio);
-	unsigned long pages = folio_nr_pages(folio);
+	unsigned long own;
 
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
 	    !mapping || !ft_foreground_set())
 		return false;
 	if (fasttrack_app_class(READ_ONCE(mapping->fasttrack_user)) !=
 	    FASTTRACK_FOREGROUND) {
-		ft_scanned(pages, 0);
 		if (dirty)
 			ft_dirty_met();
 		return false;
 	}
-	ft_scanned(pages, pages);
-	if (ft_reclaim_idle() ||
-	    !ft_protects(priority, READ_ONCE(ft_scanned_foreground),
-			 READ_ONCE(ft_scanned_all),
+	own = ft_cached_own();
+	if (ft_reclaim_idle(own) ||
+	    !ft_protects(priority, own, ft_file_pages(),
 			 READ_ONCE(ft_knobs.foreground_cache_percent)))
 		return false;
 	fasttrack_count(FASTTRACK_RECLAIM_PROTECTED);

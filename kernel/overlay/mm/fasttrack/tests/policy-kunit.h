@@ -173,11 +173,11 @@ static void ft_test_debt(struct kunit *test)
 
 static void ft_test_outweighed(struct kunit *test)
 {
-	KUNIT_EXPECT_FALSE(test, ft_outweighed(250, 1000, 50, 100));
-	KUNIT_EXPECT_TRUE(test, ft_outweighed(251, 1000, 50, 100));
-	/* Who has no part protects nothing; nor is there a part of nothing. */
-	KUNIT_EXPECT_TRUE(test, ft_outweighed(1, 1000, 0, 100));
-	KUNIT_EXPECT_FALSE(test, ft_outweighed(1, 1000, 0, 0));
+	KUNIT_EXPECT_FALSE(test, ft_outweighed(250, 500));
+	KUNIT_EXPECT_TRUE(test, ft_outweighed(251, 500));
+	/* Who has no page protects none. */
+	KUNIT_EXPECT_TRUE(test, ft_outweighed(1, 0));
+	KUNIT_EXPECT_FALSE(test, ft_outweighed(0, 0));
 }
 
 static void ft_test_reserve(struct kunit *test)
