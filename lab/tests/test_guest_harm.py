@@ -137,6 +137,27 @@ def test_an_ordinary_fsync_of_a_service_lifts_nothing(tools: Tools, kind: str) -
     assert shown["stuck"] == 0
 
 
+def test_a_service_that_is_throttled_lifts_nothing(tools: Tools) -> None:
+    """It has more dirty pages than it may; nobody who is held back has anything that it waits for."""
+    stock, fasttrack = both(tools, "throttled")
+    assert fasttrack["stuck"] == 0
+    assert fasttrack["ms"] < stock["ms"]
+
+
+def test_a_service_that_needs_room_in_the_log(tools: Tools) -> None:
+    """Apps behind have filled the journal, and who wants a block of it waits for theirs to be written."""
+    stock, fasttrack = both(tools, "log_space")
+    assert fasttrack["ms"] < 1.25 * stock["ms"]
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_names_stay_in_memory_when_others_read_large_files(tools: Tools, fs: str) -> None:
+    """3000 files at which the app in front has looked: their names and inodes are no more the first to go than else."""
+    stock, fasttrack = both(tools, "names", Data(fs))
+    assert fasttrack["again_ms"] < 0.1 * fasttrack["first_ms"]
+    assert fasttrack["again_ms"] < stock["again_ms"] + 1
+
+
 @pytest.mark.parametrize("why", ["pause", "request", "SysRq"])
 def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
     """A pause and a held request that outlast eject_ms, and the key; each says who, until it is switched on again."""

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from prologue import (
     drop_caches,
     end,
     make,
+    mount,
     ms_until,
     read,
     reads_for_ever,
@@ -443,6 +445,67 @@ def ordinary() -> Shown:
     return shown
 
 
+def throttled() -> Shown:
+    """A service that has written directly writes 200 MiB, beside reads in front and an app behind that writes."""
+    make("cold", 64)
+    drop_caches()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    behind = start(BEHIND, lambda: writes_for_ever("target"))
+    time.sleep(1)
+    before = stat("stuck")
+
+    def stores() -> None:
+        direct = os.open(DATA / "direct", os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o644)
+        os.pwritev(direct, [mmap.mmap(-1, BLOCK)], 0)
+        handle = os.open(DATA / "service", os.O_CREAT | os.O_WRONLY, 0o644)
+        for at in range(200):
+            os.pwrite(handle, PATTERN, at * MIB)
+
+    shown = {"ms": timed(lambda: wait(start(SERVICE, stores))), "stuck": stat("stuck") - before}
+    end(front, behind)
+    return shown
+
+
+def log_space() -> Shown:
+    """A service makes folders; two apps behind make and remove many small files, in a small journal that is full."""
+    os.chdir("/")
+    subprocess.run(["/bin/umount", str(DATA)], check=True)
+    for change in (["-O", "^has_journal"], ["-J", "size=4"]):
+        subprocess.run(["/sbin/tune2fs", *change, "/dev/sda"], check=True, stdout=subprocess.DEVNULL)
+    mount("ext4", DATA, "/dev/sda")
+    make("cold", 64)
+    drop_caches()
+
+    def makes(name: str) -> None:
+        handle = os.open(DATA / name, os.O_RDONLY)
+        for turn in range(10_000):
+            folder = DATA / f"{name}/{turn}"
+            folder.mkdir()
+            for number in range(100):
+                (folder / str(number)).write_bytes(BLOCK_OF_DATA)
+            os.fsync(handle)
+
+    for name in ("a", "b"):
+        (DATA / name).mkdir()
+        (DATA / name).chmod(0o777)
+    behind = [start(BEHIND, partial(makes, name)) for name in ("a", "b")]
+    time.sleep(2)
+    front = start(FRONT, lambda: floods_deep("cold", 8))
+    time.sleep(0.2)
+    before = stat("stuck")
+    (DATA / "service").mkdir()
+    (DATA / "service").chmod(0o777)
+
+    def serves() -> None:
+        for at in range(100):
+            (DATA / "service" / str(at)).mkdir()
+            time.sleep(0.02)
+
+    shown = {"ms": timed(lambda: wait(start(SERVICE, serves))), "stuck": stat("stuck") - before}
+    end(front, *behind)
+    return shown
+
+
 def ejects(why: str) -> Shown:
     """FastTrack switches itself off: what it says, whether it is on, and when it was switched on again."""
     make("cold", 64)
@@ -513,6 +576,40 @@ def vain(stuck_ms: int) -> Shown:
 # --- memory
 
 
+def names() -> Shown:
+    """An app in front looks at many files; one behind reads four times what fits. What a second look takes, in ms."""
+    folders = [DATA / f"folder{number}" for number in range(30)]
+    for folder in folders:
+        folder.mkdir()
+        for number in range(100):
+            (folder / str(number)).write_bytes(b"x")
+    files = [f"film{number}" for number in range(8)]
+    for name in files:
+        make(name, 200)
+    drop_caches()
+    write(VM / "drop_caches", "2")
+
+    def looks() -> None:
+        for folder in folders:
+            for entry in os.scandir(folder):
+                entry.stat()
+
+    def uses() -> None:
+        SEEN[1] = int(timed(looks) * 1000)
+        SEEN[0] = 1
+        while SEEN[0] == 1:
+            time.sleep(0.05)
+        SEEN[2] = int(timed(looks) * 1000)
+
+    front = start(FRONT, uses)
+    ms_until(lambda: SEEN[0], limit_s=60)
+    for name in files:
+        as_uid(BEHIND, partial(reads_whole, name))
+    SEEN[0] = 2
+    wait(front)
+    return {"first_ms": SEEN[1] / 1000, "again_ms": SEEN[2] / 1000}
+
+
 def idle_front() -> Shown:
     """An app in front has used 60 % of memory and does nothing; one behind reads 70 % of memory round and round."""
     make("mine", 280)
@@ -556,7 +653,10 @@ if __name__ == "__main__":
         timer,
         lock_behind,
         ordinary,
+        throttled,
+        log_space,
         ejects,
         vain,
+        names,
         idle_front,
     )

@@ -93,8 +93,9 @@ void __fasttrack_wait_end(struct task_struct *worker);
 struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
 void __fasttrack_process_wait_end(struct task_struct *leader);
 bool __fasttrack_others_begin(struct task_struct *holder);
+unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder);
+void __fasttrack_lock_wait_end(unsigned int begun);
 void __fasttrack_others_end(void);
-void __fasttrack_lock_got(void);
 
 /* The class of a bio or a request, from its flags. */
 static inline enum fasttrack_class fasttrack_opf_class(blk_opf_t opf)
@@ -612,13 +613,17 @@ static inline void fasttrack_others_end(bool begun)
 		__fasttrack_others_end();
 }
 
-/* It has it: a lock. The foreground may wait for that too, behind current. */
-static inline void fasttrack_lock_wait_end(bool begun)
+/* The same for a lock. Return: what to give to fasttrack_lock_wait_end(). */
+static inline unsigned int fasttrack_lock_wait_begin(struct task_struct *holder)
+{
+	return fasttrack_enabled() ? __fasttrack_lock_wait_begin(holder) : 0;
+}
+
+/* Current has slept. The foreground may wait for the lock too, behind current. */
+static inline void fasttrack_lock_wait_end(unsigned int begun)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_others_end();
-	else if (fasttrack_enabled())
-		__fasttrack_lock_got();
+		__fasttrack_lock_wait_end(begun);
 }
 
 #endif /* _LINUX_FASTTRACK_H */

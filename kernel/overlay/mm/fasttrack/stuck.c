@@ -154,13 +154,16 @@ static bool ft_is_waited_for(const struct task_struct *task)
 }
 
 /*
- * Has @task a request in a queue or device? Of a flush, which no I/O scheduler
- * sees, it waits for the block layer and has sent no data last.
+ * Does @task sleep for a request of its own in a queue or device? Not for a lock,
+ * whatever it has sent. Of a flush, which no I/O scheduler sees, it waits for the
+ * block layer and has sent no data last.
  */
 static bool ft_has_request(const struct task_struct *task)
 {
 	pid_t pid = task_pid_nr((struct task_struct *)task);
 
+	if (READ_ONCE(task->fasttrack_lock))
+		return false;
 	return atomic_read(&ft_requests[fasttrack_sender(pid)]) > 0 ||
 	       (task->in_iowait &&
 		!READ_ONCE(task->fasttrack_folio) &&

@@ -156,15 +156,37 @@ void __fasttrack_sync_end(unsigned int begun)
 	}
 }
 
+/* What __fasttrack_lock_wait_begin() has done. */
+#define FT_LOCK_SHOWN	BIT(0)
+#define FT_LOCK_OTHERS	BIT(1)
+
 /**
- * __fasttrack_lock_got - current, not foreground, has waited for a lock
+ * __fasttrack_lock_wait_begin - current is about to sleep for a lock
+ * @holder: who has it, or NULL; cannot go away before this returns
  *
- * Others want it too, the foreground maybe: until that depends on nobody,
- * current inherits.
+ * Context: process context; does not sleep.
+ * Return: what to give to __fasttrack_lock_wait_end().
  */
-void __fasttrack_lock_got(void)
+unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
 {
-	if (ft_foreground_waits())
+	WRITE_ONCE(current->fasttrack_lock, true);
+	return FT_LOCK_SHOWN |
+	       (__fasttrack_others_begin(holder) ? FT_LOCK_OTHERS : 0);
+}
+
+/**
+ * __fasttrack_lock_wait_end - current has slept
+ * @begun: result of __fasttrack_lock_wait_begin()
+ *
+ * If it is not foreground: others want the lock too, the foreground maybe. Until
+ * that depends on nobody, current inherits.
+ */
+void __fasttrack_lock_wait_end(unsigned int begun)
+{
+	WRITE_ONCE(current->fasttrack_lock, false);
+	if (begun & FT_LOCK_OTHERS)
+		__fasttrack_others_end();
+	else if (ft_foreground_waits())
 		ft_inherits_set(current);
 }
 
