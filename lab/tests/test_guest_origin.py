@@ -1,44 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which app and which file each block belongs to, against the truth.
+"""Which app and which file each block belongs to, as fasttrack-trace records it, against the truth.
 
 Apps write blocks that begin with a word that names who has written them, and to which file. The device says of each
-block that it takes where it lies and what its word is; that is the truth. The trace says of each run of blocks of each
-bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown. SQLite's pages name nobody:
-their truth is where the database and its log lie at the end. Blocks that are read are their reader's.
+block that it takes where it lies and what its word is; that is the truth. The log files say of each run of blocks of
+each bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown. SQLite's pages name
+nobody: their truth is where the database and its log lie at the end. Blocks that are read are their reader's.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pytest
 from guest_script import BEHIND, FASTTRACK, FRONT, Data, Settings, ask, setting
+from origin_judge import Record, Trace, judge
 
+from fasttrack_lab.build import guest_program
 from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 
-MARK = 0xF7
 SERVICE = 1000
-SECTORS = 8
-"""Of a block."""
+SDA = 8 << 20
 
 NOOP: Settings = (setting("/sys/block/sda/queue/scheduler", "none"),)
+SETTINGS: dict[str, Settings] = {"off": NOOP, "fasttrack": FASTTRACK}
 UNKNOWN_AT_MOST = {"ext4": 0.001, "f2fs": 0.01}
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the trace says of a block."""
-
-    file: tuple[int, str] | None
-    """Inode and path."""
-    uid: int | None
-    type: str
 
 
 @dataclass
@@ -50,7 +41,7 @@ class Transaction:
     case: str
     trigger: int | None
     """User id."""
-    call: str
+    call: str | None
     handles: int
     blocks: int
     logged: int
@@ -68,161 +59,14 @@ class Slept:
     """A call, or a wait in one."""
 
     kind: str
-    task: str
-    began_us: float
-    ended_us: float
-    file: tuple[int, str] | None
+    thread: int
+    began: int
+    ended: int
+    """ns."""
+    inode: int | None
     offset: int
     bytes: int
     result: int
-
-    @classmethod
-    def of(cls, kind: str, fields: dict[str, str], file: tuple[int, str] | None) -> Slept:
-        ended = float(fields["at"]) * 1e6
-        numbers = [int(fields.get(name, "0")) for name in ("offset", "bytes", "result")]
-        return cls(kind, fields["task"], ended - int(fields["took_ns"]) / 1e3, ended, file, *numbers)
-
-
-@dataclass
-class Trace:
-    """The events so far, in the order of the trace."""
-
-    tasks: dict[str, int] = field(default_factory=dict)
-    files: dict[str, tuple[int, str]] = field(default_factory=dict)
-    unlinked: set[str] = field(default_factory=set)
-    renamed: list[tuple[int, str]] = field(default_factory=list)
-    created: list[int] = field(default_factory=list)
-    bios: dict[str, int] = field(default_factory=dict)
-    blocks: dict[int, Said] = field(default_factory=dict)
-    transactions: list[Transaction] = field(default_factory=list)
-    calls: list[Slept] = field(default_factory=list)
-    waits: list[Slept] = field(default_factory=list)
-    case: str = ""
-
-    def io_call(self, fields: dict[str, str]) -> None:
-        self.calls.append(Slept.of(fields["call"], fields, self.files.get(fields["file"])))
-
-    def io_wait(self, fields: dict[str, str]) -> None:
-        self.waits.append(Slept.of(fields["kind"], fields, self.files.get(fields["file"])))
-
-    def tracing_mark_write(self, fields: dict[str, str]) -> None:
-        self.case = fields["case"]
-
-    def io_transaction(self, fields: dict[str, str]) -> None:
-        self.transactions.append(
-            Transaction(
-                int(fields["transaction"]),
-                fields["kind"],
-                self.case,
-                self.tasks.get(fields["trigger"]),
-                fields["trigger_call"],
-                int(fields["handles"]),
-                int(fields["blocks"]),
-                int(fields["logged"]),
-            )
-        )
-
-    def io_share(self, fields: dict[str, str]) -> None:
-        last = self.transactions[-1]
-        assert (str(last.number), last.kind) == (fields["transaction"], fields["kind"])
-        paid = int(fields["handles"]), int(fields["blocks"]), fields["through_flusher"] == "1"
-        last.shares.append((self.tasks.get(fields["task"]), *paid))
-
-    def io_task(self, fields: dict[str, str]) -> None:
-        self.tasks[fields["task"]] = int(fields["uid"])
-
-    def io_file(self, fields: dict[str, str]) -> None:
-        self.created.append(int(fields["created_ns"]))
-        if fields["event"] == "unlink":
-            self.unlinked.add(fields["path"])
-        if fields["event"] == "rename":
-            self.renamed.append((int(fields["inode"]), fields["path"]))
-        self.files.setdefault(fields["file"], (int(fields["inode"]), fields["path"]))
-
-    def io_bio(self, fields: dict[str, str]) -> None:
-        self.bios[fields["bio"]] = int(fields["sector"])
-
-    def io_segment(self, fields: dict[str, str]) -> None:
-        first = self.bios[fields["bio"]] // SECTORS + int(fields["offset"]) // 4096
-        said = Said(self.files.get(fields["file"]), self.tasks.get(fields["owner"]), fields["block_type"])
-        for block in range(first, first + int(fields["bytes"]) // 4096):
-            self.blocks[block] = said
-
-
-def events(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    for line in lines:
-        before, name, said = line.split(": ", 2)
-        yield name, {"at": before.split()[-1]} | dict(pair.split("=", 1) for pair in said.split() if "=" in pair)
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Whose a block is."""
-
-    way: str
-    inode: int
-    names: tuple[str, ...]
-    uid: int
-
-    def verdict(self, said: Said) -> str:
-        if said.file is None or said.uid is None:
-            return "unknown"
-        right = said.file[0] == self.inode and said.file[1].removesuffix("//deleted") in self.names
-        return "right" if right and (said.uid, said.type) == (self.uid, "data") else "wrong"
-
-
-@dataclass(frozen=True)
-class Oracle:
-    """What the device's blocks are in truth."""
-
-    inodes: dict[int, int]
-    ways: dict[int, str]
-    read: dict[int, str]
-    databases: dict[int, Truth]
-    """By place: SQLite's pages do not say whose they are."""
-
-    @classmethod
-    def of(cls, shown: dict[str, Any]) -> Oracle:
-        def numbers(name: str) -> dict[int, Any]:
-            return {int(path): said for path, said in shown[name].items()}
-
-        databases = {}
-        for one in (one for files in shown["databases"].values() for one in files):
-            kind = "log" if "-" in one["name"] else "database"
-            truth = Truth(f"{kind} of {one['uid']}", one["inode"], (f"/{one['name']}",), one["uid"])
-            databases |= dict.fromkeys(one["places"], truth)
-        return cls(numbers("inodes"), numbers("ways"), numbers("read"), databases)
-
-    def truth(self, fields: dict[str, str], case: str) -> Truth | None:
-        """Of a block that the device takes or gives; None: nobody knows."""
-        writes = fields["write"] == "1"
-        if writes and case == "sqlite":
-            return self.databases.get(int(fields["lpn"]))
-        word = int(fields["word"], 16)
-        if word >> 56 != MARK or (case == "sqlite") or (not writes and case != "read"):
-            return None
-        uid, path = word >> 40 & 0xFFFF, word >> 24 & 0xFFFF
-        names = f"/path{path}", f"/renamed{path}"
-        if writes:
-            return Truth(self.ways[path], self.inodes[path], names, uid)
-        # It is read by the app that has not written it.
-        return Truth(self.read[path], self.inodes[path], names, FRONT + BEHIND - uid)
-
-
-def judge(shown: dict[str, Any], trace: Trace) -> dict[str, Counter[str]]:
-    """Verdicts of each way."""
-    oracle = Oracle.of(shown)
-    ways = [*oracle.ways.values(), *oracle.read.values(), *(truth.way for truth in oracle.databases.values())]
-    verdicts: dict[str, Counter[str]] = {way: Counter() for way in ways}
-    for name, fields in events(shown["lines"]):
-        if name != "mflash_block":
-            getattr(trace, name, lambda _: None)(fields)
-            continue
-        truth = oracle.truth(fields, trace.case)
-        if truth:
-            said = trace.blocks.get(int(fields["lpn"]), Said(None, None, "unknown"))
-            verdicts[truth.way][truth.verdict(said)] += 1
-    return verdicts
 
 
 @dataclass(frozen=True)
@@ -231,42 +75,105 @@ class Watched:
 
     fs: str
     shown: dict[str, Any]
-    trace: Trace
-    verdicts: dict[str, Counter[str]]
+
+    def of(self, kind: str) -> list[Record]:
+        return [one for one in self.shown["records"] if one["record"] == kind]
+
+    @cached_property
+    def uids(self) -> dict[int, int]:
+        """Of tasks."""
+        return {one["task"]: one["uid"] for one in self.of("task")}
+
+    @cached_property
+    def inodes(self) -> dict[int, int]:
+        """Of files."""
+        return {one["file"]: one["inode"] for one in self.of("file")}
+
+    def case(self, time: int) -> str:
+        begun = [(began, name) for name, began in self.shown["times"].items() if began <= time]
+        return max(begun, default=(0, ""))[1]
+
+    @cached_property
+    def transactions(self) -> list[Transaction]:
+        found: list[Transaction] = []
+        for one in self.shown["records"]:
+            if one["record"] == "transaction":
+                said = (self.uids.get(one.get("trigger", 0)), one.get("trigger_call"))
+                sizes = (one["handles"], one["blocks"], one["logged"])
+                found.append(Transaction(one["transaction"], one["kind"], self.case(one["time"]), *said, *sizes))
+            if one["record"] == "share":
+                assert one["transaction"] == found[-1].number
+                paid = (one["handles"], one["blocks"], one["through_flusher"])
+                found[-1].shares.append((self.uids.get(one.get("task", 0)), *paid))
+        return found
+
+    def slept(self, kind: str) -> list[Slept]:
+        """Calls or waits."""
+        return [
+            Slept(
+                one["kind"],
+                one["thread"],
+                one["time"] - one["duration_ns"],
+                one["time"],
+                self.inodes.get(one.get("file", 0)),
+                *(one.get(name, 0) for name in ("offset", "bytes", "result")),
+            )
+            for one in self.of(kind)
+            if "thread" in one
+        ]
+
+    @cached_property
+    def verdicts(self) -> dict[str, Counter[str]]:
+        """Of each way."""
+        written: dict[int, list[int]] = defaultdict(list)
+        for place, word in self.shown["taken"]:
+            written[place].append(int(word, 16))
+        return judge(self.shown, Trace.of(self.shown["records"], SDA), written)
 
 
-SETTINGS: dict[str, Settings] = {"off": NOOP, "fasttrack": FASTTRACK}
+def watch(tools: Tools, fs: str, settings: Settings, source: str) -> Watched:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "origin.watched", data=Data(fs), settings=settings, program=program, source=source)
+    assert shown["buffer"]["overrun"] == shown["buffer"]["dropped events"] == "0"
+    watched = Watched(fs, shown)
+    assert not watched.of("loss")
+    if os.environ.get("FASTTRACK_SHOW"):
+        print(fs, sum(watched.verdicts.values(), Counter()))
+        print({way: dict(counts) for way, counts in watched.verdicts.items()})
+    return watched
 
 
 @pytest.fixture(scope="module", params=[(fs, name) for name in SETTINGS for fs in ("ext4", "f2fs")], ids="-".join)
 def watched(request: pytest.FixtureRequest, tools: Tools) -> Watched:
+    """By the patched kernel's events."""
     fs, name = request.param
-    shown = ask(tools, "origin.watched", data=Data(fs), settings=SETTINGS[name])
-    assert shown["buffer"]["overrun"] == shown["buffer"]["dropped events"] == "0"
-    trace = Trace()
-    return Watched(fs, shown, trace, judge(shown, trace))
+    return watch(tools, fs, SETTINGS[name], "kernel")
 
 
 def test_every_block_is_its_owner_s(watched: Watched) -> None:
-    fs, shown, trace, verdicts = watched.fs, watched.shown, watched.trace, watched.verdicts
+    fs, shown, verdicts = watched.fs, watched.shown, watched.verdicts
     total = sum(verdicts.values(), Counter())
-    if os.environ.get("FASTTRACK_SHOW"):
-        print(fs, total, {way: dict(counts) for way, counts in verdicts.items()})
-    assert total["wrong"] == 0, verdicts
+    assert set(total) <= {"right", "unknown"}, verdicts
     assert total["unknown"] <= UNKNOWN_AT_MOST[fs] * total.total(), verdicts
     for way, counts in verdicts.items():
         assert counts["right"] >= 8, way
+    files = watched.of("file")
+    assert all("path" in one for one in files if one["inode"] in shown["inodes"].values())
     # f2fs keeps it only where it is made with extra attributes.
-    assert fs == "f2fs" or min(trace.created) > 0
+    assert fs == "f2fs" or all(one["created_ns"] > 0 for one in files)
+
+    def told(event: str) -> set[tuple[int, str]]:
+        return {(one["inode"], one["path"].split("/")[-1]) for one in files if one["event"] == event}
+
     gone = {path for path, way in shown["ways"].items() if way == "unlinked"}
-    moved = {(shown["inodes"][path], f"/renamed{path}") for path, way in shown["ways"].items() if way == "renamed"}
-    assert moved <= set(trace.renamed)
-    assert {f"/path{path}" for path in gone} <= {path.removesuffix("//deleted") for path in trace.unlinked}
+    moved = {(shown["inodes"][path], f"renamed{path}") for path, way in shown["ways"].items() if way == "renamed"}
+    assert moved <= told("rename")
+    assert {(shown["inodes"][path], f"path{path}") for path in gone} <= told("unlink")
 
 
 def test_shares_sum_to_their_transaction(watched: Watched) -> None:
-    assert len(watched.trace.transactions) >= 5
-    for one in watched.trace.transactions:
+    assert len(watched.transactions) >= 5
+    for one in watched.transactions:
         assert sum(share[1] for share in one.shares) == one.handles, one
         assert sum(share[2] for share in one.shares) == one.blocks, one
 
@@ -274,7 +181,7 @@ def test_shares_sum_to_their_transaction(watched: Watched) -> None:
 def test_transactions_are_those_of_the_log(watched: Watched) -> None:
     """Its descriptors tag as many blocks as the shares sum to."""
     log = {int(number): said for number, said in watched.shown["log"].items()}
-    traced = {one.number: one for one in watched.trace.transactions if one.kind == "jbd2"}
+    traced = {one.number: one for one in watched.transactions if one.kind == "jbd2"}
     assert bool(log) == (watched.fs == "ext4")
     assert not log or len(traced) >= 5
     for number, one in traced.items():
@@ -286,14 +193,14 @@ def test_transactions_are_those_of_the_log(watched: Watched) -> None:
 
 def test_payers_and_triggers(watched: Watched) -> None:
     def of(case: str) -> list[Transaction]:
-        return [one for one in watched.trace.transactions if one.case == case and (one.blocks or one.handles)]
+        return [one for one in watched.transactions if one.case == case and (one.blocks or one.handles)]
 
     def paid(ones: list[Transaction], uid: int | None, through: bool | None = None) -> tuple[int, int]:
         shares = [one.paid(uid, through) for one in ones]
         return sum(share[0] for share in shares), sum(share[1] for share in shares)
 
     if os.environ.get("FASTTRACK_SHOW"):
-        for one in watched.trace.transactions:
+        for one in watched.transactions:
             print(one)
     alone, both, flusher = of("alone"), of("both"), of("flusher")
     ext4 = watched.fs == "ext4"
@@ -313,11 +220,11 @@ def test_payers_and_triggers(watched: Watched) -> None:
 
 def test_calls_are_those_that_were_made(watched: Watched) -> None:
     """Each way's calls on its file: how many, where, how much, and what they returned."""
-    shown, calls = watched.shown, watched.trace.calls
+    shown, calls = watched.shown, watched.slept("call")
     inodes = {way: shown["inodes"][path] for path, way in shown["ways"].items()}
 
     def on(way: str, *kinds: str) -> list[tuple[str, int, int, int]]:
-        mine = [one for one in calls if one.file and one.file[0] == inodes[way] and one.kind in kinds]
+        mine = [one for one in calls if one.inode == inodes[way] and one.kind in kinds]
         return [(one.kind, one.offset, one.bytes, one.result) for one in mine]
 
     blocks = [("write", at * 4096, 4096, 4096) for at in range(64)]
@@ -332,27 +239,27 @@ def test_calls_are_those_that_were_made(watched: Watched) -> None:
     assert written == {at * 4096 for at in range(64)}
     assert len(on("mapped", "msync")) == 1
     read = {path: shown["inodes"][path] for path in shown["read"]}
-    by_reader = Counter((one.file[0], one.kind) for one in calls if one.file and "read" in one.kind)
+    by_reader = Counter((one.inode, one.kind) for one in calls if "read" in one.kind)
     assert by_reader[read["0"], "read"] == 5 and by_reader[read["1"], "direct_read"] == 16
     assert sum(one.kind == "sync" for one in calls) >= 8
 
 
 def test_waits_say_what_a_call_took(watched: Watched) -> None:
     """Computing takes no time here: what a call took it has waited, and its waits are inside it."""
-    waits = sorted(watched.trace.waits, key=lambda one: one.began_us)
+    waits = sorted(watched.slept("wait"), key=lambda one: one.began)
     total: Counter[str] = Counter()
     told: Counter[str] = Counter()
-    for call in watched.trace.calls:
+    for call in watched.slept("call"):
         inside = [
             one
             for one in waits
-            if one.task == call.task and one.began_us >= call.began_us - 2 and one.ended_us <= call.ended_us + 2
+            if one.thread == call.thread and one.began >= call.began - 2000 and one.ended <= call.ended + 2000
         ]
-        reached, covered = call.began_us, 0.0
+        reached, covered = call.began, 0
         for one in inside:
-            covered += max(0.0, one.ended_us - max(reached, one.began_us))
-            reached = max(reached, one.ended_us)
-        total[call.kind] += call.ended_us - call.began_us
+            covered += max(0, one.ended - max(reached, one.began))
+            reached = max(reached, one.ended)
+        total[call.kind] += call.ended - call.began
         told[call.kind] += covered
     if os.environ.get("FASTTRACK_SHOW"):
         print({kind: (round(took), round(told[kind] / took, 3)) for kind, took in total.items() if took > 1})

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import stock_disk
 import stock_kernel
-from guest_script import KEPT
-from stock_judge import Trace, judge
+from guest_script import KEPT, Data, write_asked
+from origin_judge import Trace, judge
 
 from fasttrack_lab.host import process
 from fasttrack_lab.host.rundir import run_dir
@@ -57,8 +57,7 @@ class Booted:
 
     def __init__(self, program: str, fs: str, work: str, *, counts: bool = False, **parameters: object) -> None:
         with run_dir(MEMORY_MIB + DISK_MIB) as where:
-            asked = {"fs": fs, "work": work, "parameters": {"program": program, **parameters}}
-            (where / "asked.json").write_text(json.dumps(asked))
+            write_asked(where, work, Data(fs), (), program=program, **parameters)
             machine = Qemu(counts=counts, initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
             params = {"FASTTRACK_KEPT": ":".join(KEPT)} if KEPT else {}
             outcome = machine.boot(BootSpec(stock_kernel.image(), SUITE, MEMORY_MIB, where, LIMIT_S, params=params))

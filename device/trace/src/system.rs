@@ -35,7 +35,16 @@ struct Handle {
 /// Asks /proc, /sys and the mounted file systems.
 #[derive(Debug, Default)]
 pub struct System {
-    mounts: HashMap<u64, Option<(File, PathBuf)>>,
+    mounts: HashMap<u64, Option<Mount>>,
+}
+
+/// Where a file system is mounted.
+#[derive(Debug)]
+struct Mount {
+    directory: File,
+    path: PathBuf,
+    /// Not a part of it, as bind mounts are.
+    whole: bool,
 }
 
 impl Lookup for System {
@@ -83,13 +92,19 @@ impl Lookup for System {
         let start = number(folder.join("start")).and_then(|text| text.trim().parse().ok());
         let block = self
             .mount(dev)
-            .and_then(|(mount, _)| rustix::fs::fstatvfs(mount).ok())
+            .and_then(|mount| rustix::fs::fstatvfs(&mount.directory).ok())
             .map_or(BLOCK_SECTORS, |stat| (stat.f_bsize / 512).max(1));
         Volume {
             disk: disk.filter(|_| partition).unwrap_or(dev),
             start: start.filter(|_| partition).unwrap_or(0),
             block_sectors: block,
         }
+    }
+
+    fn absolute(&mut self, dev: u64, path: &str) -> Option<String> {
+        let mount = self.mount(dev).filter(|mount| mount.whole)?;
+        let found = mount.path.join(path.trim_start_matches('/'));
+        Some(found.to_string_lossy().into_owned())
     }
 }
 
@@ -110,7 +125,7 @@ pub fn kernel_dev(dev: u64) -> u64 {
 
 impl System {
     /// A mounted directory of a device.
-    fn mount(&mut self, dev: u64) -> Option<&(File, PathBuf)> {
+    fn mount(&mut self, dev: u64) -> Option<&Mount> {
         if self.mounts.get(&dev).is_none_or(Option::is_none) {
             self.mounts.insert(dev, mounted(dev));
         }
@@ -127,7 +142,7 @@ impl System {
                 .filter(|inode| *inode >= FIRST_INODE)?,
             generation: u32::try_from(generation.unwrap_or(0)).ok()?,
         };
-        let (mount, _) = self.mount(dev)?;
+        let mount = &self.mount(dev)?.directory;
         // SAFETY: the handle has the layout of `struct file_handle` with 8 bytes; the result is a new descriptor.
         unsafe {
             let found = libc::syscall(
@@ -141,21 +156,35 @@ impl System {
     }
 }
 
-fn mounted(dev: u64) -> Option<(File, PathBuf)> {
+/// Where a file system is mounted as a whole, or a part of it where none is.
+fn mounted(dev: u64) -> Option<Mount> {
     let name = kernel_name(dev);
     let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mut part = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        if words.get(2) == Some(&name.as_str()) {
-            let path = PathBuf::from(words.get(4)?.replace("\\040", " "));
-            let Ok(file) = File::open(&path) else {
-                continue;
-            };
-            let found = file.metadata().ok().map(|found| kernel_dev(found.dev()));
-            if found == Some(dev) {
-                return Some((file, path));
-            }
+        if words.get(2) != Some(&name.as_str()) {
+            continue;
         }
+        let path = PathBuf::from(words.get(4)?.replace("\\040", " "));
+        let Ok(directory) = File::open(&path) else {
+            continue;
+        };
+        // Another one may be mounted over it.
+        let there = directory.metadata().ok();
+        if there.map(|found| kernel_dev(found.dev())) != Some(dev) {
+            continue;
+        }
+        let whole = words.get(3) == Some(&"/");
+        let found = Mount {
+            directory,
+            path,
+            whole,
+        };
+        if whole {
+            return Some(found);
+        }
+        part.get_or_insert(found);
     }
-    None
+    part
 }

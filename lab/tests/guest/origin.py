@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -ESsBu
 # SPDX-License-Identifier: GPL-2.0-only
-"""Apps that write blocks which name who has written them and to which file, in every way; and the trace of it."""
+"""Apps that write blocks which name who has written them and to which file, in every way, recorded."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from trace import LOGS, Collector
 
 from jbd2_log import read_log
 from prologue import (
@@ -45,6 +46,12 @@ BLOCKS = 64
 
 PUNCH_HOLE = 3
 """FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE."""
+
+CALLS_OVER = Path("/sys/module/io_origin/parameters/calls_over_us")
+"""The patched kernel's."""
+
+TIMES: dict[str, int] = {}
+"""Case -> when it began, ns of the records' clock: what came before it was on the disk."""
 
 CALLS = 0
 """Place of the counter of calls in SEEN; a file's inode is at 8 and its number."""
@@ -338,9 +345,9 @@ def makes(name: str, count: int, then: Callable[[int], None] | None = None) -> N
 
 
 def case(name: str) -> None:
-    """What follows in the trace is of this case, when what came before is on the disk."""
+    """What follows is of this case, when what came before is on the disk."""
     os.sync()
-    write(TRACE / "trace_marker", f"case={name}")
+    TIMES[name] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def journals() -> None:
@@ -357,29 +364,11 @@ def journals() -> None:
     case("end")
 
 
-def begin() -> None:
-    """The session is there when its first event is."""
-    write(TRACE / "trace_clock", "mono")
-    write(TRACE / "buffer_size_kb", "16384")
-    write("/sys/module/io_origin/parameters/calls_over_us", "0")
-    enable("io_origin")
-    while "io_session" not in read(TRACE / "trace"):
-        time.sleep(0.001)
-    enable("mflash/mflash_block")
-
-
-def lines(path: Path) -> list[str]:
-    wanted = (": io_", ": mflash_block: ", ": tracing_mark_write: ")
-    return [line for line in path.read_text().splitlines() if any(name in line for name in wanted)]
-
-
-def is_ext4() -> bool:
-    return any(line.split()[1:3] == [str(DATA), "ext4"] for line in Path("/proc/mounts").read_text().splitlines())
-
-
-def watched() -> Shown:
+def suite(program: str, source: str) -> Shown:
     """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
-    begin()
+    over = ("--calls-over", "0") if CALLS_OVER.exists() else ()
+    collector = Collector(program, "--source", source, "--buffer", "16384", record=over)
+    case("write")
     ways: dict[int, str] = {}
     for number, way in enumerate(EVERY):
         ways[number] = way.__name__
@@ -390,22 +379,46 @@ def watched() -> Shown:
     number = len(ways)
     ways[number] = "by_ring"
     app(FRONT, lambda: by_ring(number))
-    os.sync()
     found = databases()
     read_again()
-    enable("mflash/mflash_block", False)
     journals()
-    enable("io_origin", False)
-    drop_caches()
-    log = read_log(DISK) if is_ext4() else {}
+    where = {path: places(name(path)) for path in READ}
+    collector.end()
     return {
-        "log": {number: [len(one.tags), one.others] for number, one in log.items()},
         "ways": ways,
         "databases": found,
         "read": {path: way.__name__ for path, way in READ.items()},
+        "places": where,
         "inodes": {path: SEEN[8 + path] for path in ways},
+        "times": TIMES,
+    }
+
+
+def taken(trace: Path) -> list[tuple[int, str]]:
+    """Place and first word of each block that the device was given, in order."""
+    wanted = ": mflash_block: write=1 lpn="
+    with trace.open() as lines:
+        said = [line.split(wanted)[1].split() for line in lines if wanted in line]
+    return [(int(place), word.removeprefix("word=")) for place, word in said]
+
+
+def is_ext4() -> bool:
+    return any(line.split()[1:3] == [str(DATA), "ext4"] for line in Path("/proc/mounts").read_text().splitlines())
+
+
+def watched(program: str, source: str) -> Shown:
+    """The suite on mflash, which tells of each block that it is given; and the journal as it is on the disk."""
+    write(TRACE / "buffer_size_kb", "16384")
+    enable("mflash/mflash_block")
+    shown = suite(program, source)
+    enable("mflash/mflash_block", False)
+    drop_caches()
+    log = read_log(DISK) if is_ext4() else {}
+    return shown | {
+        "log": {number: [len(one.tags), one.others] for number, one in log.items()},
         "buffer": pairs(read(TRACE / "per_cpu/cpu0/stats"), ": "),
-        "lines": lines(TRACE / "trace"),
+        "taken": taken(TRACE / "trace"),
+        "records": Collector.read(program, LOGS),
     }
 
 

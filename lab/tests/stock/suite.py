@@ -1,11 +1,10 @@
 #!/usr/bin/python3 -ESsBu
 # SPDX-License-Identifier: GPL-2.0-only
-"""Init of a machine with a distribution's kernel: the apps of tests/guest/origin.py, which fasttrack-trace records."""
+"""Init of a machine with a distribution's kernel: what fasttrack-trace records there, loses, refuses and costs."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import mmap
 import os
 import signal
@@ -22,66 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
 
 from trace import Collector, lines_of
 
-from origin import EVERY, READ, app, by_ring, case, databases, name, places, read_again, shared, shared_map
-from prologue import (
-    BEHIND,
-    BLOCK,
-    DATA,
-    FRONT,
-    MIB,
-    OUT,
-    SEEN,
-    TRACE,
-    Shown,
-    failed,
-    format_data,
-    mount,
-    own,
-    power_off,
-    read,
-    unmount,
-    write,
-)
-
-
-def now() -> int:
-    """Time of the records, ns."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def suite(program: str, source: str) -> Shown:
-    """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
-    collector = Collector(program, "--source", source)
-    times = {"write": now()}
-    ways: dict[int, str] = {}
-    for number, way in enumerate(EVERY):
-        ways[number] = way.__name__
-        app((FRONT, BEHIND)[number % 2], partial(way, number))
-    for number, way in enumerate((shared, shared_map), len(EVERY)):
-        ways[number] = way.__name__
-        way(number)
-    number = len(ways)
-    ways[number] = "by_ring"
-    app(FRONT, lambda: by_ring(number))
-    os.sync()
-    times["sqlite"] = now()
-    found = databases()
-    case("read")
-    times["read"] = now()
-    read_again()
-    os.sync()
-    times["end"] = now()
-    where = {path: places(name(path)) for path in READ}
-    collector.end()
-    unmount(DATA)
-    return {
-        "ways": ways,
-        "databases": found,
-        "read": {path: way.__name__ for path, way in READ.items()},
-        "places": where,
-        "inodes": {path: SEEN[8 + path] for path in ways},
-        "times": times,
-    }
+import origin
+from prologue import BLOCK, DATA, DEBUG, FRONT, MIB, TRACE, Shown, mount, read, run, write
 
 
 def overruns() -> int:
@@ -134,7 +75,6 @@ def two_events() -> Iterator[None]:
 @contextmanager
 def blktrace() -> Iterator[None]:
     """Its kernel side, with buffers that nobody reads."""
-    mount("debugfs", "/sys/kernel/debug")
     disk = os.open("/dev/nullb0", os.O_RDONLY)
     asked = bytearray(72)
     # Of struct blk_user_trace_setup: all actions, 8 buffers of 1 MiB.
@@ -143,14 +83,13 @@ def blktrace() -> Iterator[None]:
     fcntl.ioctl(disk, BLKTRACESTART)
     yield
     fcntl.ioctl(disk, BLKTRACESTOP)
-    folder = Path("/sys/kernel/debug/block/nullb0")
+    folder = DEBUG / "block/nullb0"
     with (folder / "trace0").open("rb") as trace:
         kept = len(trace.read())
     if read(folder / "dropped") != "0" or kept < BATCHES * OPERATIONS * 48:
         raise ValueError(f"blktrace has {kept} bytes, and has dropped {read(folder / 'dropped')} events")
     fcntl.ioctl(disk, BLKTRACETEARDOWN)
     os.close(disk)
-    unmount(Path("/sys/kernel/debug"))
 
 
 @contextmanager
@@ -233,24 +172,5 @@ def faults(program: str) -> Shown:
     return shown
 
 
-def main() -> None:
-    """Mounts, and what is asked."""
-    sys.excepthook = failed
-    mount("proc", "/proc")
-    mount("sysfs", "/sys")
-    own("/tmp")
-    own("/run")
-    mount("tracefs", TRACE)
-    OUT.mkdir()
-    mount("9p", OUT, "run", "trans=virtio,version=9p2000.L,msize=262144,cache=none")
-    asked = json.loads((OUT / "asked.json").read_text())
-    format_data(asked["fs"], "", "")
-    works = {work.__name__: work for work in (suite, losses, faults, costs)}
-    shown = works[asked["work"]](**asked["parameters"])
-    (OUT / "shown.json").write_text(json.dumps(shown))
-    os.sync()
-    power_off()
-
-
 if __name__ == "__main__":
-    main()
+    run(origin.suite, losses, faults, costs)

@@ -11,6 +11,9 @@ const KEPT: usize = 50_000;
 /// Ends of a kernel task's name that writes a journal.
 const JOURNAL: &str = "jbd2/";
 
+/// What the kernel adds to the path of an unlinked file.
+const DELETED: &str = "//deleted";
+
 /// `CLONE_THREAD`.
 const CLONE_THREAD: u64 = 0x0001_0000;
 
@@ -66,6 +69,8 @@ pub trait Lookup {
     fn file(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<FileFacts>;
     /// A device.
     fn volume(&mut self, dev: u64) -> Volume;
+    /// The absolute path of what its file system has at `path`, if that is known.
+    fn absolute(&mut self, dev: u64, path: &str) -> Option<String>;
 }
 
 /// A kernel's id as records have it.
@@ -350,9 +355,13 @@ impl Names {
         why: FileEvent,
     ) -> File {
         trim(&mut self.files);
-        let found = self.lookup.file(dev, inode, None);
+        // It may be gone when this is read, and its number another file's.
+        let generation = event.number("generation");
+        let found = self.lookup.file(dev, inode, generation);
         let facts = found.unwrap_or_default();
         let told = event.text("path").filter(|path| !path.is_empty());
+        let told = told.map(|path| path.trim_end_matches(DELETED).to_string());
+        let told = told.map(|path| self.lookup.absolute(dev, &path).unwrap_or(path));
         let created = event.signed("created_ns").filter(|created| *created != 0);
         let record = File {
             time: Time(event.time),
@@ -360,7 +369,7 @@ impl Names {
             event: Some(why),
             dev: Some(dev),
             inode: Some(inode),
-            generation: event.number("generation"),
+            generation,
             created_ns: facts.created_ns.or(created),
             path: facts.path.or(told),
             file_type: facts.file_type,
@@ -490,6 +499,10 @@ impl Lookup for Nothing {
             start: 0,
             block_sectors: 8,
         }
+    }
+
+    fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
+        None
     }
 }
 

@@ -68,6 +68,10 @@ impl Lookup for Simple {
             block_sectors: 8,
         }
     }
+
+    fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A join of the collector with this process, beside which nothing else is known.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What judges a trace on a stock kernel finds what is wrong, unknown, missing and invented."""
+"""What judges a trace finds what is wrong, unknown, missing and invented."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from origin_judge import Trace, judge
 from stock_disk import FLAG_DISCARD, MAGIC, Write, read_log, words
-from stock_judge import Trace, judge
 from stock_kernel import archive, needs
 
 DEV = 8 << 20
@@ -21,7 +21,7 @@ SHOWN: dict[str, Any] = {
     "inodes": {"0": 12},
     "databases": {},
     "places": {},
-    "times": {"write": 0, "sqlite": 100, "read": 200, "end": 300},
+    "times": {"write": 0, "sqlite": 100, "read": 200, "alone": 300},
 }
 
 

@@ -84,10 +84,10 @@ class Trace:
 
     def _segment(self, segment: Record, bio: Record, files: dict[int, Record], tasks: dict[int, Record]) -> None:
         file = files.get(segment.get("file", 0), {})
-        path = file.get("path")
+        path = file.get("path", "").removesuffix("//deleted")
         owner = tasks.get(segment.get("owner", 0), {})
         said = Said(
-            bio["time"], file.get("inode"), path and path.split("/")[-1], owner.get("uid"), segment["block_type"]
+            bio["time"], file.get("inode"), path.split("/")[-1] or None, owner.get("uid"), segment["block_type"]
         )
         first = bio["sector"] * 512 + segment["offset"]
         for block in range(first // BLOCK, (first + segment["bytes"]) // BLOCK):
@@ -129,7 +129,7 @@ class Oracle:
             for block in blocks:
                 word = self.written[block][-1]
                 truth = self.of_word(word, self.shown["read"], BOTH - (word >> 40 & 0xFFFF))
-                said = [one for one in trace.blocks["read"][block] if times["read"] <= one.time < times["end"]]
+                said = [one for one in trace.blocks["read"][block] if times["read"] <= one.time < times["alone"]]
                 yield way, truth.verdict(said[0]) if said else "missing"
 
     def _writes(self, trace: Trace) -> Iterator[tuple[str, str]]:
