@@ -77,6 +77,14 @@ def test_bytes_are_the_devices(traced: Traced) -> None:
     assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB
 
 
+def test_it_has_given_up_what_it_does_not_need(traced: Traced) -> None:
+    """Though root has started it by hand: CAP_DAC_READ_SEARCH and CAP_FOWNER are left, and a filter of system calls."""
+    status = traced.shown["status"]
+    assert {int(status[name], 16) for name in ("CapPrm", "CapEff")} == {1 << 2 | 1 << 3}
+    assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
 def test_segments_cover_their_bios(traced: Traced) -> None:
     covered: Counter[int] = Counter()
     for segment in traced.of("segment"):

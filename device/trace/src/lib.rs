@@ -7,6 +7,7 @@
 pub mod bpf;
 pub mod budget;
 pub mod clocks;
+pub mod confine;
 pub mod file_type;
 pub mod flight;
 pub mod identity;

@@ -4,6 +4,7 @@
 use crate::cli::{self, Cli};
 use crate::Ended;
 use fasttrack_trace::budget::Budget;
+use fasttrack_trace::confine::{confine, ConfineError, Needs};
 use fasttrack_trace::flight::{Flight, Triggers};
 use fasttrack_trace::identity::{hex, random, Identity};
 use fasttrack_trace::join::Joiner;
@@ -63,6 +64,17 @@ impl Drop for CallsOver {
     }
 }
 
+/// All that recording does not need.
+fn give_up(needs: Needs) -> Result<(), ConfineError> {
+    if !confine(needs)? {
+        eprintln!(
+            "fasttrack-trace: system calls are not filtered: the kernel has no CONFIG_SECCOMP_FILTER, or no filter is \
+             known for this processor"
+        );
+    }
+    Ok(())
+}
+
 /// Records into files.
 pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
     signals::take()?;
@@ -101,6 +113,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         duration_ns: options.duration.map(ns),
         block_ns: ns(options.block_time),
     };
+    give_up(Needs::of(&options.output, source.has_programs()))?;
     // Whoever started it may wait for this line.
     println!("recording to {}", options.output.display());
     std::io::stdout().flush()?;
@@ -139,6 +152,10 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
     signals::take()?;
     let mut source = source(cli, None)?;
+    give_up(Needs {
+        programs: source.has_programs(),
+        ..Needs::default()
+    })?;
     let (mut joiner, mut sum) = (joiner(), Sum::default());
     let mut shown = 0;
     while !signals::ended() && (options.count == 0 || shown < options.count) {

@@ -206,6 +206,11 @@ impl Ftrace {
         }
     }
 
+    /// BPF programs are in use.
+    pub fn has_programs(&self) -> bool {
+        self.programs.is_some()
+    }
+
     /// Descriptions of all its events.
     fn formats(&self) -> impl Iterator<Item = &EventFormat> {
         let programs = self.programs.iter().flat_map(|one| one.formats().values());

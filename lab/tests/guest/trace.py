@@ -32,6 +32,7 @@ from prologue import (
     end,
     make,
     mount,
+    pairs,
     read,
     run,
     start,
@@ -132,8 +133,15 @@ def works(program: str) -> Shown:
     os.sync()
     time.sleep(1)
     after = counters()
+    status = pairs(read(f"/proc/{collector.process.pid}/status"), ":\t")
     collector.end()
-    return {"before": before, "after": after, "records": collector.records(), "thread": SEEN[0]}
+    return {
+        "before": before,
+        "after": after,
+        "records": collector.records(),
+        "thread": SEEN[0],
+        "status": status,
+    }
 
 
 def sends(count: int, per_second: int) -> None:
