@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 6;
+pub const SCHEMA_VERSION: u16 = 7;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0x1c932e73341479f6;
+pub const SCHEMA_ID: u64 = 0xf5d4f30532bb2372;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -164,6 +164,15 @@ enums! {
         SECURE_ERASE = 6 "secure_erase",
         /// `write_zeroes`.
         WRITE_ZEROES = 7 "write_zeroes",
+    }
+    /// How SQLite makes a transaction atomic.
+    SqliteMode {
+        /// `unknown`.
+        UNKNOWN = 0 "unknown",
+        /// `rollback`.
+        ROLLBACK = 1 "rollback",
+        /// `wal`.
+        WAL = 2 "wal",
     }
     /// What makes file systems' changes durable together.
     TransactionKind {
@@ -462,7 +471,7 @@ records! {
         /// Thread id: task may be its process; absent where none slept, as for a hold.
         thread: u64,
     }
-    /// What an app did above its budget of records in an interval; its bios are not there one by one.
+    /// What an app did above its budget of records in an interval; it is not there one by one.
     Aggregate = 13 "aggregate" {
         /// Begin of the interval. Unit: ns.
         since: Time,
@@ -476,8 +485,16 @@ records! {
         read_bytes: u64,
         /// Bytes that these wrote. Unit: bytes.
         written_bytes: u64,
-        /// How many times the sums stand for; absent: once.
+        /// How many times the sums of bios stand for; absent: once.
         weight: u64,
+        /// Calls among them.
+        calls: u64,
+        /// How long these took together. Unit: ns.
+        calls_ns: u64,
+        /// Waits among them.
+        waits: u64,
+        /// How long these took together. Unit: ns.
+        waits_ns: u64,
     }
     /// The collector's own I/O, which is left out, since the last such record.
     Own = 14 "own" {
@@ -496,5 +513,28 @@ records! {
         reason: String,
         /// The oldest record that it had. Unit: ns.
         since: Time,
+    }
+    /// A transaction of SQLite, derived from the calls of its thread on the database and its log; only where all calls are recorded (calls_over_us = 0).
+    SqliteTransaction = 16 "sqlite_transaction" {
+        /// Who.
+        task: u64,
+        /// Thread id: task may be its process.
+        thread: u64,
+        /// The database.
+        file: u64,
+        /// By which log.
+        mode: SqliteMode,
+        /// From the begin of its first write to that end. Unit: ns.
+        duration_ns: u64,
+        /// Writes to the database and its log.
+        writes: u64,
+        /// Bytes of these. Unit: bytes.
+        bytes: u64,
+        /// Syncs of both.
+        syncs: u64,
+        /// How long these took together. Unit: ns.
+        syncs_ns: u64,
+        /// True: made of calls, and not told by SQLite.
+        derived: bool,
     }
 }

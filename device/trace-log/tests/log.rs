@@ -384,6 +384,7 @@ fn golden_files_of_all_versions() {
         (4, golden_4()),
         (5, golden_5()),
         (6, golden_6()),
+        (7, golden_7()),
     ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -397,6 +398,34 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// An app above its budget, and a transaction of SQLite.
+fn golden_7() -> Vec<Record> {
+    vec![
+        Record::from(fasttrack_trace_log::Aggregate {
+            time: Time(90),
+            calls: Some(3),
+            calls_ns: Some(70_000),
+            waits: Some(2),
+            waits_ns: Some(60_000),
+            ..fasttrack_trace_log::Aggregate::default()
+        }),
+        Record::from(fasttrack_trace_log::SqliteTransaction {
+            time: Time(95),
+            task: Some(4),
+            thread: Some(1234),
+            file: Some(6),
+            mode: Some(fasttrack_trace_log::SqliteMode::WAL),
+            duration_ns: Some(5_000_000),
+            writes: Some(7),
+            bytes: Some(28_672),
+            syncs: Some(1),
+            syncs_ns: Some(4_000_000),
+            derived: Some(true),
+            ..fasttrack_trace_log::SqliteTransaction::default()
+        }),
+    ]
 }
 
 /// A bio of a sample, its segment and its request, and what was left.

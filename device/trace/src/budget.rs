@@ -19,6 +19,22 @@ struct Used {
     bios: u64,
     read: u64,
     written: u64,
+    calls: u64,
+    calls_ns: u64,
+    waits: u64,
+    waits_ns: u64,
+}
+
+impl Used {
+    /// Whether so many records are within the limit; if not they are in the sum.
+    fn takes(&mut self, records: u64, limit: u64) -> bool {
+        let within = self.records + records <= limit;
+        match within {
+            true => self.records += records,
+            false => self.over += records,
+        }
+        within
+    }
 }
 
 /// The budget of all apps.
@@ -49,12 +65,9 @@ impl Budget {
             return true;
         }
         let used = self.apps.entry(uid).or_default();
-        let records = 1 + segments.len() as u64;
-        if used.records + records <= self.limit {
-            used.records += records;
+        if used.takes(1 + segments.len() as u64, self.limit) {
             return true;
         }
-        used.over += records;
         used.bios += 1;
         let bytes = bio.bytes.unwrap_or(0);
         match bio.operation {
@@ -64,6 +77,29 @@ impl Budget {
         if let Some(number) = bio.bio {
             self.left_out.put(number, uid);
         }
+        false
+    }
+
+    /// Takes a call or a wait of the app `uid`, or leaves it to its sum. Other records are taken.
+    pub fn takes_time(&mut self, record: &Record, uid: Option<u64>) -> bool {
+        let took = match record {
+            Record::Call(call) => call.duration_ns,
+            Record::Wait(wait) => wait.duration_ns,
+            _ => return true,
+        };
+        if self.limit == 0 {
+            return true;
+        }
+        let used = self.apps.entry(uid).or_default();
+        if used.takes(1, self.limit) {
+            return true;
+        }
+        let (count, sum) = match record {
+            Record::Call(_) => (&mut used.calls, &mut used.calls_ns),
+            _ => (&mut used.waits, &mut used.waits_ns),
+        };
+        *count += 1;
+        *sum = sum.saturating_add(took.unwrap_or(0));
         false
     }
 
@@ -92,6 +128,10 @@ impl Budget {
                     bios: Some(used.bios),
                     read_bytes: Some(used.read),
                     written_bytes: Some(used.written),
+                    calls: Some(used.calls),
+                    calls_ns: Some(used.calls_ns),
+                    waits: Some(used.waits),
+                    waits_ns: Some(used.waits_ns),
                     ..Aggregate::default()
                 }));
             }
@@ -103,6 +143,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fasttrack_trace_log::{Call, Share, Wait};
 
     fn write(number: u64) -> Bio {
         Bio {
@@ -137,5 +178,34 @@ mod tests {
         assert_eq!((sum.records, sum.written_bytes), (Some(17), Some(8 * 4096)));
         // The next interval has its own.
         assert!(budget.takes(&write(0), &segment, Some(1)));
+    }
+
+    #[test]
+    fn calls_and_waits_are_of_the_same_budget() {
+        let mut budget = Budget::new(4);
+        let mut out = Vec::new();
+        budget.ended(5 * INTERVAL, false, &mut out);
+        assert!(budget.takes(&write(1), &[], Some(1)));
+        let call = Record::from(Call {
+            duration_ns: Some(10),
+            ..Call::default()
+        });
+        let wait = Record::from(Wait {
+            duration_ns: Some(7),
+            ..Wait::default()
+        });
+        let taken = (0..5)
+            .flat_map(|_| [&call, &wait])
+            .filter(|one| budget.takes_time(one, Some(1)));
+        assert_eq!(taken.count(), 3);
+        assert!(budget.takes_time(&Record::from(Share::default()), Some(1)));
+        assert!(budget.takes_time(&call, None));
+        budget.ended(6 * INTERVAL, false, &mut out);
+        let [Record::Aggregate(sum)] = &out[..] else {
+            panic!("{out:?}");
+        };
+        assert_eq!((sum.records, sum.bios), (Some(7), Some(0)));
+        assert_eq!((sum.calls, sum.calls_ns), (Some(3), Some(30)));
+        assert_eq!((sum.waits, sum.waits_ns), (Some(4), Some(28)));
     }
 }

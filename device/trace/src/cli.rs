@@ -100,7 +100,7 @@ pub struct Record {
     /// Records become a block after so many seconds at the latest.
     #[arg(long, value_name = "S", default_value = "5", value_parser = positive)]
     pub block_time: f64,
-    /// Records of bios that an app may have in a second; above, they are summed up. 0 is without end.
+    /// Records of bios, calls and waits that an app may have in a second; above, they are summed up. 0 is without end.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub budget: u64,
     /// Record one bio of N, with its segments and requests, chosen by a hash: each stands for N, and what is left out is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A flight recorder: the last seconds, written when something happens.
 
-use fasttrack_trace_log::{Class, Loss, LossReason, Mark, Record, Time};
+use fasttrack_trace_log::{Call, CallKind, Class, Loss, LossReason, Mark, Record, Time};
 use std::collections::VecDeque;
 
 /// So many records are kept whatever the seconds: some 12 MB.
@@ -22,8 +22,11 @@ impl Triggers {
         let over = |bound: Option<u64>, took: Option<u64>| {
             bound.zip(took).is_some_and(|(bound, took)| took >= bound)
         };
+        let syncs = |call: &Call| matches!(call.kind, Some(CallKind::FSYNC | CallKind::FDATASYNC));
         match record {
-            Record::Call(call) if over(self.fsync_ns, call.duration_ns) => Some("fsync"),
+            Record::Call(call) if syncs(call) && over(self.fsync_ns, call.duration_ns) => {
+                Some("fsync")
+            }
             // Who is behind is made to wait.
             Record::Wait(wait) if wait.class == Some(Class::BACKGROUND) => None,
             Record::Wait(wait) if over(self.wait_ns, wait.duration_ns) => Some("wait"),
@@ -104,7 +107,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Bio, Call, Segment, Wait, WaitKind};
+    use fasttrack_trace_log::{Bio, Segment, Wait, WaitKind};
 
     fn wait(time: u64, took: u64) -> Record {
         Record::from(Wait {
@@ -182,14 +185,19 @@ mod tests {
             fsync_ns: Some(100),
             wait_ns: None,
         };
-        let call = |took| {
+        let call = |kind, took| {
             Record::from(Call {
+                kind: Some(kind),
                 duration_ns: Some(took),
                 ..Call::default()
             })
         };
-        assert_eq!(triggers.reason(&call(100)), Some("fsync"));
-        assert_eq!(triggers.reason(&call(99)), None);
+        assert_eq!(
+            triggers.reason(&call(CallKind::FDATASYNC, 100)),
+            Some("fsync")
+        );
+        assert_eq!(triggers.reason(&call(CallKind::FSYNC, 99)), None);
+        assert_eq!(triggers.reason(&call(CallKind::READ, 1000)), None);
         assert_eq!(triggers.reason(&wait(0, 1000)), None);
     }
 }

@@ -105,7 +105,7 @@ impl Output {
                         self.give(joiner, vec![Record::from(request)])?;
                     }
                 }
-                other => self.give(joiner, vec![other])?,
+                other => self.take_time(joiner, other)?,
             }
         }
         Ok(())
@@ -130,6 +130,26 @@ impl Output {
         let mut together = vec![Record::from(bio)];
         together.extend(segments.into_iter().map(Record::from));
         self.give(joiner, together)
+    }
+
+    /// A call or a wait above its app's budget is in a sum; what it makes the flight recorder write is written.
+    fn take_time(&mut self, joiner: &mut Joiner, record: Record) -> Result<(), WriteError> {
+        let uid = match &record {
+            Record::Call(call) => call.task.and_then(|task| joiner.names.uid(task)),
+            Record::Wait(wait) => match wait.task {
+                Some(task) => joiner.names.uid(task),
+                None => wait.uid.and_then(|uid| u64::try_from(uid).ok()),
+            },
+            _ => None,
+        };
+        if self.budget.takes_time(&record, uid) {
+            return self.give(joiner, vec![record]);
+        }
+        let triggers = self.flight.as_ref().map(|(_, triggers)| triggers);
+        match triggers.and_then(|triggers| triggers.reason(&record)) {
+            Some(reason) => self.trigger(joiner, reason),
+            None => Ok(()),
+        }
     }
 
     /// To the flight recorder, or to the files.
