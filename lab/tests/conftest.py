@@ -15,13 +15,19 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--kernel: which of the checkout's kernels boots the guests."""
+    """--kernel: which of the checkout's kernels boots the guests; --ends: how often some are ended."""
     parser.addoption(
         "--kernel",
         choices=("um", "um-debug", "um-stacks", "stock"),
         default="um",
         help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets; "
         "stock: Debian's, in QEMU",
+    )
+    parser.addoption(
+        "--ends",
+        type=int,
+        default=16,
+        help="how often the collector of traces is killed, and how often its disk loses power",
     )
 
 
