@@ -263,6 +263,29 @@ def test_flight_recorder(tools: Tools) -> None:
     assert count("signal", "bio") >= count("fsync", "bio") + 50
 
 
+def test_transactions_of_sqlite(tools: Tools) -> None:
+    """One for each that SQLite's own process has committed, within it, and none for what is rolled back."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.databases", data=EXT4, program=program))
+    files, tasks = traced.names("file"), traced.names("task")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in traced.of("sqlite_transaction"):
+        assert one["derived"] and tasks[one["task"]]["uid"] == FRONT
+        found.setdefault(files[one["file"]]["path"].split("/")[-1], []).append(one)
+    assert set(found) == set(traced.shown["truth"])
+    # The change to a write-ahead log is itself a transaction, by a rollback journal.
+    assert found["wal"].pop(0)["mode"] == "rollback"
+    for mode, truth in traced.shown["truth"].items():
+        assert {one["mode"] for one in found[mode]} == {"wal" if mode == "wal" else "rollback"}
+        assert len(found[mode]) == len(truth), mode
+        for one, (begin, end) in zip(found[mode], truth, strict=True):
+            assert begin <= one["time"] - one["duration_ns"] < one["time"] <= end, (mode, one)
+            # The rest is a checkpoint, and what it read before.
+            assert one["duration_ns"] > (0.2 if mode == "wal" else 0.8) * (end - begin), (mode, one)
+            assert 0 < one["syncs_ns"] < one["duration_ns"] and one["syncs"] >= (1 if mode == "wal" else 2)
+            assert one["bytes"] > 4096 * (1 if one is found[mode][0] else 3)
+
+
 def test_faults(tools: Tools) -> None:
     """Each says what happened; what was finished is read."""
     program = str(guest_program.build(guest_program.COLLECTOR))

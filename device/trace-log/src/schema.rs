@@ -514,7 +514,7 @@ records! {
         /// The oldest record that it had. Unit: ns.
         since: Time,
     }
-    /// A transaction of SQLite, derived from the calls of its thread on the database and its log; only where all calls are recorded (calls_over_us = 0).
+    /// A transaction of SQLite, derived from its thread's calls; where all calls are recorded (calls_over_us = 0).
     SqliteTransaction = 16 "sqlite_transaction" {
         /// Who.
         task: u64,

@@ -100,6 +100,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         false => Privacy::hashed(&identity),
     };
     let session = session(&source, &identity, &id);
+    let all_calls = session.calls_over_us == Some(0);
     let mut output = Output::new(writer, privacy, Budget::new(options.budget), session)
         .with_sample(Sample::new(options.sample));
     if let Some(seconds) = options.flight {
@@ -117,7 +118,11 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
     // Whoever started it may wait for this line.
     println!("recording to {}", options.output.display());
     std::io::stdout().flush()?;
-    let sum = recorder::record(&mut source, &mut joiner(), output, limits)?;
+    let mut joiner = joiner();
+    if all_calls {
+        joiner = joiner.with_sqlite();
+    }
+    let sum = recorder::record(&mut source, &mut joiner, output, limits)?;
     // All is written: whoever started it may have closed the pipe.
     let _ = writeln!(
         std::io::stdout(),

@@ -231,6 +231,7 @@ impl Output {
         }
         due.extend(self.sample.ended(now.time.0, end));
         due.extend(joiner.take_own(now.time.0));
+        joiner.due(now.time.0, end, &mut due);
         if let Some(reason) = clocks::changed(&self.clock, &now) {
             self.clock = Clock {
                 reason: Some(reason),

@@ -38,6 +38,7 @@ pub struct Summary {
     payers: BTreeMap<String, Paid>,
     triggers: BTreeMap<String, Took>,
     calls: BTreeMap<String, Took>,
+    sqlite: BTreeMap<String, Took>,
     waits: Waits,
     device_ns: u64,
     requests: u64,
@@ -96,6 +97,10 @@ impl Summary {
                 let name = format!("{kind}: {}", self.task(call.task));
                 let calls = self.calls.entry(name).or_default();
                 calls.add(call.duration_ns.unwrap_or(0));
+            }
+            Record::SqliteTransaction(one) => {
+                let sums = self.sqlite.entry(self.file(one.file)).or_default();
+                sums.add(one.duration_ns.unwrap_or(0));
             }
             Record::Wait(wait) => {
                 let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
@@ -235,6 +240,9 @@ impl Summary {
         times(&mut out, "transactions asked for by", &self.triggers, rows);
         times(&mut out, "waits", &waits.collect(), rows);
         times(&mut out, "calls", &self.calls, rows);
+        if !self.sqlite.is_empty() {
+            times(&mut out, "transactions of SQLite", &self.sqlite, rows);
+        }
         if self.waits.doubtful() > 0 {
             let _ = writeln!(
                 out,

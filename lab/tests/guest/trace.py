@@ -8,9 +8,11 @@ import json
 import mmap
 import os
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,51 @@ def flight(program: str) -> Shown:
     return shown
 
 
+def now() -> int:
+    """Time of records, ns."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+TRANSACTIONS = 10
+"""Of each database, after that which makes its table."""
+
+
+def transactions(name: str, mode: str, pipe: int) -> None:
+    """SQLite's own: begin and end of each on the pipe. Each second one is rolled back first."""
+    db = sqlite3.connect(DATA / name, isolation_level=None)
+    for pragma in (f"journal_mode={mode}", "synchronous=full", "wal_autocheckpoint=8"):
+        db.execute(f"pragma {pragma}").fetchall()
+    took = []
+    for number in range(-1, TRANSACTIONS):
+        begin = now()
+        if number < 0:
+            db.execute("create table rows (content blob)")
+        else:
+            db.execute("begin")
+            for _ in range(4):
+                db.execute("insert into rows values (?)", [b"s" * 3000])
+            db.execute("rollback" if number % 2 else "commit")
+        if number % 2 == 0 or number < 0:
+            took.append((begin, now()))
+        time.sleep(0.05)
+    os.write(pipe, json.dumps(took).encode())
+    os._exit(0)
+
+
+def databases(program: str) -> Shown:
+    """Transactions by each kind of log, as SQLite's own process sees them and as the trace has them."""
+    collector = Collector(program, record=("--calls-over", "0"))
+    truth = {}
+    for mode in ("delete", "truncate", "persist", "wal"):
+        out, into = os.pipe()
+        as_uid(FRONT, partial(transactions, mode, mode, into))
+        truth[mode] = json.loads(os.read(out, 1 << 16))
+    os.sync()
+    time.sleep(2)
+    collector.end()
+    return {"truth": truth, "records": collector.records()}
+
+
 def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
     """How a collector ends by itself, and the last that it says."""
     said = process.communicate(timeout=60)[1]
@@ -337,4 +384,4 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, own, killed, flight, faults, from_boot, ring)
+    run(works, stopped, own, killed, flight, databases, faults, from_boot, ring)

@@ -16,6 +16,7 @@ mod pages;
 mod requests;
 mod rwbs;
 mod segments;
+mod sqlite;
 
 pub use blocks::{Blocks, Mapped};
 pub use event::Event;
@@ -28,6 +29,7 @@ use carried::Carried;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
 use journal::Journal;
 use requests::Requests;
+use sqlite::Sqlite;
 use std::collections::HashMap;
 
 /// Events that the join understands, `SYSTEM/NAME`.
@@ -139,6 +141,8 @@ pub struct Joiner {
     /// By processor: runs of the bio that comes next.
     runs: HashMap<u64, Vec<bpf::Run>>,
     bios: u64,
+    /// Where all calls are told of.
+    sqlite: Option<Sqlite>,
 }
 
 /// More bios than this do not wait for their event: it was lost.
@@ -160,6 +164,15 @@ impl Joiner {
             begun: HashMap::new(),
             runs: HashMap::new(),
             bios: 0,
+            sqlite: None,
+        }
+    }
+
+    /// Derives transactions of SQLite, for which all calls must be told of.
+    pub fn with_sqlite(self) -> Joiner {
+        Joiner {
+            sqlite: Some(Sqlite::default()),
+            ..self
         }
     }
 
@@ -194,6 +207,9 @@ impl Joiner {
         self.calls.clear();
         self.origins.clear();
         self.runs.clear();
+        if let Some(sqlite) = &mut self.sqlite {
+            sqlite.forget();
+        }
         self.end(out);
     }
 
@@ -203,6 +219,13 @@ impl Joiner {
         begun.sort_by_key(|(cpu, _)| *cpu);
         for (_, bio) in begun {
             self.give(bio, out);
+        }
+    }
+
+    /// Adds transactions of SQLite that have ended, and of which nothing more came.
+    pub fn due(&mut self, now: u64, end: bool, out: &mut Vec<Record>) {
+        if let Some(sqlite) = &mut self.sqlite {
+            sqlite.due(now, end, out);
         }
     }
 

@@ -2,6 +2,7 @@
 //! Tasks and files by the ids that records refer to. Each is described once in a log file, before its first use there.
 
 use super::event::Event;
+use super::sqlite::Role;
 use fasttrack_trace_log::{File, FileEvent, FileType, Record, Task, Time};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -446,6 +447,25 @@ impl Names {
         )
     }
 
+    /// Of which database a file is what, if it is one of SQLite's.
+    pub fn sqlite_role(&self, file: u64) -> Option<(u64, Role)> {
+        let record = &self.files.get(&file)?.record;
+        if record.file_type == Some(FileType::SQLITE_DB) {
+            return Some((file, Role::Database));
+        }
+        let path = record.path.as_deref()?;
+        let (stem, role) = match path.strip_suffix("-journal") {
+            Some(stem) => (stem, Role::Journal),
+            None => (path.strip_suffix("-wal")?, Role::Wal),
+        };
+        // The last of this name: one that was there before may be gone.
+        let database = self.files.iter().rev().find(|(_, named)| {
+            let record = &named.record;
+            record.path.as_deref() == Some(stem) && record.file_type == Some(FileType::SQLITE_DB)
+        });
+        database.map(|(id, _)| (*id, role))
+    }
+
     /// What the log file `number` must have before `record`.
     pub fn needed(&mut self, record: &Record, number: u64, out: &mut Vec<Record>) {
         let (tasks, file) = referred(record);
@@ -475,6 +495,7 @@ fn referred(record: &Record) -> ([Option<u64>; 2], Option<u64>) {
         Record::Share(share) => ([share.task, None], None),
         Record::Call(call) => ([call.task, None], call.file),
         Record::Wait(wait) => ([wait.task, None], wait.file),
+        Record::SqliteTransaction(one) => ([one.task, None], one.file),
         _ => ([None, None], None),
     }
 }

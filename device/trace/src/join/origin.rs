@@ -9,8 +9,8 @@ use super::names::shown_id;
 use super::rwbs::operation;
 use super::Joiner;
 use fasttrack_trace_log::{
-    Bio, BlockType, Call, CallKind, Cause, Class, Operation, Record, Segment, Share, Time,
-    Transaction, TransactionKind, Wait, WaitKind,
+    Bio, BlockType, Call, CallKind, Cause, Class, FileEvent, Operation, Record, Segment, Share,
+    Time, Transaction, TransactionKind, Wait, WaitKind,
 };
 
 /// A bio whose segments are not all there.
@@ -72,7 +72,7 @@ impl Joiner {
     pub(super) fn io_origin(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
             "task" => self.names.told_task(event),
-            "file" => out.extend(self.names.told_file(event).map(Record::from)),
+            "file" => self.described(event, out),
             "bio" => self.begun(event, out),
             "segment" => self.continued(event, out),
             "transaction" => out.push(transaction(event)),
@@ -89,12 +89,22 @@ impl Joiner {
         (!self.left_out_as_own(task)).then_some(task)
     }
 
+    fn described(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
+        let Some(file) = self.names.told_file(event) else {
+            return;
+        };
+        if let (Some(sqlite), Some(FileEvent::UNLINK)) = (&mut self.sqlite, file.event) {
+            sqlite.removed(file.file.unwrap_or(0), event.time, &self.names, out);
+        }
+        out.push(Record::from(file));
+    }
+
     fn called(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
         let Some(task) = self.theirs(event) else {
             return;
         };
         let file = id(event, "file");
-        out.push(Record::from(Call {
+        let call = Call {
             time: Time(event.time),
             task: Some(task),
             kind: event.number("call").map(CallKind),
@@ -106,7 +116,11 @@ impl Joiner {
             sqlite: file.map(|file| self.names.is_sqlite(file)),
             thread: event.thread(),
             ..Call::default()
-        }));
+        };
+        if let Some(sqlite) = &mut self.sqlite {
+            sqlite.call(&call, &self.names, out);
+        }
+        out.push(Record::from(call));
     }
 
     fn waited(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {

@@ -76,5 +76,5 @@ impl Lookup for Simple {
 
 /// A join of the collector with this process, beside which nothing else is known.
 pub fn joiner_of(own: u64) -> Joiner {
-    Joiner::new(Box::new(Simple), own)
+    Joiner::new(Box::new(Simple), own).with_sqlite()
 }

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Transactions of SQLite, derived from the calls of a thread on a database and its log.
+//!
+//! With a rollback journal (delete, truncate, persist) a thread writes the journal and syncs it, writes the database and
+//! syncs it, and ends the journal: it removes it, cuts it or zeroes its header. With a write-ahead log it appends frames
+//! and syncs them; that sync is the end. So one transaction is one record, but for `synchronous=normal` with a
+//! write-ahead log, where all that is appended between two syncs is one. A transaction that is rolled back before the
+//! database was written has none. sqlite.org/atomiccommit.html and sqlite.org/wal.html say what is written when.
+
+use super::names::Names;
+use fasttrack_trace_log::{Call, CallKind, Record, SqliteMode, SqliteTransaction, Time};
+use std::collections::HashMap;
+
+/// Bytes of zero over a persistent journal's header, at its begin.
+const ENDED_HEADER: u64 = 28;
+
+/// The least bytes of a journal's header as it is first written: a sector.
+const HEADER: u64 = 512;
+
+/// Bytes of a write-ahead log's header, at its begin: it holds no frame.
+const WAL_HEADER: u64 = 32;
+
+/// One that has ended waits for the end of its journal no longer, ns.
+const OVERDUE: u64 = 1_000_000_000;
+
+/// More than these are not open: their end was lost.
+const KEPT: usize = 4096;
+
+/// What a file is for a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Itself.
+    Database,
+    /// Its rollback journal.
+    Journal,
+    /// Its write-ahead log.
+    Wal,
+}
+
+/// A transaction that is not told of.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    task: Option<u64>,
+    mode: SqliteMode,
+    began: u64,
+    ended: u64,
+    writes: u64,
+    bytes: u64,
+    syncs: u64,
+    syncs_ns: u64,
+    /// Writes to the database, or frames of the log.
+    changes: u64,
+    /// The database is synced: it is durable.
+    durable: bool,
+}
+
+/// Transactions by thread and database.
+#[derive(Debug, Default)]
+pub struct Sqlite {
+    open: HashMap<(u64, u64), Open>,
+    roles: HashMap<u64, (u64, Role)>,
+}
+
+impl Open {
+    fn begun(call: &Call, mode: SqliteMode) -> Open {
+        Open {
+            task: call.task,
+            mode,
+            began: call.time.0.saturating_sub(call.duration_ns.unwrap_or(0)),
+            ended: call.time.0,
+            writes: 0,
+            bytes: 0,
+            syncs: 0,
+            syncs_ns: 0,
+            changes: 0,
+            durable: false,
+        }
+    }
+
+    fn wrote(&mut self, call: &Call) {
+        self.writes += 1;
+        self.bytes = self.bytes.saturating_add(call.bytes.unwrap_or(0));
+        self.ended = call.time.0;
+    }
+
+    fn synced(&mut self, call: &Call) {
+        self.syncs += 1;
+        self.syncs_ns = self.syncs_ns.saturating_add(call.duration_ns.unwrap_or(0));
+        self.ended = call.time.0;
+    }
+
+    fn record(&self, (thread, database): (u64, u64)) -> Record {
+        Record::from(SqliteTransaction {
+            time: Time(self.ended),
+            task: self.task,
+            thread: Some(thread),
+            file: Some(database),
+            mode: Some(self.mode),
+            duration_ns: Some(self.ended.saturating_sub(self.began)),
+            writes: Some(self.writes),
+            bytes: Some(self.bytes),
+            syncs: Some(self.syncs),
+            syncs_ns: Some(self.syncs_ns),
+            derived: Some(true),
+            ..SqliteTransaction::default()
+        })
+    }
+}
+
+/// Whether a write has so many bytes at the file's begin.
+fn begins_with(call: &Call, bytes: u64) -> bool {
+    call.offset == Some(0) && call.bytes == Some(bytes)
+}
+
+impl Sqlite {
+    /// A call has ended. Adds what it ends.
+    pub fn call(&mut self, call: &Call, names: &Names, out: &mut Vec<Record>) {
+        let (Some(thread), Some(file)) = (call.thread, call.file) else {
+            return;
+        };
+        let Some((database, role)) = self.role(file, names) else {
+            return;
+        };
+        let at = (thread, database);
+        match (call.kind, role) {
+            (Some(CallKind::WRITE | CallKind::DIRECT_WRITE), Role::Journal) => {
+                self.journal(at, call, out);
+            }
+            (Some(CallKind::WRITE | CallKind::DIRECT_WRITE), Role::Wal) => {
+                let open = self.of(at, call, SqliteMode::WAL);
+                open.wrote(call);
+                open.changes += u64::from(!begins_with(call, WAL_HEADER));
+            }
+            (Some(CallKind::WRITE | CallKind::DIRECT_WRITE), Role::Database) => {
+                if let Some(open) = self.rollback(at).filter(|open| !open.durable) {
+                    open.wrote(call);
+                    open.changes += 1;
+                }
+            }
+            (Some(CallKind::FSYNC | CallKind::FDATASYNC), role) => self.sync(at, call, role, out),
+            _ => {}
+        }
+    }
+
+    /// A file is removed: a journal's transaction ends with it.
+    pub fn removed(&mut self, file: u64, time: u64, names: &Names, out: &mut Vec<Record>) {
+        let Some((database, Role::Journal)) = self.role(file, names) else {
+            return;
+        };
+        self.roles.remove(&file);
+        let ended = self.open.iter().filter(|(at, _)| at.1 == database);
+        let ended: Vec<_> = ended.map(|(at, _)| *at).collect();
+        for at in ended {
+            if let Some(mut open) = self.open.remove(&at) {
+                open.ended = open.ended.max(time);
+                // Without a change it was rolled back.
+                out.extend((open.changes > 0).then(|| open.record(at)));
+            }
+        }
+    }
+
+    /// Adds those that have ended some time ago; at the `end` all that are durable.
+    pub fn due(&mut self, now: u64, end: bool, out: &mut Vec<Record>) {
+        self.open.retain(|at, open| {
+            let due = open.durable && (end || open.ended.saturating_add(OVERDUE) <= now);
+            out.extend(due.then(|| open.record(*at)));
+            !due
+        });
+    }
+
+    /// Events were lost.
+    pub fn forget(&mut self) {
+        self.open.clear();
+    }
+
+    fn role(&mut self, file: u64, names: &Names) -> Option<(u64, Role)> {
+        if let Some(known) = self.roles.get(&file) {
+            return Some(*known);
+        }
+        let found = names.sqlite_role(file)?;
+        if self.roles.len() >= KEPT {
+            self.roles.clear();
+        }
+        self.roles.insert(file, found);
+        Some(found)
+    }
+
+    fn of(&mut self, at: (u64, u64), call: &Call, mode: SqliteMode) -> &mut Open {
+        if self.open.len() >= KEPT {
+            self.open.clear();
+        }
+        self.open
+            .entry(at)
+            .or_insert_with(|| Open::begun(call, mode))
+    }
+
+    fn rollback(&mut self, at: (u64, u64)) -> Option<&mut Open> {
+        let open = self.open.get_mut(&at);
+        open.filter(|open| open.mode == SqliteMode::ROLLBACK)
+    }
+
+    /// A write to the journal: of this transaction, its end, or the begin of the next, which has a header of its own.
+    fn journal(&mut self, at: (u64, u64), call: &Call, out: &mut Vec<Record>) {
+        let ended = begins_with(call, ENDED_HEADER);
+        let header = call.offset == Some(0) && call.bytes >= Some(HEADER);
+        let durable = self.open.get(&at).is_some_and(|open| open.durable);
+        if header || (ended && !durable) {
+            // What is not durable was rolled back.
+            let before = self.open.remove(&at);
+            let told = before.filter(|_| durable).map(|open| open.record(at));
+            out.extend(told);
+        }
+        if header || self.open.contains_key(&at) {
+            self.of(at, call, SqliteMode::ROLLBACK).wrote(call);
+        }
+    }
+
+    fn sync(&mut self, at: (u64, u64), call: &Call, role: Role, out: &mut Vec<Record>) {
+        let Some(open) = self.open.get_mut(&at) else {
+            return;
+        };
+        let of_wal = open.mode == SqliteMode::WAL;
+        let ends = match role {
+            // The log's own header may be synced before.
+            Role::Wal => of_wal && open.changes > 0,
+            Role::Journal => open.durable,
+            Role::Database => false,
+        };
+        // A checkpoint's sync of the database is no part of the transaction.
+        if of_wal == (role == Role::Wal) {
+            open.synced(call);
+        }
+        open.durable |= role == Role::Database && !of_wal && open.changes > 0;
+        if ends {
+            out.extend(self.open.remove(&at).map(|open| open.record(at)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::join::names::Nothing;
+
+    const DATABASE: u64 = 1;
+    const JOURNAL: u64 = 2;
+    const WAL: u64 = 3;
+
+    struct Made {
+        sqlite: Sqlite,
+        names: Names,
+        out: Vec<Record>,
+        now: u64,
+    }
+
+    impl Made {
+        fn new() -> Made {
+            let mut sqlite = Sqlite::default();
+            for (file, role) in [
+                (DATABASE, Role::Database),
+                (JOURNAL, Role::Journal),
+                (WAL, Role::Wal),
+            ] {
+                sqlite.roles.insert(file, (DATABASE, role));
+            }
+            Made {
+                sqlite,
+                names: Names::new(Box::new(Nothing), 1),
+                out: Vec::new(),
+                now: 0,
+            }
+        }
+
+        fn call(&mut self, kind: CallKind, file: u64, offset: u64, bytes: u64) {
+            self.now += 10;
+            let call = Call {
+                time: Time(self.now),
+                kind: Some(kind),
+                file: Some(file),
+                offset: Some(offset),
+                bytes: Some(bytes),
+                duration_ns: Some(10),
+                thread: Some(7),
+                ..Call::default()
+            };
+            self.sqlite.call(&call, &self.names, &mut self.out);
+        }
+
+        fn write(&mut self, file: u64, offset: u64, bytes: u64) {
+            self.call(CallKind::WRITE, file, offset, bytes);
+        }
+
+        fn sync(&mut self, file: u64) {
+            self.call(CallKind::FDATASYNC, file, 0, 0);
+        }
+
+        /// Begin and end, writes and syncs of each.
+        fn told(&mut self) -> Vec<(u64, u64, u64, u64)> {
+            self.out
+                .drain(..)
+                .map(|record| match record {
+                    Record::SqliteTransaction(one) => (
+                        one.time.0 - one.duration_ns.unwrap_or(0),
+                        one.time.0,
+                        one.writes.unwrap_or(0),
+                        one.syncs.unwrap_or(0),
+                    ),
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        }
+
+        fn rollback(&mut self) {
+            self.write(JOURNAL, 0, 512);
+            self.write(JOURNAL, 512, 4096);
+            self.sync(JOURNAL);
+            self.write(JOURNAL, 0, 12);
+            self.sync(JOURNAL);
+            self.write(DATABASE, 0, 4096);
+            self.sync(DATABASE);
+        }
+    }
+
+    #[test]
+    fn a_journal_is_removed() {
+        let mut made = Made::new();
+        made.rollback();
+        assert_eq!(made.told(), []);
+        made.sqlite.removed(JOURNAL, 75, &made.names, &mut made.out);
+        assert_eq!(made.told(), [(0, 75, 4, 3)]);
+        // One that changed nothing.
+        made.sqlite.roles.insert(JOURNAL, (DATABASE, Role::Journal));
+        made.write(JOURNAL, 0, 512);
+        made.sqlite.removed(JOURNAL, 90, &made.names, &mut made.out);
+        assert_eq!(made.told(), []);
+    }
+
+    #[test]
+    fn a_journal_stays() {
+        let mut made = Made::new();
+        made.rollback();
+        made.write(JOURNAL, 0, ENDED_HEADER);
+        made.sync(JOURNAL);
+        made.rollback();
+        // Cut, and not synced: the next one's begin tells.
+        made.rollback();
+        // Rolled back, by a cut and by a header of zeros.
+        made.write(JOURNAL, 0, 512);
+        made.write(JOURNAL, 0, 512);
+        made.write(JOURNAL, 512, 4096);
+        made.write(JOURNAL, 0, ENDED_HEADER);
+        made.sync(JOURNAL);
+        made.rollback();
+        made.sqlite.due(made.now + OVERDUE, false, &mut made.out);
+        let expected = [
+            (0, 90, 5, 4),
+            (90, 160, 4, 3),
+            (160, 230, 4, 3),
+            (280, 350, 4, 3),
+        ];
+        assert_eq!(made.told(), expected);
+    }
+
+    #[test]
+    fn a_log_is_appended_to() {
+        let mut made = Made::new();
+        made.write(WAL, 0, WAL_HEADER);
+        made.sync(WAL);
+        made.write(WAL, 32, 24);
+        made.write(WAL, 56, 4096);
+        made.sync(WAL);
+        // A checkpoint.
+        made.sync(WAL);
+        made.write(DATABASE, 0, 4096);
+        made.sync(DATABASE);
+        made.write(WAL, 4152, 4120);
+        made.sync(WAL);
+        assert_eq!(made.told(), [(0, 50, 3, 2), (80, 100, 1, 1)]);
+    }
+}
