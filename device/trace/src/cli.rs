@@ -24,7 +24,8 @@ pub struct Cli {
         default_value = "/sys"
     )]
     pub sysfs: PathBuf,
-    /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads.
+    /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads. BPF programs
+    /// have half of it, for all processors together.
     #[arg(long, global = true, value_name = "KIB", default_value_t = 8192,
         value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     pub buffer: u64,

@@ -6,14 +6,16 @@
 
 pub(crate) mod layout;
 mod misses;
+mod types;
 
 use crate::clocks;
 use crate::tracefs::{Batch, EventFormat, Missing};
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, RawTracePoint};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader, Endianness};
 use fasttrack_trace_log::LossReason;
 use misses::Grown;
+use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -63,6 +65,10 @@ const DIRECT_ENDED: &str = "iomap_dio_bio_end_io";
 
 /// The reader is woken when a fourth of the ring is full, as with the rings of tracefs.
 const WAKE_PART: u64 = 4;
+
+/// The ring is so small a part of a processor's ring of tracefs, and one for all: an I/O has 120 bytes here, and its three
+/// events of tracefs 195. 4 MiB are 1.7 s of 20,000 I/Os. All of it counts as resident twice, for it is mapped twice.
+const RING_PART: u64 = 2;
 
 /// What the programs take for a page, bytes.
 const PAGE: usize = 4096;
@@ -118,13 +124,6 @@ fn address(name: &str) -> Option<u64> {
     })
 }
 
-/// Those that are online: there may be slots for many more.
-fn processors() -> u64 {
-    // SAFETY: it has no conditions.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u64::try_from(online).unwrap_or(1).max(1)
-}
-
 /// A line of an error and of what is behind it. The verifier says much, and at the end why.
 fn told(error: &dyn std::error::Error) -> String {
     let mut parts = Vec::new();
@@ -154,7 +153,42 @@ pub fn built() -> bool {
     OBJECT.is_some()
 }
 
-/// Loads and attaches the programs, with a ring of `buffer_kib` for each processor.
+/// A loader without types. By itself it takes all of the kernel's, before it can be given others; so it finds no file
+/// that it can open.
+fn loader<'a>() -> EbpfLoader<'a> {
+    use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+    let before = getrlimit(Resource::Nofile);
+    let none = Rlimit {
+        current: Some(0),
+        ..before
+    };
+    // If this is refused all are taken, which costs memory alone.
+    let closed = setrlimit(Resource::Nofile, none);
+    let loader = EbpfLoader::new();
+    if closed.is_ok() {
+        // What was allowed before is allowed again.
+        let _ = setrlimit(Resource::Nofile, before);
+    }
+    loader
+}
+
+/// The kernel's types, as far as the programs need them: all of them are 20 MiB of memory.
+fn types_of(path: &Path, object: &[u8]) -> Result<Btf, String> {
+    let failed = |error: &dyn std::error::Error| format!("{}: {}", path.display(), told(error));
+    let all = std::fs::read(path).map_err(|error| failed(&error))?;
+    let own = object::File::parse(object).map_err(|error| failed(&error))?;
+    let own = own.section_by_name(".BTF").map(|section| section.data());
+    let own = own.transpose().map_err(|error| failed(&error))?;
+    let traced = PROGRAMS.map(|(_, tracepoint, _)| format!("btf_trace_{tracepoint}"));
+    let needed = types::needed(&all, own.unwrap_or_default(), &traced).ok_or_else(|| {
+        let form = std::io::Error::other("its types have a form that is not known");
+        failed(&form)
+    })?;
+    drop(all);
+    Btf::parse(&needed, Endianness::default()).map_err(|error| failed(&error))
+}
+
+/// Loads and attaches the programs, with a ring of a part of `buffer_kib`.
 ///
 /// # Errors
 /// What is missing, in words.
@@ -172,12 +206,11 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
     let object = OBJECT.ok_or(
         "this fasttrack-trace was built without BPF: install clang and build it again (FASTTRACK_BPF=yes)",
     )?;
-    let types = Btf::parse_file(&types, Default::default())
-        .map_err(|error| format!("{}: {}", types.display(), told(&error)))?;
-    let bytes = (buffer_kib << 10).saturating_mul(processors());
-    let bytes = bytes.min(RING_MAX).next_power_of_two();
+    let types = types_of(&types, object)?;
+    let bytes = ((buffer_kib << 10) / RING_PART).clamp(PAGE as u64, RING_MAX);
+    let bytes = bytes.next_power_of_two();
     let (wake, ended) = (bytes / WAKE_PART, address(DIRECT_ENDED).unwrap_or(0));
-    let mut ebpf = EbpfLoader::new()
+    let mut ebpf = loader()
         .btf(Some(&types))
         .set_global("wake_bytes", &wake, true)
         .set_global("direct_ended", &ended, true)
@@ -220,7 +253,7 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
     })
 }
 
-/// The kernel's types are 20 MiB of memory while they are in use; the allocator would keep it.
+/// The kernel's types are 8 MiB of memory while they are in use; the allocator would keep it.
 fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no conditions.
