@@ -134,6 +134,7 @@ def test_the_door_keeps_compiled_python(tmp_path: Path) -> None:
         (["trace", "report"], "--trace"),
         (["run", "x", "--trace", "d"], "--trace"),
         (["run", "x", "--trace=d"], "--trace"),
+        (["trace", "report", "x", "--engine", "chdb"], "--dev"),
         ([], ""),
         (["run", "x"], ""),
         (["compare", "trace"], ""),

@@ -1,56 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every metric gives the same on every engine, in every column."""
+"""An archive is read by every engine, and every metric gives the same on each, in every column."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import clickhouse_http
 import ibis
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
-from trace_generator import chunks
+from click.testing import CliRunner
+from deltalake import DeltaTable
+from trace_generator import write as generate
 
-from fasttrack_lab.trace import engines
+from fasttrack_lab.commands.trace import command
+from fasttrack_lab.host.errors import LabError, UsageProblem
+from fasttrack_lab.trace import delta, difference, engine_tables, engines, trace_report
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COLUMNS, Tables, schema
+from fasttrack_lab.trace.tables import COLUMNS, Tables
 
 RECORDS = 20_000
 Rows = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace without transactions, and with all else, as Parquet files."""
-    where = tmp_path_factory.mktemp("trace")
-    made: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
-    for name, rows in chunks(RECORDS):
-        made[name].append(rows)
-    for name, parts in made.items():
-        shape = schema(name).to_pyarrow()
-        pa.parquet.write_table(pa.concat_tables(parts) if parts else shape.empty_table(), where / f"{name}.parquet")
-    return where
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a trace that has rows for all metrics."""
+    folder = tmp_path_factory.mktemp("trace") / "archive"
+    generate(folder, RECORDS)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path) -> dict[str, Rows]:
+def here(archive: Path) -> Tables:
+    return delta.read(archive, engines.duckdb())
+
+
+@pytest.fixture(scope="module")
+def expected(here: Tables) -> dict[str, Rows]:
     """What DuckDB says."""
-    return answers(engines.load(folder, engines.duckdb()))
+    return answers(here)
 
 
 def answers(tables: Tables) -> dict[str, Rows]:
     return {name: metric(tables).to_pyarrow().to_pylist() for name, metric in METRICS.items()}
 
 
-@pytest.fixture(scope="module", params=["chdb", "sail"])
-def other(request: pytest.FixtureRequest) -> Iterator[ibis.BaseBackend]:
-    """ClickHouse in this process; Sail, an engine behind Spark Connect, with two workers."""
-    if request.param == "chdb":
-        pytest.importorskip("chdb")
-        yield engines.connect("chdb")
-        return
+@pytest.fixture(scope="module")
+def sail() -> Iterator[str]:
+    """The URL of Sail, an engine behind Spark Connect, with two workers."""
     spark = pytest.importorskip("pysail.spark")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SAIL_MODE", "local-cluster")
@@ -59,20 +60,134 @@ def other(request: pytest.FixtureRequest) -> Iterator[ibis.BaseBackend]:
         server = spark.SparkConnectServer()
     server.start(background=True)
     host, port = server.listening_address
-    engine = engines.connect(f"sc://{host}:{port}")
-    yield engine
+    yield f"sc://{host}:{port}"
     # Before the server goes: the client would ask it to end the session, again and again.
-    engine.disconnect()
+    engines.connect(f"sc://{host}:{port}").disconnect()
     server.stop()
 
 
-def test_engines_are_equal(folder: Path, expected: dict[str, Rows], other: ibis.BaseBackend) -> None:
-    found = answers(engines.load(folder, other))
+@pytest.fixture(scope="module")
+def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a ClickHouse server that does not see the archive: chDB in another process, behind HTTP."""
+    pytest.importorskip("chdb")
+    with clickhouse_http.served(tmp_path_factory.mktemp("clickhouse")) as port:
+        yield f"clickhouse://127.0.0.1:{port}"
+
+
+@pytest.fixture(params=["chdb", "sail", "clickhouse"])
+def url(request: pytest.FixtureRequest, archive: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of each other engine: chDB and Sail read the archive, to ClickHouse its rows are sent."""
+    if request.param != "chdb":
+        return str(request.getfixturevalue(request.param))
+    pytest.importorskip("chdb")
+    # It reads files below the working directory alone.
+    monkeypatch.chdir(archive.parent)
+    return "chdb"
+
+
+def test_engines_are_equal(
+    archive: Path, expected: dict[str, Rows], url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = answers(delta.read(archive, engines.connect(url)))
     different = [name for name, rows in expected.items() if found[name] != rows]
     assert different == []
+    assert ("does not read" in capfd.readouterr().err) == url.startswith("clickhouse")
 
 
 def test_every_metric_was_asked(expected: dict[str, Rows]) -> None:
-    """Save those of records that the generator has none of."""
-    assert {name for name, rows in expected.items() if not rows} == {"transactions", "payers", "losses"}
+    assert [name for name, rows in expected.items() if not rows] == []
     assert sum(row["count"] for row in expected["reads_writes"]) == round(RECORDS * 0.28)
+
+
+def test_a_report_is_the_same(archive: Path, here: Tables, url: str, tmp_path: Path) -> None:
+    """By the command, with coverage and losses, of an interval."""
+    out = tmp_path / "numbers.json"
+    asked = ["report", str(archive), "--since", "1", "--until", "12", "--engine", url, "--json", str(out)]
+    done = CliRunner().invoke(command, asked, catch_exceptions=False)
+    assert done.exit_code == 0 and "Reads and writes" in done.output
+    expected = trace_report.make(here.between(1, 12), [str(archive)]).to_json()
+    assert json.loads(out.read_text()) == json.loads(json.dumps(expected))
+
+
+def test_a_comparison_is_the_same(archive: Path, here: Tables, url: str) -> None:
+    """Both archives are in one engine."""
+    found = [delta.read(archive, engines.connect(url), prefix) for prefix in ("", "second_")]
+    assert difference.compare(*found) == difference.compare(here, here)
+
+
+def test_an_engine_answers_sql(archive: Path, url: str) -> None:
+    asked = "SELECT operation, count(*) AS bios FROM io WHERE operation = 'read' GROUP BY operation"
+    done = CliRunner().invoke(command, ["sql", asked, str(archive), "--engine", url], catch_exceptions=False)
+    (row,) = map(json.loads, done.output.splitlines()[-1:])
+    assert row["operation"] == "read" and row["bios"] > 1000
+    with pytest.raises(UsageProblem, match="the query: .*nothing"):
+        CliRunner().invoke(
+            command, ["sql", "SELECT * FROM nothing", str(archive), "--engine", url], catch_exceptions=False
+        )
+
+
+def test_what_an_older_archive_lacks_is_unknown(archive: Path, url: str, tmp_path: Path) -> None:
+    """A column, all rows of a table, and a table."""
+    older = tmp_path / "older"
+    rows = DeltaTable(archive / "io").to_pyarrow_table().drop_columns(["sync"])
+    delta.commit(older / "io", rows, [], [])
+    delta.commit(older / "calls", DeltaTable(archive / "calls").to_pyarrow_table().slice(0, 0), [], [])
+    found = delta.read(older, engines.connect(url))
+    assert {name: table.count().to_pyarrow().as_py() for name, table in found if name != "io"} == dict.fromkeys(
+        COLUMNS.keys() - {"io"}, 0
+    )
+    assert found.io.filter(found.io.sync.isnull()).count().to_pyarrow().as_py() == rows.num_rows
+    for name, table in found:
+        assert dict(zip(table.columns, map(str, table.schema().types), strict=True)) == COLUMNS[name]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["spark", "sqlite://x", "sc://", "clickhouse://", "clickhouse://host:port", "duckdb://x"]
+)
+def test_an_unknown_engine_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageProblem, match=r"unknown engine '.*'; valid: duckdb, chdb, clickhouse://"):
+        engines.connect(wrong)
+
+
+@pytest.mark.parametrize("absent", ["clickhouse://me:secret@127.0.0.1:1", "sc://127.0.0.1:1"])
+def test_an_engine_that_is_not_there_is_told(absent: str) -> None:
+    with pytest.raises(LabError, match="nobody answers at 127.0.0.1:1") as told:
+        engines.connect(absent)
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "package"),
+    [("chdb", "clickhouse_connect"), ("clickhouse://h", "clickhouse_connect"), ("sc://h", "pyspark")],
+)
+def test_a_package_that_is_not_there_is_told(asked: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("ibis.backends.clickhouse", package))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(ibis, "clickhouse", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(engines, "_answers", lambda parts: None)
+    with pytest.raises(LabError, match=rf"{package} is not there; `./fasttrack` installs it"):
+        engines.connect(asked)
+
+
+def test_a_refused_password_is_told(clickhouse: str) -> None:
+    """With what the server says, and without the password."""
+    with pytest.raises(LabError, match=r"clickhouse://stranger:\.\.\.@127.*Authentication failed") as told:
+        engines.connect(clickhouse.replace("//", "//stranger:secret@"))
+    assert "secret" not in str(told.value)
+
+
+def test_another_engine_reads_archives_alone(tmp_path: Path) -> None:
+    (tmp_path / "00000001.ftlog").touch()
+    with pytest.raises(UsageProblem, match="another engine than DuckDB reads an archive: `trace archive"):
+        CliRunner().invoke(command, ["report", str(tmp_path), "--engine", "chdb"], catch_exceptions=False)
+
+
+def test_names_of_paths_are_quoted(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("chdb")
+    odd = tmp_path / "it's"
+    odd.symlink_to(archive)
+    monkeypatch.chdir(tmp_path)
+    assert engine_tables.of_delta(engines.connect("chdb"), "io", odd / "io", {"bytes": "int64"}, ["bytes"]) is None
+    tables = delta.read(odd, engines.connect("chdb"))
+    assert tables.io.count().to_pyarrow().as_py() == round(RECORDS * 0.28)

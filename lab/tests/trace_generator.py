@@ -20,8 +20,20 @@ START_NS = 1_790_000_000_000_000_000
 UTC_OFFSET_S = 7200
 PER_SECOND = 200
 CHUNK = 500_000
-SHARES = {"io": 0.28, "segments": 0.34, "requests": 0.26, "calls": 0.08, "waits": 0.03, "files": 0.01}
+SHARES = {
+    "io": 0.28,
+    "segments": 0.34,
+    "requests": 0.26,
+    "calls": 0.07,
+    "waits": 0.03,
+    "files": 0.01,
+    "transactions": 0.003,
+    "shares": 0.0065,
+    "losses": 0.0005,
+}
 """Of all records."""
+LOSS_EVERY = PER_SECOND * 10
+"""Rows of other tables between two losses."""
 
 OPERATIONS = np.array(["read", "write", "flush", "discard"])
 CLASSES = np.array(["neutral", "background", "foreground", None], dtype=object)
@@ -30,6 +42,7 @@ BLOCK_TYPES = np.array(["data", "journal", "metadata", "unknown"])
 TYPES = np.array(["other", "sqlite_db", "sqlite_journal", "sqlite_wal", "multimedia", "executable", "cache", "temp"])
 CALLS = np.array(["read", "write", "fsync", "fdatasync", "fault"])
 WAITS = np.array(["folio", "dirty_throttle", "transaction", "tag", "hold", "pause"])
+REASONS = np.array(["ring_overrun", "disk_cap", "budget", "sampled"])
 ENDS = {"sqlite_journal": "-journal", "sqlite_wal": "-wal"}
 FILES = 4000
 
@@ -47,9 +60,9 @@ class Maker:
         """VALUES, of which a share is not known."""
         return pa.array(values, mask=self.random.random(len(values)) < missing)
 
-    def when(self, first: int, count: int) -> dict[str, Any]:
-        """Rows from the place FIRST on, some a second."""
-        time = (np.arange(first, first + count) * (10**9 // PER_SECOND)).astype(np.int64)
+    def when(self, first: int, count: int, every: int = 1) -> dict[str, Any]:
+        """Rows from the place FIRST on, some a second, or one EVERY so many of these."""
+        time = (np.arange(first, first + count) * (10**9 // PER_SECOND * every)).astype(np.int64)
         real = START_NS + time
         local_s = real // 10**9 + UTC_OFFSET_S
         place = {"install": [INSTALL] * count, "session": [SESSION] * count, "log": time // 10**12 + 1}
@@ -95,8 +108,14 @@ class Maker:
 
     def rows(self, table: str, first: int, count: int) -> pa.Table:
         """Some rows of a table."""
-        found = self.when(first, count)
+        found = self.when(first, count, LOSS_EVERY if table == "losses" else 1)
         found |= _KINDS[table](self, count)
+        if table in ("transactions", "shares"):
+            # A transaction has several payers.
+            place = np.arange(first, first + count) * SHARES["transactions"] / SHARES[table]
+            found["journal_transaction"] = place.astype(np.int64) + 1
+        if table == "losses":
+            found["since"] = found["time"] - 10**8
         if table in ("io", "segments"):
             found["bio"] = np.arange(first, first + count)
         nothing = {name: pa.nulls(count) for name in COLUMNS[table]}
@@ -166,7 +185,51 @@ def _files(maker: Maker, count: int) -> dict[str, Any]:
     }
 
 
-_KINDS = {"io": _io, "segments": _segments, "requests": _requests, "calls": _calls, "waits": _waits, "files": _files}
+def _transactions(maker: Maker, count: int) -> dict[str, Any]:
+    trigger = maker.uid(count)
+    blocks = maker.random.integers(1, 200, count)
+    return {
+        "dev": np.full(count, 8 << 20),
+        "kind": maker.choice(np.array(["jbd2", "checkpoint"]), 9, 1)(count),
+        "handles": maker.random.integers(1, 50, count),
+        "blocks": blocks,
+        "logged": blocks + 2,
+        "trigger_call": maker.some(maker.choice(CALLS, 1, 1, 5, 8, 1)(count), 0.2),
+        "trigger_uid": trigger,
+        "trigger_name": np.char.add("app-", trigger.astype(str)),
+        "carrier": np.full(count, "jbd2/sda-8"),
+    }
+
+
+def _shares(maker: Maker, count: int) -> dict[str, Any]:
+    return {
+        **maker.task(count),
+        "dev": np.full(count, 8 << 20),
+        "handles": maker.random.integers(1, 20, count),
+        "blocks": maker.random.integers(1, 90, count),
+        "through_flusher": maker.random.random(count) < 0.2,
+    }
+
+
+def _losses(maker: Maker, count: int) -> dict[str, Any]:
+    return {
+        "reason": maker.choice(REASONS, 5, 1, 3, 1)(count),
+        "cpu": maker.some(maker.random.integers(0, 8, count), 0.3),
+        "lost": maker.some(maker.random.integers(1, 1000, count), 0.2),
+    }
+
+
+_KINDS = {
+    "io": _io,
+    "segments": _segments,
+    "requests": _requests,
+    "calls": _calls,
+    "waits": _waits,
+    "files": _files,
+    "transactions": _transactions,
+    "shares": _shares,
+    "losses": _losses,
+}
 
 
 def chunks(records: int, seed: int = 1) -> Iterator[tuple[str, pa.Table]]:

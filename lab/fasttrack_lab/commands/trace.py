@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,13 @@ _SINCE: common.Decorator = click.option(
 _UNTIL: common.Decorator = click.option(
     "--until", type=float, metavar="S", help="Only what is not after this time, seconds."
 )
+_ENGINE: common.Decorator = click.option(
+    "--engine",
+    metavar="URL",
+    callback=lambda _context, _option, value: None if value == "duckdb" else value,
+    help="Who answers of an archive: duckdb, chdb, clickhouse://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or "
+    "sc://HOST[:PORT] (Spark Connect)  [default: duckdb]",
+)
 
 
 @click.group("trace")
@@ -43,11 +51,23 @@ def command() -> None:
     """
 
 
-def _opened(paths: Sequence[Path]) -> Tables:
+def _opened(paths: Sequence[Path], engine: str | None = None, prefix: str = "") -> Tables:
     # Slow to import, and --help does not need it.
     from fasttrack_lab.trace.sources import open_all  # noqa: PLC0415
 
-    return open_all(paths)
+    return open_all(paths, engine=engine, prefix=prefix)
+
+
+@contextmanager
+def _told(engine: str | None) -> Iterator[None]:
+    """Says what another engine than DuckDB refuses."""
+    if engine is None:
+        yield
+        return
+    from fasttrack_lab.trace import engines  # noqa: PLC0415
+
+    with engines.told(engines.shown(engine)):
+        yield
 
 
 @command.command("import")
@@ -92,12 +112,18 @@ def import_command(
 @_PATHS
 @_SINCE
 @_UNTIL
+@_ENGINE
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
 )
 @common.json_option
 def report_command(
-    paths: tuple[Path, ...], since: float | None, until: float | None, out: Path | None, json_path: str | None
+    paths: tuple[Path, ...],
+    since: float | None,
+    until: float | None,
+    engine: str | None,
+    out: Path | None,
+    json_path: str | None,
 ) -> None:
     """Say who read and wrote what, who waited, and how much of it is known.
 
@@ -105,7 +131,8 @@ def report_command(
     says so beside each. What needs records that the trace does not have is listed.
     """
     common.check_json_path(json_path)
-    report = _reported(paths, since, until)
+    with _told(engine):
+        report = _reported(paths, since, until, engine)
     from rich.console import Console  # noqa: PLC0415
 
     from fasttrack_lab.trace import trace_shown  # noqa: PLC0415
@@ -124,9 +151,15 @@ def report_command(
         ui.say(f"page: {out / _PAGE}")
 
 
-def _reported(paths: Sequence[Path], since: float | None, until: float | None) -> Report:
+def _reported(paths: Sequence[Path], since: float | None, until: float | None, engine: str | None) -> Report:
     """While tables are made, which is the database's work, the queries are."""
     from fasttrack_lab.trace import sources  # noqa: PLC0415
+
+    if engine is not None:
+        tables = _opened(paths, engine).between(since, until)
+        from fasttrack_lab.trace import trace_report  # noqa: PLC0415
+
+        return trace_report.make(tables, map(str, paths))
 
     with ThreadPoolExecutor(1) as worker:
         opening = worker.submit(sources.open_all, paths, counted=True)
@@ -208,8 +241,9 @@ def _shown(found: Interval) -> str:
 @command.command("diff")
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@_ENGINE
 @common.json_option
-def diff_command(first: Path, second: Path, json_path: str | None) -> None:
+def diff_command(first: Path, second: Path, engine: str | None, json_path: str | None) -> None:
     """Compare two traces, with 95 % confidence intervals by bootstrap over seconds.
 
     An asterisk: the interval of the difference excludes 0.
@@ -220,7 +254,8 @@ def diff_command(first: Path, second: Path, json_path: str | None) -> None:
 
     from fasttrack_lab.trace.difference import compare  # noqa: PLC0415
 
-    found = compare(_opened([first]), _opened([second]))
+    with _told(engine):
+        found = compare(_opened([first], engine), _opened([second], engine, prefix="second_"))
     common.write_json(json_path, {one.figure.title: asdict(one) | {"differs": one.differs} for one in found})
     if json_path == "-":
         return
@@ -237,23 +272,23 @@ def diff_command(first: Path, second: Path, json_path: str | None) -> None:
 @command.command("sql")
 @click.argument("query")
 @_PATHS
-def sql_command(query: str, paths: tuple[Path, ...]) -> None:
+@_ENGINE
+def sql_command(query: str, paths: tuple[Path, ...], engine: str | None) -> None:
     """Answer a QUERY in SQL, a JSON object a line.
 
     Tables: sessions, io, segments, requests, calls, waits, transactions, shares, files, losses, tasks;
-    docs/TRACE-QUERIES.md says what is in them. DuckDB's dialect.
+    docs/TRACE-QUERIES.md says what is in them. The dialect is the engine's: DuckDB's by default.
     """
-    import duckdb  # noqa: PLC0415
+    with _told(engine):
+        tables = _opened(paths, engine)
+    from fasttrack_lab.trace import engine_tables, engines  # noqa: PLC0415
 
-    tables = _opened(paths)
     try:
-        found = tables.engine.con.execute(query)
-        names = [column[0] for column in found.description]
-        rows = found.fetchall()
-    except duckdb.Error as error:
+        rows = engine_tables.rows_of_sql(tables.engine, query)
+    except engines.client_errors() as error:
         raise UsageProblem(f"the query: {' '.join(str(error).split())}") from error
     for row in rows:
-        click.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
+        click.echo(json.dumps(row, ensure_ascii=False, default=str))
 
 
 @command.command("perfetto")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import ibis
+import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -22,7 +23,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import digest, file_sha256
-from fasttrack_lab.trace import duckdb_tables, engines, exporting, logs
+from fasttrack_lab.trace import duckdb_tables, engine_tables, engines, exporting, logs
 from fasttrack_lab.trace.tables import COLUMNS, Tables
 
 DAY = "day"
@@ -162,17 +163,32 @@ def _has(table: DeltaTable, places: list[tuple[str, int]]) -> bool:
     return bool(rows.filter(ibis.or_(*mine)).limit(1).count().to_pyarrow().as_py())
 
 
-def read(folder: Path, engine: ibis.BaseBackend) -> Tables:
-    """The tables of an archive."""
-    by_name = {}
-    for name in COLUMNS:
-        table = _table(folder, name)
-        uris = table.file_uris() if table is not None else []
-        if not uris:
-            by_name[name] = duckdb_tables.empty(engine, name, COLUMNS[name])
-        else:
-            by_name[name] = duckdb_tables.of_parquet(engine, name, uris, COLUMNS[name])
+def read(folder: Path, engine: ibis.BaseBackend, prefix: str = "") -> Tables:
+    """The tables of an archive in any engine, which knows them by their names after PREFIX.
+
+    DuckDB reads the files. Other engines read the Delta tables; to one that does not get at them the rows are sent.
+    """
+    if engine.name == engines.DUCKDB:
+        return Tables({name: _of_files(folder, name, engine, prefix) for name in COLUMNS}, engine)
+    here, by_name, reached = engines.duckdb(), {}, True
+    for name, columns in COLUMNS.items():
+        table, read = _table(folder, name), None
+        if reached and table is not None and table.file_uris():
+            there = [field.name for field in table.schema().fields]
+            read = engine_tables.of_delta(engine, prefix + name, folder / name, columns, there)
+            reached = read is not None
+        if read is None:
+            read = engine_tables.of_rows(engine, prefix + name, _of_files(folder, name, here, ""), columns)
+        by_name[name] = read
     return Tables(by_name, engine)
+
+
+def _of_files(folder: Path, name: str, engine: ibis.BaseBackend, prefix: str) -> ir.Table:
+    table = _table(folder, name)
+    uris = table.file_uris() if table is not None else []
+    if not uris:
+        return duckdb_tables.empty(engine, prefix + name, COLUMNS[name])
+    return duckdb_tables.of_parquet(engine, prefix + name, uris, COLUMNS[name])
 
 
 def erase(folder: Path, install: str) -> int:

@@ -3,17 +3,31 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import ibis
 
-from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace.tables import COLUMNS, Tables
+from fasttrack_lab.host.errors import LabError, UsageProblem
 
 MEMORY = "800MB"
 """Of DuckDB: what a report may take is 1 GB, and Python and Arrow take the rest."""
+
+DUCKDB = "duckdb"
+VALID = "duckdb, chdb, clickhouse://[USER:PASSWORD@]HOST[:PORT][/DATABASE], sc://HOST[:PORT]"
+_PORTS = {"clickhouse": 8123, "sc": 15002}
+"""Where a server listens if the URL does not say: ClickHouse's HTTP, Spark Connect's gRPC."""
+_ANSWERS_S = 10.0
+"""How long a server may take to accept a connection: the clients try for minutes."""
+_INSTALL = "`./fasttrack` installs it where --engine is given; scripts/setup.sh --dev does, too"
 
 
 def duckdb(memory: str = MEMORY, threads: int | None = None) -> ibis.BaseBackend:
@@ -27,35 +41,96 @@ def duckdb(memory: str = MEMORY, threads: int | None = None) -> ibis.BaseBackend
     )
 
 
-def connect(url: str) -> ibis.BaseBackend:
-    """The engine at URL: duckdb, chdb, clickhouse://HOST..., or sc://HOST:PORT for Spark Connect, Sail too."""
-    if url == "duckdb":
+def connect(url: str | None) -> ibis.BaseBackend:
+    """The engine at URL: duckdb or None, chdb, clickhouse://HOST..., or sc://HOST:PORT for Spark Connect, Sail too."""
+    if url in (None, DUCKDB):
         return duckdb()
     if url == "chdb":
-        return ibis.clickhouse.connect(interface="chdb")
-    if url.startswith("clickhouse://"):
-        return ibis.connect(url)
-    if url.startswith("sc://"):
-        import pyspark  # noqa: PLC0415 # installed where it is used
+        with _there(url):
+            # It warns of what Ibis says to every client.
+            logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)
+            return ibis.clickhouse.connect(interface="chdb")
+    parts = _parts(url)
+    with _there(shown(url)):
+        if parts.scheme == "clickhouse":
+            _answers(parts)
+            return ibis.connect(url)
+        spark = _spark()
+        _answers(parts)
+        return ibis.pyspark.connect(spark.builder.remote(url).getOrCreate())
 
-        # The client looks for a whole Spark where it is imported, though it needs none.
-        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
-        from pyspark.sql import SparkSession  # noqa: PLC0415
 
-        return ibis.pyspark.connect(SparkSession.builder.remote(url).getOrCreate())
-    raise UsageProblem(f"unknown engine '{url}'; valid: duckdb, chdb, clickhouse://HOST:PORT/DATABASE, sc://HOST:PORT")
+def shown(url: str) -> str:
+    """URL without the password that may be in it."""
+    parts = urlsplit(url)
+    return url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
 
 
-def load(folder: Path, engine: ibis.BaseBackend) -> Tables:
-    """Tables that are Parquet files in a folder, in any engine that sees it."""
-    by_name = {}
-    for name in COLUMNS:
-        files = str(folder / f"{name}.parquet")
-        if engine.name == "clickhouse":
-            engine.raw_sql(
-                f"CREATE TABLE {name} ENGINE = MergeTree ORDER BY tuple() AS SELECT * FROM file('{files}', Parquet)"
-            )
-            by_name[name] = engine.table(name)
-        else:
-            by_name[name] = engine.read_parquet(files, table_name=name)
-    return Tables(by_name, engine)
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # A port that is no number.
+        known = False
+    if not known:
+        raise UsageProblem(f"unknown engine '{shown(url)}'; valid: {VALID}")
+    return parts
+
+
+def _spark() -> Any:
+    import pyspark  # noqa: PLC0415 # installed where it is used
+
+    # The client looks for a whole Spark where it is imported, though it needs none.
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    return SparkSession
+
+
+def _answers(parts: SplitResult) -> None:
+    """Whether somebody listens there."""
+    port = parts.port or _PORTS[parts.scheme]
+    try:
+        socket.create_connection((parts.hostname or "", port), _ANSWERS_S).close()
+    except OSError as error:
+        where = f"{parts.hostname}:{port}"
+        raise LabError(f"nobody answers at {where}: {error}; start the engine, or correct the URL's host") from error
+
+
+@contextmanager
+def _there(url: str) -> Iterator[None]:
+    """Says what to do where an engine's package is missing, or the engine refuses."""
+    try:
+        with told(url):
+            yield
+    except ImportError as error:
+        # Ibis says at length how to install itself.
+        lacks = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+        raise LabError(f"{url}: the Python package {lacks.name or lacks} is not there; {_INSTALL}") from error
+
+
+@contextmanager
+def told(url: str) -> Iterator[None]:
+    """Errors of an engine's client as one message."""
+    try:
+        yield
+    except client_errors() as error:
+        raise LabError(f"{url}: {first_line(error)}") from error
+
+
+_ERRORS = {
+    "duckdb": "Error",
+    "clickhouse_connect.driver.exceptions": "ClickHouseError",
+    "pyspark.errors": "PySparkException",
+}
+"""Module of a client -> its errors."""
+
+
+def client_errors() -> tuple[type[Exception], ...]:
+    """What the clients that are in use raise; nothing is loaded for it."""
+    return tuple(getattr(sys.modules[name], error) for name, error in _ERRORS.items() if name in sys.modules)
+
+
+def first_line(error: Exception) -> str:
+    """What an engine says, without the trace of its own."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from fasttrack_lab.trace.tables import Tables
 
 
-def open_all(paths: Sequence[Path], counted: bool = False) -> Tables:
+def open_all(paths: Sequence[Path], counted: bool = False, engine: str | None = None, prefix: str = "") -> Tables:
     """The tables of all PATHS: log files, their directories and imports together, an archive, or another recording.
 
-    COUNTED: of records only the columns are read and joined that metrics count over.
+    COUNTED: of records only the columns are read and joined that metrics count over. ENGINE: the URL of another engine
+    than DuckDB, for an archive, whose tables are called by their names after PREFIX there.
     """
     for path in paths:
         if not path.exists():
@@ -32,7 +33,11 @@ def open_all(paths: Sequence[Path], counted: bool = False) -> Tables:
     if archives:
         from fasttrack_lab.trace import delta, engines  # noqa: PLC0415
 
-        return delta.read(archives[0], engines.duckdb())
+        return delta.read(archives[0], engines.connect(engine), prefix)
+    if engine is not None:
+        raise InputError(
+            "another engine than DuckDB reads an archive: `trace archive ARCHIVE PATH` makes one", paths[0]
+        )
     if others:
         return _imported(others, counted)
     for path in paths:

@@ -14,6 +14,7 @@ from typing import Any
 
 import ibis
 import ibis.expr.types as ir
+import pyarrow as pa
 
 INT, TEXT, FLAG = "int64", "string", "boolean"
 
@@ -207,8 +208,10 @@ def schema(table: str) -> ibis.Schema:
     return ibis.schema(COLUMNS[table])
 
 
-def rows_of(engine: ibis.BaseBackend, asked: ir.Expr) -> list[dict[str, Any]]:
-    """The rows of a query; of DuckDB's without Ibis's conversion, which loads pandas for a second."""
+def rows_of(engine: ibis.BaseBackend, asked: ir.Expr | str) -> list[dict[str, Any]]:
+    """The rows of a query; of DuckDB's, which may be SQL, without Ibis's conversion: that loads pandas for a second."""
+    if isinstance(asked, str):
+        return rows_of_sql(engine, asked)
     if engine.name != "duckdb":
         return list(asked.to_pyarrow().to_pylist())
     return rows_of_sql(engine, engine.compile(asked))
@@ -219,6 +222,18 @@ def rows_of_sql(engine: ibis.BaseBackend, query: str) -> list[dict[str, Any]]:
     found = engine.con.execute(query)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+_BATCH = 250_000
+"""Rows that are in memory at once where all are sent."""
+
+
+def batches_of(asked: ir.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a query of DuckDB's, some at a time."""
+    engine = asked.get_backend()
+    for batch in engine.con.sql(engine.compile(asked)).to_arrow_reader(_BATCH):
+        if batch.num_rows:
+            yield batch
 
 
 def counted(table: ir.Table) -> int:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import ibis
+import ibis.expr.types as ir
 
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COUNTED, SAMPLED, Tables, rows_of_sql
+from fasttrack_lab.trace.tables import COUNTED, SAMPLED, Tables, rows_of
 
 Row = dict[str, Any]
+Query: TypeAlias = ir.Expr | str
 
 
 @dataclass(frozen=True)
@@ -100,23 +102,23 @@ _OF_SESSION = ("session", "install", "boot", "kernel", "collector", "sources", "
 
 @dataclass(frozen=True)
 class Asked:
-    """The queries of a report in DuckDB's SQL. To make them takes as long as to answer those of a small trace."""
+    """The queries of a report; DuckDB's as SQL, for to make them takes as long as to answer those of a small trace."""
 
-    metrics: dict[str, str]
-    known: dict[str, str]
-    spans: str
-    losses: str
-    sessions: str
+    metrics: dict[str, Query]
+    known: dict[str, Query]
+    spans: Query
+    losses: Query
+    sessions: Query
 
     def answered(self, engine: ibis.BaseBackend, traces: Iterable[str]) -> Report:
-        """Asks them of the tables that are in ENGINE, which is DuckDB."""
-        counts = {table: rows_of_sql(engine, query)[0] for table, query in self.known.items()}
+        """Asks them of the tables that are in ENGINE."""
+        counts = {table: rows_of(engine, query)[0] for table, query in self.known.items()}
         answers = {}
         for name, metric in METRICS.items():
             asked, known = coverage(metric, counts[metric.table])
-            answers[name] = Answer(metric, rows_of_sql(engine, self.metrics[name]) if known else [], asked, known)
-        lost, sessions = rows_of_sql(engine, self.losses), rows_of_sql(engine, self.sessions)
-        return Report(list(traces), sessions, answers, rows_of_sql(engine, self.spans), lost)
+            answers[name] = Answer(metric, rows_of(engine, self.metrics[name]) if known else [], asked, known)
+        lost, sessions = rows_of(engine, self.losses), rows_of(engine, self.sessions)
+        return Report(list(traces), sessions, answers, rows_of(engine, self.spans), lost)
 
 
 def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
@@ -127,7 +129,9 @@ def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
 
 
 def _asked(tables: Tables) -> Asked:
-    compiled = tables.engine.compile
+    def compiled(query: ir.Expr) -> Query:
+        return str(tables.engine.compile(query)) if tables.engine.name == engines.DUCKDB else query
+
     io, losses, sessions = tables.io, tables.losses, tables.sessions
     # What a sample leaves is told once, by the metric of losses.
     lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
