@@ -6,17 +6,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import ibis
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 from trace_generator import write as generate
 from trace_records import HEAD, SECOND, START_NS, Record, bio, exported, record, write
 
+from fasttrack_lab.commands.trace import command
+from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_report, trace_shown
 from fasttrack_lab.trace.metric import METRICS
@@ -139,6 +143,58 @@ def test_a_report_over_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = reported(monkeypatch, [])
     assert shown(report).strip() == "logs: no I/O was recorded"
     assert "no I/O was recorded" in trace_shown.page(report)
+
+
+WAL = [
+    record("file", 2000, file=6, event="first_use", path="/data/y.db", file_type="sqlite_db"),
+    record("file", 2000, file=8, event="first_use", path="/data/y.db-wal", file_type="sqlite_wal"),
+]
+"""A second database, with a write-ahead log."""
+
+
+def modes(
+    monkeypatch: pytest.MonkeyPatch, records: Sequence[Record], row_bytes: dict[str, int]
+) -> list[dict[str, Any]]:
+    exported(monkeypatch, [*HEAD, *WAL, *records])
+    tables = logs.read([Path("logs")], engines.duckdb())
+    found: list[dict[str, Any]] = METRICS["sqlite_modes"](replace(tables, row_bytes=row_bytes)).to_pyarrow().to_pylist()
+    return found
+
+
+def test_sqlite_by_journal_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """/data/x.db has a rollback journal, /data/y.db a log."""
+    synced = [record("call", 5 * SECOND + n, task=2, kind="fsync", file=4, duration_ns=1000) for n in range(3)]
+    synced += [record("call", 6 * SECOND, task=2, kind=kind, file=8, duration_ns=9) for kind in ("fdatasync", "write")]
+    written = [*WRITES, *bio(4, 4 * SECOND, file=4), *bio(5, 5 * SECOND, file=8), *bio(6, 6 * SECOND, file=6)]
+    names = ("mode", "databases", "db_pages", "journal_pages", "syncs", "device_bytes", "told", "row_bytes", "factor")
+    rows = modes(monkeypatch, [*written, *synced], {"/data/x.db": 512})
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("rollback", 1, 3, 1, 3, 4 * 4096, 1, 512, 32.0),
+        ("wal", 1, 1, 1, 1, 2 * 4096, 0, None, None),
+    ]
+
+
+def test_what_a_trace_does_not_know_of_sqlite_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without calls, how many syncs there were; without being told, what rows had. Not 0."""
+    (row,) = modes(monkeypatch, WRITES, {})
+    assert [row[name] for name in ("mode", "told", "syncs", "row_bytes", "factor")] == [
+        "none seen",
+        0,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_bytes_of_rows_are_told_by_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write(tmp_path, [*HEAD, *WRITES])
+    asked = ["report", str(tmp_path), "--json", "-", "--row-bytes"]
+    done = CliRunner().invoke(command, [*asked, "/data/x.db=1 KiB"], catch_exceptions=False)
+    (row,) = json.loads(done.stdout)["metrics"]["sqlite_modes"]["rows"]
+    assert (row["row_bytes"], row["factor"]) == (1024, 12.0)
+    for wrong in ("1 KiB", "=1 KiB", "/data/x.db=much"):
+        with pytest.raises(UsageProblem, match="--row-bytes .*valid: DATABASE=SIZE"):
+            CliRunner().invoke(command, [*asked, wrong], catch_exceptions=False)
 
 
 class Links(HTMLParser):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import click
 from fasttrack_lab.commands import common
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.units import parse_size
 
 if TYPE_CHECKING:
     from fasttrack_lab.trace.difference import Interval
@@ -108,11 +109,33 @@ def import_command(
         sys.exit(DAMAGED)
 
 
+def _row_bytes(_context: click.Context, _option: click.Parameter, told: Sequence[str]) -> dict[str, int]:
+    """DATABASE=SIZE, several times."""
+    found = {}
+    for one in told:
+        database, _, size = one.rpartition("=")
+        try:
+            if not database:
+                raise ValueError("it names no database")
+            found[database] = parse_size(size)
+        except ValueError as error:
+            raise UsageProblem(f"--row-bytes '{one}': {error}; valid: DATABASE=SIZE, as /data/x.db=12.5 MiB") from error
+    return found
+
+
 @command.command("report")
 @_PATHS
 @_SINCE
 @_UNTIL
 @_ENGINE
+@click.option(
+    "--row-bytes",
+    metavar="DATABASE=SIZE",
+    multiple=True,
+    callback=_row_bytes,
+    help="Bytes of the rows that were written to a database, as its path is in the trace; several times. No trace "
+    "knows them: with them SQLite by journal mode has its factor.",
+)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
 )
@@ -122,6 +145,7 @@ def report_command(
     since: float | None,
     until: float | None,
     engine: str | None,
+    row_bytes: dict[str, int],
     out: Path | None,
     json_path: str | None,
 ) -> None:
@@ -132,7 +156,7 @@ def report_command(
     """
     common.check_json_path(json_path)
     with _told(engine):
-        report = _reported(paths, since, until, engine)
+        report = _reported(paths, engine, lambda tables: replace(tables, row_bytes=row_bytes).between(since, until))
     from rich.console import Console  # noqa: PLC0415
 
     from fasttrack_lab.trace import trace_shown  # noqa: PLC0415
@@ -151,12 +175,12 @@ def report_command(
         ui.say(f"page: {out / _PAGE}")
 
 
-def _reported(paths: Sequence[Path], since: float | None, until: float | None, engine: str | None) -> Report:
+def _reported(paths: Sequence[Path], engine: str | None, chosen: Callable[[Tables], Tables]) -> Report:
     """While tables are made, which is the database's work, the queries are."""
     from fasttrack_lab.trace import sources  # noqa: PLC0415
 
     if engine is not None:
-        tables = _opened(paths, engine).between(since, until)
+        tables = chosen(_opened(paths, engine))
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
         return trace_report.make(tables, map(str, paths))
@@ -165,7 +189,7 @@ def _reported(paths: Sequence[Path], since: float | None, until: float | None, e
         opening = worker.submit(sources.open_all, paths, counted=True)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
-        asked = trace_report.ask(since, until)
+        asked = trace_report.ask(chosen)
         return asked.answered(opening.result().engine, map(str, paths))
 
 

@@ -9,7 +9,7 @@ the collector that it is of; ids of bios are a session's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ibis
@@ -258,6 +258,8 @@ class Tables:
 
     by_name: Mapping[str, ir.Table]
     engine: ibis.BaseBackend
+    row_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Database -> bytes of the rows that were written to it, as somebody tells who knows: no trace does."""
 
     def __getattr__(self, name: str) -> ir.Table:
         """The table NAME: t.segments."""

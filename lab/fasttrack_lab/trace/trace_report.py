@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -121,11 +121,11 @@ class Asked:
         return Report(list(traces), sessions, answers, rows_of(engine, self.spans), lost)
 
 
-def ask(since_s: float | None = None, until_s: float | None = None) -> Asked:
-    """All queries of an interval, s of the boot clock, before there are tables."""
+def ask(chosen: Callable[[Tables], Tables] = lambda tables: tables) -> Asked:
+    """All queries of what is CHOSEN, before there are tables."""
     engine = engines.duckdb()
     tables = Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in COUNTED.items()}, engine)
-    return _asked(tables.between(since_s, until_s))
+    return _asked(chosen(tables))
 
 
 def _asked(tables: Tables) -> Asked:
