@@ -219,7 +219,19 @@ def _losses(maker: Maker, count: int) -> dict[str, Any]:
     }
 
 
+def _sessions(maker: Maker, count: int) -> dict[str, Any]:
+    return {
+        "boot": ["boot"] * count,
+        "kernel": ["6.12.1"] * count,
+        "clear_names": [True] * count,
+        "page_bytes": np.full(count, 4096),
+        "utc_offset_s": np.full(count, UTC_OFFSET_S),
+        "calls_over_us": np.zeros(count, np.int64),
+    }
+
+
 _KINDS = {
+    "sessions": _sessions,
     "io": _io,
     "segments": _segments,
     "requests": _requests,
@@ -235,6 +247,7 @@ _KINDS = {
 def chunks(records: int, seed: int = 1) -> Iterator[tuple[str, pa.Table]]:
     """So many records, in tables of at most CHUNK rows."""
     maker = Maker(seed)
+    yield "sessions", maker.rows("sessions", 0, 1)
     for table, share in SHARES.items():
         count = round(records * share)
         for first in range(0, count, CHUNK):

@@ -44,6 +44,14 @@ def bio(number: int, time: int, owner: int | str = 2, file: int | str = 2, **fie
     return record("bio", time, bio=number, **shown), record("segment", time, bio=number, **block)
 
 
+def of_another(records: Sequence[Record], install: str, session: str, **more: Any) -> list[Record]:
+    """Records, with the head of its own, of another installation's session; MORE: fields of its session's."""
+    return [
+        (kind, fields | {"session": session} | ({"install": install, **more} if kind == "session" else {}))
+        for kind, fields in [*HEAD, *records]
+    ]
+
+
 def write(folder: Path, records: Sequence[Record]) -> None:
     """The tables of an export."""
     for kind, columns in logs.record_columns().items():

@@ -16,7 +16,7 @@ import click
 
 from fasttrack_lab.commands import common
 from fasttrack_lab.host import ui
-from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.errors import UsageProblem, unknown
 from fasttrack_lab.host.units import parse_size
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ _SINCE: common.Decorator = click.option(
 )
 _UNTIL: common.Decorator = click.option(
     "--until", type=float, metavar="S", help="Only what is not after this time, seconds."
+)
+_INSTALL: common.Decorator = click.option(
+    "--install", metavar="ID", help="Only of this installation, a device's random id, where there are several."
 )
 _ENGINE: common.Decorator = click.option(
     "--engine",
@@ -57,6 +60,13 @@ def _opened(paths: Sequence[Path], engine: str | None = None, prefix: str = "") 
     from fasttrack_lab.trace.sources import open_all  # noqa: PLC0415
 
     return open_all(paths, engine=engine, prefix=prefix)
+
+
+def _of_install(tables: Tables, install: str | None) -> Tables:
+    """What is of one installation, if one is asked for."""
+    if install is not None and install not in (there := tables.installs()):
+        raise UsageProblem(unknown("installation", install, there or ["none is known"]))
+    return tables.of_install(install)
 
 
 @contextmanager
@@ -127,6 +137,7 @@ def _row_bytes(_context: click.Context, _option: click.Parameter, told: Sequence
 @_PATHS
 @_SINCE
 @_UNTIL
+@_INSTALL
 @_ENGINE
 @click.option(
     "--row-bytes",
@@ -144,6 +155,7 @@ def report_command(
     paths: tuple[Path, ...],
     since: float | None,
     until: float | None,
+    install: str | None,
     engine: str | None,
     row_bytes: dict[str, int],
     out: Path | None,
@@ -156,7 +168,9 @@ def report_command(
     """
     common.check_json_path(json_path)
     with _told(engine):
-        report = _reported(paths, engine, lambda tables: replace(tables, row_bytes=row_bytes).between(since, until))
+        report = _reported(
+            paths, engine, install, lambda tables: replace(tables, row_bytes=row_bytes).between(since, until)
+        )
     from rich.console import Console  # noqa: PLC0415
 
     from fasttrack_lab.trace import trace_shown  # noqa: PLC0415
@@ -175,22 +189,27 @@ def report_command(
         ui.say(f"page: {out / _PAGE}")
 
 
-def _reported(paths: Sequence[Path], engine: str | None, chosen: Callable[[Tables], Tables]) -> Report:
+def _reported(
+    paths: Sequence[Path], engine: str | None, install: str | None, chosen: Callable[[Tables], Tables]
+) -> Report:
     """While tables are made, which is the database's work, the queries are."""
     from fasttrack_lab.trace import sources  # noqa: PLC0415
 
     if engine is not None:
-        tables = chosen(_opened(paths, engine))
+        tables = chosen(_of_install(_opened(paths, engine), install))
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
         return trace_report.make(tables, map(str, paths))
-
+    # Metrics do not count over the installation.
+    counted = install is None
     with ThreadPoolExecutor(1) as worker:
-        opening = worker.submit(sources.open_all, paths, counted=True)
+        opening = worker.submit(sources.open_all, paths, counted=counted)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
-        asked = trace_report.ask(chosen)
-        return asked.answered(opening.result().engine, map(str, paths))
+        asked = trace_report.ask(lambda tables: chosen(tables.of_install(install)), counted)
+        tables = opening.result()
+        _of_install(tables, install)
+        return asked.answered(tables.engine, map(str, paths))
 
 
 @command.command("explain")
@@ -210,6 +229,7 @@ def _reported(paths: Sequence[Path], engine: str | None, chosen: Callable[[Table
 )
 @_SINCE
 @_UNTIL
+@_INSTALL
 @common.json_option
 def explain_command(
     paths: tuple[Path, ...],
@@ -223,6 +243,7 @@ def explain_command(
     perfetto: Path | None,
     since: float | None,
     until: float | None,
+    install: str | None,
     json_path: str | None,
 ) -> None:
     """Follow one call through page cache, journal, elevator and device: by default the slowest.
@@ -238,7 +259,7 @@ def explain_command(
         raise UsageProblem("--app, --file and --kind choose calls, not a bio or a transaction")
     if perfetto is not None and (bio is not None or transaction is not None):
         raise UsageProblem("--perfetto is of calls, not of a bio or a transaction")
-    tables = _opened(paths).between(since, until)
+    tables = _of_install(_opened(paths), install).between(since, until)
     from fasttrack_lab.trace import trace_explain  # noqa: PLC0415
     from fasttrack_lab.trace.explaining import Wanted  # noqa: PLC0415
 
@@ -262,12 +283,29 @@ def _shown(found: Interval) -> str:
     return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
 
 
+def _of_one(path: Path, engine: str | None, prefix: str, install: str | None) -> Tables:
+    """A side of a comparison; several installations in it are said."""
+    tables = _opened([path], engine, prefix)
+    if install is None and len(several := tables.installs()) > 1:
+        ui.say(f"{path}: {len(several)} installations together: {', '.join(several)}; --install chooses one")
+    return _of_install(tables, install)
+
+
 @command.command("diff")
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "--install",
+    "installs",
+    metavar="ID",
+    multiple=True,
+    help="Only of this installation; given twice, A's first and then B's, which may be one archive.",
+)
 @_ENGINE
 @common.json_option
-def diff_command(first: Path, second: Path, engine: str | None, json_path: str | None) -> None:
+def diff_command(
+    first: Path, second: Path, installs: tuple[str, ...], engine: str | None, json_path: str | None
+) -> None:
     """Compare two traces, with 95 % confidence intervals by bootstrap over seconds.
 
     An asterisk: the interval of the difference excludes 0.
@@ -278,8 +316,11 @@ def diff_command(first: Path, second: Path, engine: str | None, json_path: str |
 
     from fasttrack_lab.trace.difference import compare  # noqa: PLC0415
 
+    if len(installs) > 2:
+        raise UsageProblem("--install is given once, or twice: A's and B's")
     with _told(engine):
-        found = compare(_opened([first], engine), _opened([second], engine, prefix="second_"))
+        of = [installs[0], installs[-1]] if installs else [None, None]
+        found = compare(_of_one(first, engine, "", of[0]), _of_one(second, engine, "second_", of[1]))
     common.write_json(json_path, {one.figure.title: asdict(one) | {"differs": one.differs} for one in found})
     if json_path == "-":
         return
@@ -327,9 +368,15 @@ def sql_command(query: str, paths: tuple[Path, ...], engine: str | None) -> None
 )
 @_SINCE
 @_UNTIL
+@_INSTALL
 @click.option("--session", metavar="ID", help="Of this recording alone; needed where there are several boots.")
 def perfetto_command(
-    paths: tuple[Path, ...], out: Path, since: float | None, until: float | None, session: str | None
+    paths: tuple[Path, ...],
+    out: Path,
+    since: float | None,
+    until: float | None,
+    install: str | None,
+    session: str | None,
 ) -> None:
     """Write a trace for ui.perfetto.dev and trace_processor.
 
@@ -340,7 +387,7 @@ def perfetto_command(
     """
     from fasttrack_lab.trace import perfetto_export  # noqa: PLC0415
 
-    done = perfetto_export.write(_opened(paths).between(since, until), out, session)
+    done = perfetto_export.write(_of_install(_opened(paths), install).between(since, until), out, session)
     ui.say(f"{out}: {done.slices} slices, {done.instants} instants, {done.counts} counts, {done.bytes} bytes")
     if not done.flows:
         ui.say("without flows and files: there are too many bios; --since and --until cut them")

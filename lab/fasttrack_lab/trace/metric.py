@@ -35,6 +35,8 @@ class Metric:
     known: str | None
     """The column that must be known for a row to be told apart; None: every row is."""
     query: Query
+    of_one: bool = False
+    """It is of one installation: user ids, paths or rates of several have nothing to do with each other."""
 
     def __call__(self, tables: Tables) -> ir.Table:
         """The answer, as a query in a fixed order of rows."""
@@ -82,12 +84,12 @@ METRICS: dict[str, Metric] = {}
 
 
 def metric(
-    title: str, *, unit: str, formula: str, source: str, table: str, known: str | None = None
+    title: str, *, unit: str, formula: str, source: str, table: str, known: str | None = None, of_one: bool = False
 ) -> Callable[[Query], Metric]:
     """Registers a query as a metric under its function's name."""
 
     def register(query: Query) -> Metric:
-        made = Metric(query.__name__, title, unit, formula, source, table, known, query)
+        made = Metric(query.__name__, title, unit, formula, source, table, known, query, of_one)
         METRICS[made.name] = made
         return made
 

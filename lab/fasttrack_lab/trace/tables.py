@@ -290,3 +290,15 @@ class Tables:
         """What is of one session, or of nobody knows which."""
         mine = {name: table.filter(table.session.isnull() | (table.session == session)) for name, table in self}
         return replace(self, by_name=mine)
+
+    def of_install(self, install: str | None) -> Tables:
+        """What is of one installation, or of nobody knows which; of None, all."""
+        if install is None:
+            return self
+        mine = {name: table.filter(table.install.isnull() | (table.install == install)) for name, table in self}
+        return replace(self, by_name=mine)
+
+    def installs(self) -> list[str]:
+        """The installations that are in it."""
+        found = rows_of(self.engine, self.sessions.select("install").distinct())
+        return sorted(row["install"] for row in found if row["install"] is not None)

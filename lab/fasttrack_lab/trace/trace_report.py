@@ -13,7 +13,7 @@ import ibis.expr.types as ir
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COUNTED, SAMPLED, Tables, rows_of
+from fasttrack_lab.trace.tables import COLUMNS, COUNTED, SAMPLED, Tables, rows_of
 
 Row = dict[str, Any]
 Query: TypeAlias = ir.Expr | str
@@ -68,6 +68,15 @@ class Report:
         return bool(self.losses)
 
     @property
+    def installs(self) -> list[str]:
+        """The installations that it is of."""
+        return sorted({row["install"] for row in self.sessions if row["install"] is not None})
+
+    def mixed(self, answer: Answer) -> bool:
+        """Whether an answer that makes sense of one installation is of several."""
+        return answer.metric.of_one and len(self.installs) > 1
+
+    @property
     def sample(self) -> int:
         """One bio of so many was recorded, in the session that was sampled most."""
         return max((row["sample"] or 1 for row in self.sessions), default=1)
@@ -91,7 +100,14 @@ class Report:
         """For programs."""
         kept = {name: value for name, value in asdict(self).items() if name != "answers"}
         answers = {name: answer.to_json() for name, answer in self.answers.items()}
-        return {**kept, "seconds": self.seconds, "lossy": self.lossy, "sample": self.sample, "metrics": answers}
+        return {
+            **kept,
+            "seconds": self.seconds,
+            "lossy": self.lossy,
+            "sample": self.sample,
+            "installs": self.installs,
+            "metrics": answers,
+        }
 
 
 LEFT = "sampled"
@@ -121,10 +137,10 @@ class Asked:
         return Report(list(traces), sessions, answers, rows_of(engine, self.spans), lost)
 
 
-def ask(chosen: Callable[[Tables], Tables] = lambda tables: tables) -> Asked:
-    """All queries of what is CHOSEN, before there are tables."""
-    engine = engines.duckdb()
-    tables = Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in COUNTED.items()}, engine)
+def ask(chosen: Callable[[Tables], Tables] = lambda tables: tables, counted: bool = True) -> Asked:
+    """All queries of what is CHOSEN, before there are tables. COUNTED: these have columns for metrics alone."""
+    engine, there = engines.duckdb(), COUNTED if counted else COLUMNS
+    tables = Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in there.items()}, engine)
     return _asked(chosen(tables))
 
 

@@ -26,6 +26,8 @@ _TERMINAL = (
     "known",
 )
 """Metrics of the summary."""
+_INSTALLS = 8
+"""Installations that are named."""
 _ROWS = 8
 """Rows of a table in the terminal."""
 
@@ -39,7 +41,8 @@ def coverage(answer: Answer, report: Report) -> str:
         return "not recorded: coverage 0 %"
     lossy = "; records are lost, so this may be too small" if report.lossy else ""
     sampled = f"; of a sample, one bio of {report.sample}: not scaled" if report.sampled(answer) else ""
-    return f"coverage {answer.coverage * 100:.1f} %{sampled}{lossy}"
+    mixed = f"; {len(report.installs)} installations in one: see --install" if report.mixed(answer) else ""
+    return f"coverage {answer.coverage * 100:.1f} %{sampled}{lossy}{mixed}"
 
 
 def _recordings(count: int) -> str:
@@ -52,6 +55,9 @@ def head(report: Report) -> list[str]:
         return [f"{', '.join(report.traces)}: no I/O was recorded"]
     count = sum(row["count"] for row in report.answers["reads_writes"].rows)
     lines = [f"{', '.join(report.traces)}: {count} bios in {report.seconds:.1f} s, {_recordings(len(report.sessions))}"]
+    if len(report.installs) > 1:
+        named = ", ".join(report.installs[:_INSTALLS]) + (", ..." if len(report.installs) > _INSTALLS else "")
+        lines.append(f"{len(report.installs)} installations: {named}")
     for row in report.answers["losses"].rows:
         counted = [f"{row['lost']} records"] if row["lost"] else []
         if row["uncounted"]:

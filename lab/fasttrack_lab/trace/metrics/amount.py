@@ -145,6 +145,7 @@ _STEPS = 300
     source="FastTrack, figures 6 and 11",
     table="io",
     known="class",
+    of_one=True,
 )
 def over_time(t: Tables) -> ir.Table:
     """Volume by time and class, in steps of which the trace has at most _STEPS."""

@@ -50,6 +50,7 @@ def queue_time(t: Tables) -> ir.Table:
     source="biolatency's users",
     table="requests",
     known="app_uid",
+    of_one=True,
 )
 def app_latency(t: Tables) -> ir.Table:
     """Percentiles by app and operation."""

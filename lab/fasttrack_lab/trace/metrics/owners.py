@@ -32,6 +32,7 @@ def _sums(rows: ir.Table) -> dict[str, ir.Value]:
     source="bcc#826, bcc#1476, htop#1287",
     table="segments",
     known="uid",
+    of_one=True,
 )
 def apps(t: Tables) -> ir.Table:
     """Volume and synchronous writes by user id, the largest first."""
@@ -48,6 +49,7 @@ def apps(t: Tables) -> ir.Table:
     source="bpftrace#3697, bcc#5184",
     table="segments",
     known="path",
+    of_one=True,
 )
 def top_files(t: Tables) -> ir.Table:
     """The files with most synchronous writes."""

@@ -53,3 +53,36 @@ def losses(t: Tables) -> ir.Table:
         intervals=rows.count(), lost=total(rows.lost), uncounted=count_if(rows.lost.isnull())
     )
     return grouped.order_by("reason")
+
+
+@metric(
+    "Installations",
+    unit="recordings: recordings; bios: bios; read, written: bytes; seconds: s, between first and last bio "
+    "of recordings; *_rate: bytes/s",
+    formula="bios by installation, a device's random id; rates over the time in which it was recorded",
+    source="several phones in one archive",
+    table="io",
+)
+def installations(t: Tables) -> ir.Table:
+    """What each installation did: rates of several together say nothing."""
+    io = t.io
+    by_session = io.group_by("session").agg(
+        first=io.time.min(),
+        last=io.time.max(),
+        bios=io.count(),
+        read=sum_if(io.bytes, io.operation == "read"),
+        written=sum_if(io.bytes, io.operation == "write"),
+    )
+    whose = t.sessions.group_by("session").agg(install=t.sessions.install.max())
+    rows = by_session.left_join(whose, "session").select(by_session, whose.install)
+    grouped = rows.group_by(install=named(rows.install)).agg(
+        recordings=rows.count(),
+        bios=total(rows.bios),
+        read=total(rows.read),
+        written=total(rows.written),
+        ns=total(rows["last"] - rows["first"]),
+    )
+    seconds = grouped.ns.cast("float64") / 1e9
+    rates = {f"{name}_rate": grouped[name].cast("float64") / seconds.nullif(0.0) for name in ("read", "written")}
+    shown = grouped.mutate(seconds=seconds, **rates)
+    return shown.select("install", "recordings", "bios", "read", "written", "seconds", *rates).order_by("install")

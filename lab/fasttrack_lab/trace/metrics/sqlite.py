@@ -78,6 +78,7 @@ def _by_database(t: Tables) -> ir.Table:
     source="Androtrace, A6 to A8: SQLite behind synchronous writes",
     table="segments",
     known="path",
+    of_one=True,
 )
 def databases(t: Tables) -> ir.Table:
     """SQLite databases with most synchronous writes, by file and journal mode."""

@@ -91,6 +91,7 @@ def transactions(t: Tables) -> ir.Table:
     source="htop#1287, openzfs#472: which apps filled the journal",
     table="shares",
     known="uid",
+    of_one=True,
 )
 def payers(t: Tables) -> ir.Table:
     """Apps by their part in transactions."""
