@@ -66,7 +66,14 @@ class Maker:
         real = START_NS + time
         local_s = real // 10**9 + UTC_OFFSET_S
         place = {"install": [INSTALL] * count, "session": [SESSION] * count, "log": time // 10**12 + 1}
-        return {**place, "time": time, "second": time // 10**9, "hour": local_s // 3600, "real_ns": real}
+        return {
+            **place,
+            "time": time,
+            "second": time // 10**9,
+            "hour": local_s // 3600,
+            "real_ns": real,
+            "utc_offset_s": np.full(count, UTC_OFFSET_S),
+        }
 
     def sent(self, count: int) -> dict[str, Any]:
         return {
@@ -225,7 +232,6 @@ def _sessions(maker: Maker, count: int) -> dict[str, Any]:
         "kernel": ["6.12.1"] * count,
         "clear_names": [True] * count,
         "page_bytes": np.full(count, 4096),
-        "utc_offset_s": np.full(count, UTC_OFFSET_S),
         "calls_over_us": np.zeros(count, np.int64),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -18,6 +18,8 @@ from fasttrack_lab.commands import common
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import UsageProblem, unknown
 from fasttrack_lab.host.units import parse_size
+from fasttrack_lab.trace import interval
+from fasttrack_lab.trace.interval import Moment
 
 if TYPE_CHECKING:
     from fasttrack_lab.trace.difference import Interval
@@ -28,11 +30,21 @@ _PATHS: common.Decorator = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path)
 )
 _PAGE = "report.html"
+_TIMES = """TIME is seconds of the boot clock (12.5), or what the device's clock showed in its own time zone
+(2026-11-27, 2026-11-27T10:00 or 2026-11-27T10:00:30.5), or with a time zone a real time (2026-11-27T09:00Z). What a
+clock that was set back showed twice is taken twice."""
+"""In the help of commands with an interval."""
+
+
+def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> Moment | None:
+    return None if text is None else interval.parse(text)
+
+
 _SINCE: common.Decorator = click.option(
-    "--since", type=float, metavar="S", help="Only what is not before this time of the boot clock, seconds."
+    "--since", metavar="TIME", callback=_moment, help="Only what is not before this time; see below."
 )
 _UNTIL: common.Decorator = click.option(
-    "--until", type=float, metavar="S", help="Only what is not after this time, seconds."
+    "--until", metavar="TIME", callback=_moment, help="Only what is not after this time; a date alone is its midnight."
 )
 _INSTALL: common.Decorator = click.option(
     "--install", metavar="ID", help="Only of this installation, a device's random id, where there are several."
@@ -67,6 +79,12 @@ def _of_install(tables: Tables, install: str | None) -> Tables:
     if install is not None and install not in (there := tables.installs()):
         raise UsageProblem(unknown("installation", install, there or ["none is known"]))
     return tables.of_install(install)
+
+
+def _chosen(tables: Tables, install: str | None, since: Moment | None, until: Moment | None) -> Tables:
+    """What is of an installation and in an interval."""
+    tables.check_clock(since, until)
+    return _of_install(tables, install).between(since, until)
 
 
 @contextmanager
@@ -133,7 +151,7 @@ def _row_bytes(_context: click.Context, _option: click.Parameter, told: Sequence
     return found
 
 
-@command.command("report")
+@command.command("report", epilog=_TIMES)
 @_PATHS
 @_SINCE
 @_UNTIL
@@ -153,8 +171,8 @@ def _row_bytes(_context: click.Context, _option: click.Parameter, told: Sequence
 @common.json_option
 def report_command(
     paths: tuple[Path, ...],
-    since: float | None,
-    until: float | None,
+    since: Moment | None,
+    until: Moment | None,
     install: str | None,
     engine: str | None,
     row_bytes: dict[str, int],
@@ -168,9 +186,7 @@ def report_command(
     """
     common.check_json_path(json_path)
     with _told(engine):
-        report = _reported(
-            paths, engine, install, lambda tables: replace(tables, row_bytes=row_bytes).between(since, until)
-        )
+        report = _reported(paths, engine, row_bytes, install, since, until)
     from rich.console import Console  # noqa: PLC0415
 
     from fasttrack_lab.trace import trace_shown  # noqa: PLC0415
@@ -190,29 +206,36 @@ def report_command(
 
 
 def _reported(
-    paths: Sequence[Path], engine: str | None, install: str | None, chosen: Callable[[Tables], Tables]
+    paths: Sequence[Path],
+    engine: str | None,
+    row_bytes: dict[str, int],
+    install: str | None,
+    since: Moment | None,
+    until: Moment | None,
 ) -> Report:
     """While tables are made, which is the database's work, the queries are."""
     from fasttrack_lab.trace import sources  # noqa: PLC0415
 
     if engine is not None:
-        tables = chosen(_of_install(_opened(paths, engine), install))
+        tables = _chosen(_opened(paths, engine), install, since, until)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
-        return trace_report.make(tables, map(str, paths))
-    # Metrics do not count over the installation.
-    counted = install is None
+        return trace_report.make(replace(tables, row_bytes=row_bytes), map(str, paths))
+    # Metrics count neither over the installation nor over the time zone.
+    counted = install is None and not interval.is_wall(since, until)
     with ThreadPoolExecutor(1) as worker:
         opening = worker.submit(sources.open_all, paths, counted=counted)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
-        asked = trace_report.ask(lambda tables: chosen(tables.of_install(install)), counted)
+        asked = trace_report.ask(
+            lambda tables: replace(tables, row_bytes=row_bytes).of_install(install).between(since, until), counted
+        )
         tables = opening.result()
-        _of_install(tables, install)
+        _chosen(tables, install, since, until)  # Refuses what is not there.
         return asked.answered(tables.engine, map(str, paths))
 
 
-@command.command("explain")
+@command.command("explain", epilog=_TIMES)
 @_PATHS
 @click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="The N calls that took longest  [default: 1]")
 @click.option("--call", metavar="ID|S", help="A call by its id, or one that was under way at S seconds.")
@@ -241,8 +264,8 @@ def explain_command(
     bio: int | None,
     transaction: int | None,
     perfetto: Path | None,
-    since: float | None,
-    until: float | None,
+    since: Moment | None,
+    until: Moment | None,
     install: str | None,
     json_path: str | None,
 ) -> None:
@@ -259,7 +282,7 @@ def explain_command(
         raise UsageProblem("--app, --file and --kind choose calls, not a bio or a transaction")
     if perfetto is not None and (bio is not None or transaction is not None):
         raise UsageProblem("--perfetto is of calls, not of a bio or a transaction")
-    tables = _of_install(_opened(paths), install).between(since, until)
+    tables = _chosen(_opened(paths), install, since, until)
     from fasttrack_lab.trace import trace_explain  # noqa: PLC0415
     from fasttrack_lab.trace.explaining import Wanted  # noqa: PLC0415
 
@@ -356,7 +379,7 @@ def sql_command(query: str, paths: tuple[Path, ...], engine: str | None) -> None
         click.echo(json.dumps(row, ensure_ascii=False, default=str))
 
 
-@command.command("perfetto")
+@command.command("perfetto", epilog=_TIMES)
 @_PATHS
 @click.option(
     "-o",
@@ -373,8 +396,8 @@ def sql_command(query: str, paths: tuple[Path, ...], engine: str | None) -> None
 def perfetto_command(
     paths: tuple[Path, ...],
     out: Path,
-    since: float | None,
-    until: float | None,
+    since: Moment | None,
+    until: Moment | None,
     install: str | None,
     session: str | None,
 ) -> None:
@@ -387,7 +410,7 @@ def perfetto_command(
     """
     from fasttrack_lab.trace import perfetto_export  # noqa: PLC0415
 
-    done = perfetto_export.write(_of_install(_opened(paths), install).between(since, until), out, session)
+    done = perfetto_export.write(_chosen(_opened(paths), install, since, until), out, session)
     ui.say(f"{out}: {done.slices} slices, {done.instants} instants, {done.counts} counts, {done.bytes} bytes")
     if not done.flows:
         ui.say("without flows and files: there are too many bios; --since and --until cut them")

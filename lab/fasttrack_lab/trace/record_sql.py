@@ -77,10 +77,13 @@ def _io() -> str:
 
 
 def _segments() -> str:
-    sent = "b.install, b.second, b.hour, b.real_ns, b.operation, b.sync, b.class, b.cause, b.app_uid, b.dev"
+    sent = "b.operation, b.sync, b.class, b.cause, b.app_uid, b.dev"
+    when = "b.install, b.second, b.hour, b.real_ns, b.utc_offset_s"
     bio = "LEFT JOIN _bios b ON r.session = b.session AND r.bio = b.bio"
     made = "r.owner AS owner_task, r.index AS page"
-    return _joined(f"r.* {_WEIGHT}, {made}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE)
+    return _joined(
+        f"r.* {_WEIGHT}, {made}, {when}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE
+    )
 
 
 def _requests() -> str:

@@ -16,6 +16,10 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.trace import interval
+from fasttrack_lab.trace.interval import Moment
+
 INT, TEXT, FLAG = "int64", "string", "boolean"
 
 PLACE = {"install": TEXT, "session": TEXT, "log": INT}
@@ -178,6 +182,10 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
 
+for _columns in COLUMNS.values():
+    # Local time less UTC, by the clock's snapshot before the row.
+    _columns.setdefault("utc_offset_s", INT)
+
 
 SAMPLED = ("io", "segments", "requests")
 """Tables that have a part of the rows where a session was sampled: each row stands for `weight` of them."""
@@ -271,20 +279,21 @@ class Tables:
         """Each name with its table."""
         return iter(self.by_name.items())
 
-    def between(self, since_s: float | None, until_s: float | None) -> Tables:
-        """What is in an interval, s of the boot clock; a loss too if a part of it is, or if its time is unknown."""
+    def between(self, since: Moment | None, until: Moment | None) -> Tables:
+        """What is in an interval, ends included; sessions and tasks are all there."""
+        if since is None and until is None:
+            return self
+        within = {
+            name: table if name in _WHOLE else interval.cut(table, self.sessions, since, until) for name, table in self
+        }
+        return replace(self, by_name=within)
 
-        def cut(name: str, table: ir.Table) -> ir.Table:
-            if name in _WHOLE:
-                return table
-            begin = table.since.fill_null(table.time) if name == "losses" else table.time
-            if since_s is not None:
-                table = table.filter(table.time.isnull() | (table.time >= int(since_s * 1e9)))
-            if until_s is not None:
-                table = table.filter(begin.isnull() | (begin <= int(until_s * 1e9)))
-            return table
-
-        return replace(self, by_name={name: cut(name, table) for name, table in self})
+    def check_clock(self, *moments: Moment | None) -> None:
+        """Refuses times of the clock on the wall where no row has such a time."""
+        if interval.is_wall(*moments) and not counted(self.io.filter(self.io.real_ns.notnull()).limit(1)):
+            raise UsageProblem(
+                "this trace does not know the real time of what it has: --since and --until take seconds of its clock"
+            )
 
     def of_session(self, session: str) -> Tables:
         """What is of one session, or of nobody knows which."""
