@@ -80,6 +80,7 @@ def test_two_of_one_archive_are_compared(archive: Path) -> None:
     done = asked("diff", str(archive), str(archive), "--install", INSTALL, "--install", OTHER, "--json", "-")
     read = json.loads(done.stdout)["read"]
     assert (read["first"]["value"], read["second"]["value"]) == (0.0, (4096 + 8192) / 2)
+    assert f"{archive}: 1 losses: its figures may be too small" in done.stderr
     both = asked("diff", str(archive), str(archive))
     assert f"2 installations together: {INSTALL}, {OTHER}; --install chooses one" in both.stderr
 

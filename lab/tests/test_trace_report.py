@@ -334,3 +334,72 @@ def test_every_number_of_a_metric_has_a_unit(archive: Path) -> None:
 )
 def test_a_value_is_shown_with_its_unit(metric: str, column: str, value: float | str | None, text: str) -> None:
     assert cells.cell(METRICS[metric], column, value) == text
+
+
+def lost(since: float, until: float, **more: Any) -> Record:
+    """A loss between two times, s of the boot clock."""
+    fields = {"reason": "ring_overrun", "cpu": 1, "since": int(since * SECOND), "count": 17} | more
+    return record("loss", int(until * SECOND), **fields)
+
+
+def overlapped(report: Report, metric: str, key: str) -> dict[Any, int]:
+    return {row[key]: row["losses"] for row in report.answers[metric].rows}
+
+
+HOUR = 3600
+# The boot clock's 0 is 2023-11-14 23:13:20 there: these are at 23, at 0, and at 1 o'clock.
+NIGHT = [*bio(1, SECOND), *bio(2, HOUR * SECOND), *bio(3, 2 * HOUR * SECOND)]
+
+
+def test_a_row_that_a_loss_overlaps_is_marked_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = reported(monkeypatch, [*NIGHT, lost(HOUR - 60, HOUR - 50)])
+    assert overlapped(report, "by_hour", "hour") == {23: 0, 0: 1, 1: 0}
+    assert list(overlapped(report, "by_day", "day").values()) == [0, 1]
+    steps = list(overlapped(report, "over_time", "ms").values())
+    # A step is 24 s: the bio's begins at 3576 s, after the loss.
+    assert steps == [0, 0, 0]
+    near = reported(monkeypatch, [*NIGHT, lost(HOUR - 60, HOUR - 1)])
+    assert list(overlapped(near, "over_time", "ms").values()) == [0, 1, 0]
+    assert trace_shown.coverage(near.answers["over_time"], near).endswith("in 1 of 3 rows, by the column losses")
+    assert trace_shown.coverage(report.answers["over_time"], report) == "coverage 100.0 %"
+    assert "may be too small" in trace_shown.coverage(report.answers["sizes"], report)
+    told = report.to_json()["metrics"]
+    assert [told[name]["lossy"] for name in ("over_time", "by_hour", "reads_writes")] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "hours"),
+    [
+        (0, 1, {23: 1, 0: 0, 1: 0}),
+        (0, HOUR, {23: 1, 0: 1, 1: 0}),
+        (HOUR, 2 * HOUR, {23: 0, 0: 1, 1: 1}),
+        (0, 30 * HOUR, {23: 1, 0: 1, 1: 1}),
+        (3 * HOUR, 4 * HOUR, {23: 0, 0: 0, 1: 0}),
+    ],
+)
+def test_a_loss_overlaps_the_hours_between_its_ends(
+    monkeypatch: pytest.MonkeyPatch, since: int, until: int, hours: dict[int, int]
+) -> None:
+    assert overlapped(reported(monkeypatch, [*NIGHT, lost(since, until)]), "by_hour", "hour") == hours
+
+
+def test_a_loss_whose_time_nobody_knows_overlaps_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    damage = ("damage", {"path": "x", "at": 9, "bytes": 5, "what": "cut"})
+    report = reported(monkeypatch, [*NIGHT, damage])
+    assert overlapped(report, "by_hour", "hour") == {23: 1, 0: 1, 1: 1}
+    assert set(overlapped(report, "over_time", "ms").values()) == {1}
+
+
+def test_what_is_not_in_an_interval_does_not_mark_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported(monkeypatch, [*HEAD, *NIGHT, lost(HOUR - 60, HOUR - 50)])
+    tables = logs.read([Path("logs")], engines.duckdb())
+    for since, until in ((0, HOUR - 61), (HOUR, None)):
+        report = trace_report.make(tables.between(since, until), ["logs"])
+        assert not any(answer["lossy"] for answer in report.to_json()["metrics"].values())
+    report = trace_report.make(tables.between(HOUR - 55, HOUR), ["logs"])
+    assert report.to_json()["metrics"]["reads_writes"]["lossy"]
+
+
+def test_what_a_sample_leaves_marks_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = reported(monkeypatch, [*NIGHT, lost(0, 3 * HOUR, reason="sampled")])
+    assert set(overlapped(report, "by_hour", "hour").values()) == {0}

@@ -311,7 +311,12 @@ def _of_one(path: Path, engine: str | None, prefix: str, install: str | None) ->
     tables = _opened([path], engine, prefix)
     if install is None and len(several := tables.installs()) > 1:
         ui.say(f"{path}: {len(several)} installations together: {', '.join(several)}; --install chooses one")
-    return _of_install(tables, install)
+    mine = _of_install(tables, install)
+    from fasttrack_lab.trace.difference import losses_in  # noqa: PLC0415
+
+    if losses := losses_in(mine):
+        ui.say(f"{path}: {losses} losses: its figures may be too small")
+    return mine
 
 
 @command.command("diff")

@@ -15,7 +15,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from fasttrack_lab.trace.metric import is_flag, sum_if, total
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.tables import LEFT, Tables, counted
 
 DRAWS = 2000
 _CHUNK = 100
@@ -151,6 +151,11 @@ def _interval(value: float | None, draws: np.ndarray) -> Interval:
         return Interval(None, None, None)
     low, high = np.percentile(draws, [2.5, 97.5])
     return Interval(value, float(low), float(high))
+
+
+def losses_in(tables: Tables) -> int:
+    """How many losses there are; what a sample leaves out is none, since rows have weights."""
+    return counted(tables.losses.filter(tables.losses.reason.fill_null("unknown") != LEFT))
 
 
 def compare(first: Tables, second: Tables, seed: int = 1) -> Sequence[Compared]:

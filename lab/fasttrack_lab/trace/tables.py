@@ -190,6 +190,9 @@ for _columns in COLUMNS.values():
 SAMPLED = ("io", "segments", "requests")
 """Tables that have a part of the rows where a session was sampled: each row stands for `weight` of them."""
 
+LEFT = "sampled"
+"""The reason of a loss that is none: what a sample has left."""
+
 _COUNTED = {
     "sessions": "time session install boot kernel collector sources clear_names utc_offset_s sample",
     "io": "session time second hour real_ns operation bytes sync class cause sequential carrier_kernel",

@@ -13,7 +13,7 @@ import ibis.expr.types as ir
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COLUMNS, COUNTED, SAMPLED, Tables, rows_of
+from fasttrack_lab.trace.tables import COLUMNS, COUNTED, LEFT, SAMPLED, Tables, rows_of
 
 Row = dict[str, Any]
 Query: TypeAlias = ir.Expr | str
@@ -39,6 +39,13 @@ class Answer:
     def coverage(self) -> float:
         """Share that is known; of what is not recorded, 0."""
         return self.known / self.asked if self.asked else 0.0
+
+    @property
+    def marked(self) -> int | None:
+        """Rows that losses overlap, where the metric tells; None where it is of the whole interval."""
+        if self.rows and "losses" in self.rows[0]:
+            return sum(bool(row["losses"]) for row in self.rows)
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -72,6 +79,13 @@ class Report:
         """The installations that it is of."""
         return sorted({row["install"] for row in self.sessions if row["install"] is not None})
 
+    def lost(self, answer: Answer) -> str:
+        """What losses mean for an answer: nothing, the whole of it, or some of its rows."""
+        if not self.lossy or answer.marked == 0:
+            return ""
+        some = "" if answer.marked is None else f" in {answer.marked} of {len(answer.rows)} rows, by the column losses"
+        return f"records are lost, so this may be too small{some}"
+
     def mixed(self, answer: Answer) -> bool:
         """Whether an answer that makes sense of one installation is of several."""
         return answer.metric.of_one and len(self.installs) > 1
@@ -99,7 +113,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         kept = {name: value for name, value in asdict(self).items() if name != "answers"}
-        answers = {name: answer.to_json() for name, answer in self.answers.items()}
+        answers = {name: answer.to_json() | {"lossy": bool(self.lost(answer))} for name, answer in self.answers.items()}
         return {
             **kept,
             "seconds": self.seconds,
@@ -110,8 +124,6 @@ class Report:
         }
 
 
-LEFT = "sampled"
-"""The reason of records that a sample has left."""
 _LOSS_ROWS = 100
 _OF_SESSION = ("session", "install", "boot", "kernel", "collector", "sources", "clear_names", "utc_offset_s", "sample")
 

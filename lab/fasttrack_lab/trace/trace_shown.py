@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fasttrack_lab.trace.cells import cell
-from fasttrack_lab.trace.trace_report import LEFT, Answer, Report
+from fasttrack_lab.trace.tables import LEFT
+from fasttrack_lab.trace.trace_report import Answer, Report
 
 _TERMINAL = (
     "reads_writes",
@@ -39,7 +40,7 @@ def coverage(answer: Answer, report: Report) -> str:
     """What stands beside a figure."""
     if not answer.recorded:
         return "not recorded: coverage 0 %"
-    lossy = "; records are lost, so this may be too small" if report.lossy else ""
+    lossy = f"; {lost}" if (lost := report.lost(answer)) else ""
     sampled = f"; of a sample, one bio of {report.sample}: not scaled" if report.sampled(answer) else ""
     mixed = f"; {len(report.installs)} installations in one: see --install" if report.mixed(answer) else ""
     return f"coverage {answer.coverage * 100:.1f} %{sampled}{lossy}{mixed}"
@@ -105,7 +106,7 @@ def page(report: Report, profile: str | None = None) -> str:
             "name": answer.metric.name,
             "metric": answer.metric,
             "coverage": coverage(answer, report),
-            "poor": answer.coverage < 0.9 or report.lossy or report.sampled(answer),
+            "poor": answer.coverage < 0.9 or bool(report.lost(answer)) or report.sampled(answer),
             "svg": draw(answer),
             "columns": list(answer.rows[0]) if answer.rows else [],
             "texts": [isinstance(value, str) for value in answer.rows[0].values()] if answer.rows else [],

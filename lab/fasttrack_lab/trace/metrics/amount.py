@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import ibis
 import ibis.expr.types as ir
 
 from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, with_shares
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.tables import LEFT, Tables
 
 _MOVES = ("read", "write")
 _COUNTED = "count: bios; bytes: bytes; *_share: of all"
@@ -97,9 +99,36 @@ def sequentiality(t: Tables) -> ir.Table:
     return grouped.mutate(sequential_share=ratio(grouped.sequential, grouped["count"])).order_by("operation")
 
 
+LOST = "losses: losses that overlap it, each of which may have made it too small"
+"""The unit of a column: a figure over a lossy interval is marked, one beside it is not."""
+
+_HOUR_NS = 3_600_000_000_000
+
+
+def marked(
+    grouped: ir.Table, keys: Sequence[str], losses: ir.Table, overlaps: Callable[[ir.Table], ir.Value]
+) -> ir.Table:
+    """With how many losses overlap each row; one whose time nobody knows overlaps all. KEYS tell rows apart."""
+    # What a sample leaves out is no loss.
+    lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
+    both = grouped.select(*keys).distinct().cross_join(lost)
+    met = both.filter(overlaps(both).fill_null(True)).group_by(list(keys)).agg(losses=ibis._.count())
+    joined = grouped.left_join(met, list(keys)).select(grouped, met.losses)
+    return joined.mutate(losses=joined.losses.fill_null(0))
+
+
+def _hours(losses: ir.Table) -> ir.Table:
+    """Losses with the hour in which they ended, since 1970, in the device's time zone, and how many before it they
+    began."""
+    ended = losses.real_ns + losses.utc_offset_s.fill_null(0) * 10**9
+    began = ended - (losses.time - losses.since.fill_null(losses.time))
+    hours = ((ended - ended % _HOUR_NS) - (began - began % _HOUR_NS)) / _HOUR_NS
+    return losses.mutate(last_hour=losses.hour, lasting=hours.cast("int64"))
+
+
 @metric(
     "By hour",
-    unit="hour: of the day, in the device's time zone; " + _COUNTED,
+    unit=f"hour: of the day, in the device's time zone; {_COUNTED}; {LOST}",
     formula="bios by the hour of their local time",
     source="node_exporter's and beszel's users: who did it, hours ago",
     table="io",
@@ -108,14 +137,18 @@ def sequentiality(t: Tables) -> ir.Table:
 def by_hour(t: Tables) -> ir.Table:
     """Count and volume by operation and hour of the day."""
     moved = moving(t.io)
-    return counted(moved, {"hour": named_hour(moved.hour % 24), "operation": moved.operation}).order_by(
-        ["hour", "operation"]
-    )
+    grouped = counted(moved, {"hour": named_hour(moved.hour % 24), "operation": moved.operation})
+
+    def overlaps(both: ir.Table) -> ir.Value:
+        back = (both.last_hour - both.hour + 24) % 24
+        return (both.hour < 0) | (back <= both.lasting)
+
+    return marked(grouped, ["hour"], _hours(t.losses), overlaps).order_by(["hour", "operation"])
 
 
 @metric(
     "By day",
-    unit="day: days since 1970, in the device's time zone; " + _COUNTED,
+    unit=f"day: days since 1970, in the device's time zone; {_COUNTED}; {LOST}",
     formula="bios by the day of their local time",
     source="Androtrace, section 4: days of use",
     table="io",
@@ -124,8 +157,17 @@ def by_hour(t: Tables) -> ir.Table:
 def by_day(t: Tables) -> ir.Table:
     """Count and volume by operation and day."""
     moved = moving(t.io)
-    day = ((moved.hour - moved.hour % 24) / 24).cast("int64")
-    return counted(moved, {"day": named_hour(day), "operation": moved.operation}).order_by(["day", "operation"])
+    grouped = counted(moved, {"day": named_hour(_day(moved.hour)), "operation": moved.operation})
+
+    def overlaps(both: ir.Table) -> ir.Value:
+        first, last = _day(both.last_hour - both.lasting), _day(both.last_hour)
+        return (both.day < 0) | ((first <= both.day) & (both.day <= last))
+
+    return marked(grouped, ["day"], _hours(t.losses), overlaps).order_by(["day", "operation"])
+
+
+def _day(hour: ir.IntegerValue) -> ir.IntegerValue:
+    return ((hour - hour % 24) / 24).cast("int64")
 
 
 def named_hour(value: ir.IntegerValue) -> ir.IntegerValue:
@@ -140,7 +182,7 @@ _STEPS = 300
 @metric(
     "Over time",
     unit="ms: ms since 1970, or of the boot clock where nobody knows; step_ms: ms, length of the step; "
-    "read, written: bytes",
+    f"read, written: bytes; {LOST}",
     formula="bytes of bios by steps and class: throughput of foreground and background",
     source="FastTrack, figures 6 and 11",
     table="io",
@@ -152,9 +194,7 @@ def over_time(t: Tables) -> ir.Table:
     moved = moving(t.io)
     # Of several boots, only real time puts them in order.
     ns = moved.real_ns.fill_null(moved.time)
-    # A quotient has no more than 53 bits, and is near the integer that it stands for.
-    ms = ((ns - ns % 1_000_000) / 1_000_000 + 0.5).floor().cast("int64")
-    moved = moved.mutate(at=ms, app_class=named(moved["class"]))
+    moved = moved.mutate(at=_ms(ns), app_class=named(moved["class"]))
     ends = moved.agg(first=moved["at"].min(), last=moved["at"].max())
     spanned = ends.mutate(step_ms=((ends.last - ends.first) / _STEPS).floor().cast("int64") + 1)
     keyed = moved.cross_join(spanned)
@@ -162,7 +202,19 @@ def over_time(t: Tables) -> ir.Table:
     grouped = begun.group_by(["ms", "step_ms", "app_class"]).agg(
         read=sum_if(begun.bytes, begun.operation == "read"), written=sum_if(begun.bytes, begun.operation == "write")
     )
-    return grouped.order_by(["ms", "app_class"])
+    length = t.losses.time - t.losses.since.fill_null(t.losses.time)
+    ended = t.losses.real_ns.fill_null(t.losses.time)
+    lost = t.losses.mutate(begin_ms=_ms(ended - length), end_ms=_ms(ended))
+
+    def overlaps(both: ir.Table) -> ir.Value:
+        return (both.begin_ms < both.ms + both.step_ms) & (both.ms <= both.end_ms)
+
+    return marked(grouped, ["ms", "step_ms"], lost, overlaps).order_by(["ms", "app_class"])
+
+
+def _ms(ns: ir.IntegerValue) -> ir.IntegerValue:
+    """Whole ms: a quotient has no more than 53 bits, and is near the integer that it stands for."""
+    return ((ns - ns % 1_000_000) / 1_000_000 + 0.5).floor().cast("int64")
 
 
 _LIVES = ((1_000, "under 1 s"), (10_000, "under 10 s"), (60_000, "under 1 min"), (3_600_000, "under 1 h"))

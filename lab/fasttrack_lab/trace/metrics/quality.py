@@ -7,7 +7,7 @@ import ibis
 import ibis.expr.types as ir
 
 from fasttrack_lab.trace.metric import count_if, metric, named, ratio, sum_if, total
-from fasttrack_lab.trace.metrics.amount import moving
+from fasttrack_lab.trace.metrics.amount import LOST, marked, moving
 from fasttrack_lab.trace.tables import Tables
 
 
@@ -58,7 +58,8 @@ def losses(t: Tables) -> ir.Table:
 @metric(
     "Installations",
     unit="recordings: recordings; bios: bios; read, written: bytes; seconds: s, between first and last bio "
-    "of recordings; *_rate: bytes/s",
+    "of recordings; *_rate: bytes/s; "
+    f"{LOST}",
     formula="bios by installation, a device's random id; rates over the time in which it was recorded",
     source="several phones in one archive",
     table="io",
@@ -85,4 +86,6 @@ def installations(t: Tables) -> ir.Table:
     seconds = grouped.ns.cast("float64") / 1e9
     rates = {f"{name}_rate": grouped[name].cast("float64") / seconds.nullif(0.0) for name in ("read", "written")}
     shown = grouped.mutate(seconds=seconds, **rates)
-    return shown.select("install", "recordings", "bios", "read", "written", "seconds", *rates).order_by("install")
+    found = shown.select("install", "recordings", "bios", "read", "written", "seconds", *rates)
+    lost = t.losses.mutate(of_install=t.losses.install)
+    return marked(found, ["install"], lost, lambda both: both.install == both.of_install).order_by("install")
