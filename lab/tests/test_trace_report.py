@@ -237,6 +237,13 @@ def test_the_page_stands_alone(archive: Path) -> None:
     assert "Androtrace, A4" in page
 
 
+@pytest.mark.parametrize("metric", ["apps", "top_files", "databases"])
+def test_lists_begin_with_most_synchronous_writes(archive: Path, metric: str) -> None:
+    rows = trace_report.make(sources.open_all([archive]), []).answers[metric].rows
+    found = [row["sync_writes"] for row in rows]
+    assert found == sorted(found, reverse=True) and found[0] > found[-1]
+
+
 def test_every_figure_says_what_it_is(archive: Path) -> None:
     data = trace_report.make(sources.open_all([archive]), ["archive"]).to_json()
     json.dumps(data)

@@ -18,15 +18,15 @@ def _sums(rows: ir.Table) -> dict[str, ir.Value]:
     write = rows.operation == "write"
     sync = write & is_flag(rows.sync)
     return {
-        "read": sum_if(rows.bytes, rows.operation == "read"),
-        "written": sum_if(rows.bytes, write),
         "sync_writes": count_if(sync),
         "sync_written": sum_if(rows.bytes, sync),
+        "written": sum_if(rows.bytes, write),
+        "read": sum_if(rows.bytes, rows.operation == "read"),
     }
 
 
 @metric(
-    "Apps",
+    "Apps by synchronous writes",
     unit="uid: user id, -1 unknown; read, written, sync_written: bytes; sync_writes: segments",
     formula="runs of blocks by the owner: the task that dirtied or reads them, not the one that sends them",
     source="bcc#826, bcc#1476, htop#1287",
@@ -35,11 +35,12 @@ def _sums(rows: ir.Table) -> dict[str, ir.Value]:
     of_one=True,
 )
 def apps(t: Tables) -> ir.Table:
-    """Volume and synchronous writes by user id, the largest first."""
+    """Volume and synchronous writes by user id, those with most synchronous writes first."""
     moved = moving(t.segments)
     rows = moved.mutate(uid=moved.uid.fill_null(-1))
     grouped = rows.group_by("uid").agg(name=named(rows.name).min(), **_sums(rows))
-    return grouped.order_by([ibis.desc(grouped.read + grouped.written), "uid"]).limit(MOST)
+    order = [ibis.desc("sync_writes"), ibis.desc("written"), ibis.desc("read"), "uid"]
+    return grouped.order_by(order).limit(MOST)
 
 
 @metric(
