@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
 import json
 import re
 from collections.abc import Sequence
@@ -22,7 +24,7 @@ from trace_records import HEAD, SECOND, START_NS, Record, bio, exported, record,
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_report, trace_shown
+from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_plots, trace_report, trace_shown
 from fasttrack_lab.trace.metric import METRICS
 from fasttrack_lab.trace.tables import COLUMNS
 from fasttrack_lab.trace.trace_report import Report
@@ -235,6 +237,47 @@ def test_the_page_stands_alone(archive: Path) -> None:
     assert parser.headings == sum(answer.recorded for answer in report.answers.values()) + bool(report.absent())
     assert page.count("<svg") >= 12
     assert "Androtrace, A4" in page
+
+
+@pytest.mark.parametrize(
+    ("metric", "texts"),
+    [
+        ("by_hour", ["hour of the day, in the device's time zone (h)", "volume (MiB)", "0", "23"]),
+        ("by_day", ["date, in the device's time zone (days)", "volume (MiB)", "2026-09-21"]),
+        ("life_spans", ["files that ended (number)", "under 1 s", "unknown", "sqlite_db"]),
+        ("app_latency", ["time (ms)", "10001 read"]),
+        ("apps", ["volume (MiB)", "of it synchronous", "10001 app-10001"]),
+        ("top_files", ["synchronous writes (number of segments)", "…/app/file-0-journal"]),
+        ("databases", ["written (MiB)", "rollback journal", "WAL", "/data/app/file-0"]),
+        ("sizes", ["bios of up to that size (number)", "4 KiB", "256 KiB", "write"]),
+        ("file_types", ["share of the operation's bytes (%)", "sqlite_wal", "temp"]),
+    ],
+)
+def test_a_plot_names_its_axes_and_bars(archive: Path, metric: str, texts: list[str]) -> None:
+    drawn = trace_plots.draw(trace_report.make(sources.open_all([archive]), []).answers[metric])
+    assert drawn is not None
+    assert [text for text in texts if f">{html.escape(text, quote=False)}</text>" not in drawn] == []
+
+
+def test_the_plot_of_a_list_says_what_it_leaves_out(archive: Path) -> None:
+    report = trace_report.make(sources.open_all([archive]), [])
+    assert {name for name, answer in report.answers.items() if trace_plots.left_out(answer)} == {
+        "apps",
+        "top_files",
+        "databases",
+        "app_latency",
+    }
+    more = len(report.answers["apps"].rows) - 12
+    assert f"The first rows; the table has {more} more." in trace_shown.page(report)
+
+
+def test_what_nobody_knows_is_the_last_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour of -1 is none."""
+    known = reported(monkeypatch, WRITES).answers["by_hour"]
+    row = known.rows[0]
+    unknown = dataclasses.replace(known, rows=[row | {"hour": -1}, row])
+    drawn = trace_plots.draw(unknown)
+    assert drawn is not None and drawn.index(">23</text>") < drawn.index(">unknown</text>")
 
 
 @pytest.mark.parametrize("metric", ["apps", "top_files", "databases"])

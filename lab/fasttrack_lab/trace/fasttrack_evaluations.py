@@ -17,7 +17,7 @@ from fasttrack_lab.trace.interaction import Interaction
 from fasttrack_lab.trace.io_profile import BACKGROUND, FOREGROUND, LAYERS, Profile
 from fasttrack_lab.trace.recordings import Recording
 from fasttrack_lab.trace.sources import open_all
-from fasttrack_lab.trace.trace_plots import CLASS_COLOURS
+from fasttrack_lab.trace.trace_plots import CLASS_COLOURS, WIDTH_IN
 
 PAPER = "Hahn et al., FastTrack (USENIX ATC 2018)"
 LAUNCH, SWITCH, LOAD = "gallery-launch", "camera-switch", "game-load"
@@ -38,8 +38,8 @@ COEFFICIENTS = ((LAUNCH, 0.42), (SWITCH, 0.77), (LOAD, 0.53))
 _CACHE_TIMES, _CACHE_SHARE = 12.0, (0.32, 0.51)
 _ALONE_S, _BEHIND_S = 0.45, 3.55
 _GAINS = ((LAUNCH, UPDATE, -0.87), (SWITCH, UPLOAD, -0.61))
-_STEPS = 40
-"""Of a picture of throughput."""
+_STEPS = 80
+"""Of a picture of throughput, of the longest interaction in it."""
 
 
 def _alone(one: Recording) -> Recording:
@@ -117,24 +117,26 @@ def _rate(profile: Profile, side: str) -> float:
     return profile.bytes_of(side, profile.begin, profile.end + 1) / 1e6 / max((profile.end - profile.begin) / 1e9, 1e-9)
 
 
-def _throughput(named: dict[str, Profile]) -> str:
-    """Throughput of both sides over time, a panel a recording."""
+def throughput(title: str, named: dict[str, Profile]) -> str:
+    """Throughput of both sides over time, a panel a recording, all to one scale."""
     with mpl.rc_context(plots.STYLE):
-        figure = Figure(figsize=(6.4, 0.8 + 2.2 * len(named)), layout="constrained")
-        panels = figure.subplots(len(named), 1, squeeze=False)[:, 0]
+        figure = Figure(figsize=(WIDTH_IN, 1.1 + 1.8 * len(named)), layout="constrained")
+        panels = figure.subplots(len(named), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+        step = max(one.end - one.begin for one in named.values()) // _STEPS + 1
         for axes, (name, one) in zip(panels, named.items(), strict=True):
-            step = max(1, (one.end - one.begin) // _STEPS + 1)
             begins = range(one.begin, one.end + 1, step)
             for side in (FOREGROUND, BACKGROUND):
                 rates = [one.bytes_of(side, begin, begin + step) / 1e6 / (step / 1e9) for begin in begins]
                 at = [(begin - one.begin) / 1e9 for begin in begins]
-                axes.plot(at, rates, drawstyle="steps-post", color=CLASS_COLOURS[side], label=side)
+                axes.plot(at, rates, drawstyle="steps-post", linewidth=1, color=CLASS_COLOURS[side], label=side)
             axes.set_ylabel("done (MB/s)")
-            axes.set_ylim(bottom=0)
             axes.grid(axis="y", color=plots.GRID)
             axes.set_title(name, loc="left", fontsize=10)
-        panels[0].legend(frameon=False, fontsize=9)
-        panels[-1].set_xlabel("time since the interaction's begin (s)")
+        handles, sides = panels[0].get_legend_handles_labels()
+        figure.suptitle(title, x=0.02, ha="left", fontsize=10, fontweight="bold")
+        figure.legend(handles, sides, loc="outside lower left", ncols=len(sides), frameon=False, fontsize=9)
+        panels[0].set_ylim(bottom=0)
+        panels[-1].set_xlabel("time since the interaction's begin (s)", loc="right")
         return plots.svg(figure)
 
 
@@ -152,7 +154,7 @@ def against_reads(out: Path, there: Sequence[Recording]) -> Outcome:
         )
         for side in (FOREGROUND, BACKGROUND):
             found.append(Found(_called(run), f"{side}, {name}", "", f"{_rate(profiles[name], side):.1f} MB/s"))
-    return Outcome(found, {"fig6.svg": _throughput(profiles)})
+    return Outcome(found, {"fig6.svg": throughput(_called(one), profiles)})
 
 
 def gains(out: Path, there: Sequence[Recording]) -> Outcome:
@@ -171,7 +173,7 @@ def gains(out: Path, there: Sequence[Recording]) -> Outcome:
         for name, profile in profiles.items():
             for side in (FOREGROUND, BACKGROUND):
                 found.append(Found(_called(stock), f"{side}, {name}", "", f"{_rate(profile, side):.1f} MB/s"))
-        pictures[f"fig11-{front}.svg"] = _throughput(profiles)
+        pictures[f"fig11-{front}.svg"] = throughput(_called(stock), profiles)
     return Outcome(found, pictures)
 
 

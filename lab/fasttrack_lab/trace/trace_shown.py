@@ -99,7 +99,7 @@ def page(report: Report, profile: str | None = None) -> str:
     """The page: self-contained HTML. PROFILE: the interaction that the trace is of, as SVG."""
     # Load polars, and matplotlib, which takes a second or two: the terminal's summary does not wait for them.
     from fasttrack_lab.compare.report import render  # noqa: PLC0415
-    from fasttrack_lab.trace.trace_plots import draw  # noqa: PLC0415
+    from fasttrack_lab.trace.trace_plots import draw, left_out  # noqa: PLC0415
 
     figures = [
         {
@@ -108,6 +108,7 @@ def page(report: Report, profile: str | None = None) -> str:
             "coverage": coverage(answer, report),
             "poor": answer.coverage < 0.9 or bool(report.lost(answer)) or report.sampled(answer),
             "svg": draw(answer),
+            "left_out": left_out(answer),
             "columns": list(answer.rows[0]) if answer.rows else [],
             "texts": [isinstance(value, str) for value in answer.rows[0].values()] if answer.rows else [],
             "rows": [
