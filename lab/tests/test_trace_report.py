@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import html
 import json
@@ -19,12 +20,22 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 from trace_generator import write as generate
-from trace_records import HEAD, SECOND, START_NS, Record, bio, exported, record, write
+from trace_records import HEAD, SECOND, SESSION, START_NS, Record, bio, exported, record, write
 
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace import cells, difference, engines, logs, sources, trace_plots, trace_report, trace_shown
+from fasttrack_lab.trace import (
+    cells,
+    difference,
+    engines,
+    exporting,
+    logs,
+    sources,
+    trace_plots,
+    trace_report,
+    trace_shown,
+)
 from fasttrack_lab.trace.metric import METRICS
 from fasttrack_lab.trace.tables import COLUMNS
 from fasttrack_lab.trace.trace_report import Report
@@ -72,7 +83,27 @@ def test_a_report_reads_what_metrics_count_over(tmp_path: Path) -> None:
     write(tmp_path, [*HEAD, *WRITES, *READ, call, lost])
     few, whole = (sources.open_all([tmp_path], counted=counted) for counted in (True, False))
     assert set(few.io.columns) < set(whole.io.columns)
-    assert trace_report.make(few, []).to_json() == trace_report.make(whole, []).to_json()
+    said = trace_report.make(whole, []).to_json()
+    assert trace_report.make(few, []).to_json() == said
+    exported_few = logs.of_records(_few_columns(tmp_path), engines.duckdb(), counted=True)
+    assert trace_report.make(exported_few, []).to_json() == said
+
+
+def _few_columns(folder: Path) -> list[Path]:
+    """The same as `fasttrack-trace export --by-session --columns` writes it for a report."""
+    session = folder / "few" / SESSION
+    session.mkdir(parents=True)
+    for file in folder.glob("*.csv"):
+        kind = file.stem
+        with file.open(newline="") as whole, (session / file.name).open("w", newline="") as few:
+            rows = csv.DictReader(whole)
+            asked = exporting.COUNTED.get(kind, " ".join(rows.fieldnames or [])).split()
+            columns = ["log", *(column for column in asked if column not in ("session", "log"))]
+            writer = csv.DictWriter(few, columns, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    (session / "damage.csv").rename(session.parent / "damage.csv")
+    return [session, session.parent]
 
 
 def test_coverage(monkeypatch: pytest.MonkeyPatch) -> None:

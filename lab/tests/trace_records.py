@@ -64,7 +64,7 @@ def write(folder: Path, records: Sequence[Record]) -> None:
 def exported(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> None:
     """What log files have, whichever are asked for: the collector need not be built."""
 
-    def start(paths: Sequence[Path], to: Path) -> Callable[[], None]:
+    def start(paths: Sequence[Path], to: Path, counted: bool = False) -> Callable[[], None]:
         write(to, records)
         return lambda: None
 

@@ -160,6 +160,21 @@ pub struct Export {
     /// Directory of the tables. It is made if it is not there; tables in it are replaced.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
+    /// Of records of this kind write these columns and `log` alone. May be given for each kind.
+    #[arg(long, value_name = "KIND=NAME,...", value_parser = columns)]
+    pub columns: Vec<Columns>,
+    /// Put each session's tables into a directory with its id as name, and leave out the column `session`.
+    #[arg(long)]
+    pub by_session: bool,
+}
+
+/// Columns of a kind of record.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    /// The kind's name.
+    pub kind: String,
+    /// Names of its fields.
+    pub names: Vec<String>,
 }
 
 /// What to explain.
@@ -188,6 +203,24 @@ pub struct Top {
     /// Rows of a table.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
+}
+
+fn columns(text: &str) -> Result<Columns, String> {
+    let (kind, names) = text.split_once('=').ok_or("it must be KIND=NAME,...")?;
+    let Some((_, fields)) = fasttrack_trace_log::Record::TABLES
+        .iter()
+        .find(|(name, _)| *name == kind)
+    else {
+        return Err(format!("there is no record '{kind}'"));
+    };
+    let names: Vec<String> = names.split(',').map(String::from).collect();
+    match names.iter().find(|name| !fields.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("{kind} has no field '{unknown}'")),
+        None => Ok(Columns {
+            kind: kind.to_string(),
+            names,
+        }),
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -3,18 +3,21 @@
 //!
 //! Each row begins with the session and the number of its log file: ids of bios, tasks and files are a session's, and
 //! names are those of a log file. An absent field is empty, an empty text is `""`; numbers are signed, of 64 bits.
+//!
+//! `--columns` and `--by-session` leave out what a reader has no use for: the text of a session's id is a third of a
+//! row.
 
 use crate::cat::{are_there, status, Failure, Problem};
 use crate::cli;
 use crate::Ended;
 use fasttrack_trace::identity::hex;
 use fasttrack_trace_log::{read_directory, FileHeader, Found, Record, Shown};
-use std::collections::HashMap;
-use std::fs::{self, File};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Columns before those of the schema.
+/// Columns before those of the schema. The first is left out where the directory says it.
 const PLACE: [&str; 2] = ["session", "log"];
 
 /// The table of what could not be read.
@@ -30,21 +33,32 @@ const BUFFER: usize = 1 << 18;
 struct Table {
     out: BufWriter<File>,
     number: itoa::Buffer,
+    /// Which fields of a record it has, in the schema's order.
+    has: Vec<bool>,
 }
 
 impl Table {
-    fn new<'a>(
+    /// A file with a heading, or one that has it already.
+    fn new(
         folder: &Path,
         name: &str,
-        columns: impl IntoIterator<Item = &'a &'static str>,
+        columns: &[&str],
+        has: Vec<bool>,
+        begun: bool,
     ) -> io::Result<Table> {
-        let file = File::create(folder.join(format!("{name}.csv")))?;
+        let path = folder.join(format!("{name}.csv"));
+        let file = match begun {
+            true => OpenOptions::new().append(true).open(path)?,
+            false => File::create(path)?,
+        };
         let mut out = BufWriter::with_capacity(BUFFER, file);
-        let columns: Vec<&str> = columns.into_iter().copied().collect();
-        writeln!(out, "{}", columns.join(","))?;
+        if !begun {
+            writeln!(out, "{}", columns.join(","))?;
+        }
         Ok(Table {
             out,
             number: itoa::Buffer::new(),
+            has,
         })
     }
 
@@ -62,10 +76,10 @@ impl Table {
 
     fn row(&mut self, place: &str, record: &Record) -> io::Result<()> {
         let (out, digits) = (&mut self.out, &mut self.number);
+        let mut has = self.has.iter();
         out.write_all(place.as_bytes())?;
-        record.each_field(|name, value| {
-            // A session's own id is in its place already.
-            if PLACE.contains(&name) {
+        record.each_field(|_, value| {
+            if has.next() != Some(&true) {
                 return Ok(());
             }
             out.write_all(b",")?;
@@ -92,17 +106,82 @@ fn put_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
+/// The tables of all sessions, or of the one that is read.
+struct Tables<'a> {
+    options: &'a cli::Export,
+    session: Option<[u8; 16]>,
+    begun: HashSet<[u8; 16]>,
+    by_name: HashMap<&'static str, Table>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(options: &'a cli::Export) -> io::Result<Tables<'a>> {
+        let mut tables = Tables {
+            options,
+            session: None,
+            begun: HashSet::new(),
+            by_name: HashMap::new(),
+        };
+        if !options.by_session {
+            tables.open(&options.output, false)?;
+        }
+        Ok(tables)
+    }
+
+    fn open(&mut self, folder: &Path, begun: bool) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for &(name, fields) in Record::TABLES {
+            let asked = self.options.columns.iter().find(|one| one.kind == name);
+            let wanted =
+                |field: &str| asked.is_none_or(|one| one.names.iter().any(|name| name == field));
+            // A session's own id is in its place already.
+            let has: Vec<bool> = fields
+                .iter()
+                .map(|field| !PLACE.contains(field) && wanted(field))
+                .collect();
+            let own = fields
+                .iter()
+                .zip(&has)
+                .filter_map(|(field, has)| has.then_some(*field));
+            let columns: Vec<&str> = self.place().iter().copied().chain(own).collect();
+            let table = Table::new(folder, name, &columns, has, begun)?;
+            self.by_name.insert(name, table);
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> &'static [&'static str] {
+        &PLACE[usize::from(self.options.by_session)..]
+    }
+
+    /// Makes the tables those of a session, and says how its rows begin.
+    fn turn_to(&mut self, header: &FileHeader) -> io::Result<String> {
+        if !self.options.by_session {
+            return Ok(place(header));
+        }
+        if self.session != Some(header.session) {
+            self.flush()?;
+            let begun = !self.begun.insert(header.session);
+            self.open(&self.options.output.join(hex(&header.session)), begun)?;
+            self.session = Some(header.session);
+        }
+        Ok(header.number.to_string())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.by_name
+            .values_mut()
+            .try_for_each(|table| table.out.flush())
+    }
+}
+
 /// Writes the tables.
 pub fn export(options: &cli::Export) -> Ended {
     let folder = &options.output;
     are_there(&options.paths)?;
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut tables = HashMap::new();
-    for &(name, fields) in Record::TABLES {
-        let own = fields.iter().filter(|field| !PLACE.contains(field));
-        tables.insert(name, Table::new(folder, name, PLACE.iter().chain(own))?);
-    }
-    let mut damage = Table::new(folder, DAMAGE.0, DAMAGE.1)?;
+    let mut tables = Tables::new(options)?;
+    let mut damage = Table::new(folder, DAMAGE.0, DAMAGE.1, Vec::new(), false)?;
     let (mut damaged, mut newer) = (false, 0_u64);
     read_directory(&options.paths, 0, u64::MAX, |found| {
         let (header, block) = match found {
@@ -114,18 +193,17 @@ pub fn export(options: &cli::Export) -> Ended {
                 return Ok::<(), Failure>(damage.damage(&problem)?);
             }
         };
-        let place = place(&header);
+        let place = tables.turn_to(&header)?;
         for record in &block.records {
-            match record.name().and_then(|name| tables.get_mut(name)) {
+            match record.name().and_then(|name| tables.by_name.get_mut(name)) {
                 Some(table) => table.row(&place, record)?,
                 None => newer += 1,
             }
         }
         Ok(())
     })?;
-    for table in tables.values_mut().chain([&mut damage]) {
-        table.out.flush()?;
-    }
+    tables.flush()?;
+    damage.out.flush()?;
     if newer > 0 {
         eprintln!(
             "{newer} records of a newer schema are left out: export with a newer fasttrack-trace"

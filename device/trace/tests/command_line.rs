@@ -289,3 +289,30 @@ fn export_writes_tables() {
     assert!(table("session.csv").starts_with("session,log,time,install,"));
     assert_eq!(table("call.csv").lines().count(), 1);
 }
+
+/// For a reader that knows what it wants: a session's id is a third of a row.
+#[test]
+fn export_writes_the_columns_that_are_asked_for_by_session() {
+    let dir = TempDir::new().expect("a directory");
+    let (logs, tables) = (dir.path().join("logs"), dir.path().join("tables"));
+    trace(&logs);
+    let paths = [&logs, &tables].map(|path| path.to_str().expect("a path"));
+    let asked = ["--by-session", "--columns", "task=time,uid"];
+    let output = run(&[&["export", paths[0], "-o", paths[1]], &asked[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let of_session = tables.join("01".repeat(16));
+    let task = fs::read_to_string(of_session.join("task.csv")).expect("a table");
+    assert_eq!(task, "log,time,uid\n1,1000000000,10001\n");
+    let bio = fs::read_to_string(of_session.join("bio.csv")).expect("a table");
+    assert!(bio.starts_with("log,time,bio,dev,"));
+    assert!(tables.join("damage.csv").exists() && !tables.join("task.csv").exists());
+    for (columns, says) in [
+        ("task=time,uids", "task has no field 'uids'"),
+        ("tasks=time", "there is no record 'tasks'"),
+        ("time", "it must be KIND=NAME,..."),
+    ] {
+        let output = run(&["export", paths[0], "-o", paths[1], "--columns", columns]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(err(&output).contains(says), "{}", err(&output));
+    }
+}

@@ -50,11 +50,22 @@ def empty(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir
 
 
 def of_csv(
-    engine: ibis.BaseBackend, name: str, files: Mapping[Path, Sequence[str]], columns: Mapping[str, str]
+    engine: ibis.BaseBackend,
+    name: str,
+    files: Mapping[Path, Sequence[str]],
+    columns: Mapping[str, str],
+    told: Mapping[Path, Mapping[str, str]],
 ) -> None:
-    """A view of CSV files, given with their headings, that has these columns by type. What a file's heading lacks is
-    unknown in its rows."""
-    parts = [f"SELECT {_cast(columns, heading)} FROM {_csv(file, heading, columns)}" for file, heading in files.items()]
+    """A view of CSV files, given with their headings, that has these columns by type.
+
+    What a file's heading lacks is unknown in its rows, unless it is TOLD: a text that all of a file's rows have.
+    """
+    parts = []
+    for file, heading in files.items():
+        same = told.get(file, {})
+        texts = "".join(f"{_text(text)} AS {_quoted(column)}, " for column, text in same.items())
+        rows = f"(SELECT {texts}* FROM {_csv(file, heading, columns)})"
+        parts.append(f"SELECT {_cast(columns, [*heading, *same])} FROM {rows}")
     engine.con.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {' UNION ALL '.join(parts)}")
 
 

@@ -19,6 +19,15 @@ DAMAGED = 3
 """Exit status of `fasttrack-trace export` after it has told of damage and has written the rest."""
 SUFFIX = ".ftlog"
 
+COUNTED = {
+    "bio": "time bio dev operation sector bytes sync class cause carrier app_uid",
+    "segment": "time bio bytes block_type file owner call",
+    "request": "time operation first_bio queued_ns device_ns",
+    "call": "time kind file bytes duration_ns",
+    "wait": "time task kind duration_ns class thread",
+}
+"""Of the kinds with many records, the columns that metrics count over: those of `tables.COUNTED` are made from them."""
+
 
 def is_logs(path: Path) -> bool:
     """Whether PATH is a log file or a directory that has one."""
@@ -30,15 +39,25 @@ def is_exported(path: Path) -> bool:
     return all((path / f"{record}.csv").is_file() for record in ("session", "bio", "damage"))
 
 
+def is_of_session(path: Path) -> bool:
+    """Whether PATH is a session's directory in one of records, whose name is the id: damage is beside these."""
+    return not (path / "damage.csv").exists()
+
+
 def is_archive(path: Path) -> bool:
     """Whether PATH is the directory of an archive (`delta.py`)."""
     return (path / "io" / "_delta_log").is_dir()
 
 
-def start(paths: Sequence[Path], to: Path) -> Callable[[], None]:
-    """Begins to export log files into the directory TO; what is given back waits for the end."""
+def start(paths: Sequence[Path], to: Path, counted: bool = False) -> Callable[[], None]:
+    """Begins to export log files into the directory TO; what is given back waits for the end.
+
+    COUNTED: columns alone that metrics count over, of each session in a directory with its id as name.
+    """
     program = str(guest_program.build(guest_program.COLLECTOR))
-    child = process.start([program, "export", "--output", str(to), *map(str, paths)], stderr=None)
+    few = [f"--columns={kind}={','.join(names.split())}" for kind, names in COUNTED.items()]
+    asked = ["--by-session", *few] if counted else []
+    child = process.start([program, "export", "--output", str(to), *asked, *map(str, paths)], stderr=None)
 
     def wait() -> None:
         ended = process.finish(child, None)
@@ -51,20 +70,20 @@ def start(paths: Sequence[Path], to: Path) -> Callable[[], None]:
 
 
 @contextmanager
-def exported(paths: Sequence[Path]) -> Iterator[Callable[[], list[Path]]]:
+def exported(paths: Sequence[Path], counted: bool = False) -> Iterator[Callable[[], list[Path]]]:
     """The directories of records of log files, of their directories, and of what is exported already: when asked for.
 
-    Temporary ones are there within the context.
+    Temporary ones are there within the context. COUNTED: of log files, what metrics count over.
     """
     with tempfile.TemporaryDirectory(prefix="fasttrack-trace-") as where:
         folders = [path for path in paths if is_exported(path)]
         logged = [path for path in paths if path not in folders]
-        wait = start(logged, Path(where)) if logged else None
+        wait = start(logged, Path(where), counted) if logged else None
 
         def ready() -> list[Path]:
             if wait is None:
                 return folders
             wait()
-            return [*folders, Path(where)]
+            return [*folders, *sorted(path for path in Path(where).iterdir() if path.is_dir()), Path(where)]
 
         yield ready

@@ -11,8 +11,7 @@ import ibis
 
 from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.trace import duckdb_tables, record_sql
-from fasttrack_lab.trace.exporting import exported
+from fasttrack_lab.trace import duckdb_tables, exporting, record_sql
 from fasttrack_lab.trace.tables import COLUMNS, COUNTED, FLAG, INT, TEXT, Tables
 
 CONTRACT = CHECKOUT / "contract" / "trace.toml"
@@ -35,7 +34,7 @@ def record_columns() -> dict[str, dict[str, str]]:
 
 def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
     """The tables of log files, directories of them and directories of records, in ENGINE, which is DuckDB."""
-    with exported(paths) as folders:
+    with exporting.exported(paths) as folders:
         return of_records(folders(), engine)
 
 
@@ -47,9 +46,9 @@ def of_records(folders: Sequence[Path], engine: ibis.BaseBackend, counted: bool 
         for name, query in record_sql.KEPT.items():
             duckdb_tables.of_query(engine, name, query)
         by_name = {}
-        for name, (record, query) in record_sql.TABLES.items():
+        for name, (record, rows_of) in record_sql.TABLES.items():
             if record is None or rows[record]:
-                by_name[name] = duckdb_tables.kept(engine, name, query, wanted[name])
+                by_name[name] = duckdb_tables.kept(engine, name, rows_of(wanted[name]), wanted[name])
             else:
                 by_name[name] = duckdb_tables.empty(engine, name, wanted[name])
         return Tables(by_name, engine)
@@ -62,7 +61,8 @@ def _view(engine: ibis.BaseBackend, kind: str, columns: Mapping[str, str], folde
     if not files:
         duckdb_tables.empty(engine, name, columns)
         return False
-    duckdb_tables.of_csv(engine, name, files, columns)
+    told = {file: {"session": file.parent.name} for file in files if exporting.is_of_session(file.parent)}
+    duckdb_tables.of_csv(engine, name, files, columns, told)
     return any(_has_rows(file) for file in files)
 
 

@@ -2,10 +2,13 @@
 """The tables of a trace as queries over its records, in DuckDB's SQL: names, classes and clocks are joined to rows.
 
 Records are views `r_KIND`, one for each kind of contract/trace.toml. Plain text, for Ibis takes a second to make it.
-Of joins the right side is held in memory: the few names, or the bios.
+Of joins the right side is held in memory: the few names, or the bios. Who reads few columns of many calls pays for no
+join that these do not need; DuckDB would make it, since it does not know that a row has one match at most.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection
 
 _LAST = (1 << 63) - 1
 _SQLITE_ENDS = r"-(journal|wal|shm|mj[0-9A-Fa-f]*)$"
@@ -20,15 +23,25 @@ def _ranges(columns: str, record: str, key: str) -> str:
         FROM {record} WINDOW w AS (PARTITION BY {key} ORDER BY time)"""
 
 
-def _timed(record: str) -> str:
-    """With the installation, seconds, hours and real time."""
-    return f"""
-        SELECT r.*, s.install, s.bound, c.utc_offset_s, r.time // 1000000000 AS second,
-            r.time + c.real_offset AS real_ns,
-            ((r.time + c.real_offset) // 1000000000 + coalesce(c.utc_offset_s, 0)) // 3600 AS hour
-        FROM {record} r
-        LEFT JOIN _clocks c ON r.session = c.session AND r.log = c.log AND {_then("c")}
-        LEFT JOIN _sessions s ON r.session = s.session"""
+def _timed(record: str, wanted: Collection[str] | None = None) -> str:
+    """With the installation, seconds, hours and real time, as far as they, or what is made from them, are WANTED."""
+    columns, joins = ["r.*", "r.time // 1000000000 AS second"], []
+    if _any(wanted, "utc_offset_s", "real_ns", "hour", "life_ms"):
+        columns += [
+            "c.utc_offset_s",
+            "r.time + c.real_offset AS real_ns",
+            "((r.time + c.real_offset) // 1000000000 + coalesce(c.utc_offset_s, 0)) // 3600 AS hour",
+        ]
+        joins.append(f"LEFT JOIN _clocks c ON r.session = c.session AND r.log = c.log AND {_then('c')}")
+    if _any(wanted, "install", "every_call"):
+        columns += ["s.install", "s.bound"]
+        joins.append("LEFT JOIN _sessions s ON r.session = s.session")
+    return f"SELECT {', '.join(columns)} FROM {record} r {' '.join(joins)}"
+
+
+def _any(wanted: Collection[str] | None, *columns: str) -> bool:
+    """Whether one of the COLUMNS is WANTED; None: all are."""
+    return wanted is None or any(column in wanted for column in columns)
 
 
 def _then(described: str) -> str:
@@ -42,10 +55,10 @@ def _task(by: str, short: str = "t") -> str:
     return f"LEFT JOIN _tasks {short} ON {place} AND r.{by} = {short}.task AND {_then(short)}"
 
 
-_FILE = f"LEFT JOIN _names n ON r.session = n.session AND r.log = n.log AND r.file = n.file AND {_then('n')}"
-_NAMES = "n.path, n.file_type, n.database"
-_OWNER = "t.uid, t.name, t.kernel_thread"
-_THREAD = f"{_OWNER}, t.pid, t.tgid"
+_JOIN_FILE = f"LEFT JOIN _names n ON r.session = n.session AND r.log = n.log AND r.file = n.file AND {_then('n')}"
+_FILE = ("n", _JOIN_FILE, ("path", "file_type", "database"))
+_OWNER = ("uid", "name", "kernel_thread")
+_THREAD = (*_OWNER, "pid", "tgid")
 
 
 _WEIGHT = "REPLACE (coalesce(r.weight, 1) AS weight)"
@@ -54,6 +67,12 @@ _WEIGHT = "REPLACE (coalesce(r.weight, 1) AS weight)"
 
 def _joined(columns: str, rows: str, *joins: str) -> str:
     return f"SELECT {columns} FROM {rows} r {' '.join(joins)}"
+
+
+def _named(wanted: Collection[str], *described: tuple[str, str, Collection[str]]) -> tuple[str, list[str]]:
+    """The columns, each after a comma, and the joins that give a WANTED one: of alias, join and what it gives."""
+    needed = [one for one in described if _any(wanted, *one[2])]
+    return "".join(f", {alias}.{column}" for alias, _, gives in needed for column in gives), [one[1] for one in needed]
 
 
 KEPT = {
@@ -76,32 +95,36 @@ def _io() -> str:
     return _joined(f"r.* {_WEIGHT}, {carrier}", rows, _task("carrier_task"))
 
 
-def _segments() -> str:
+def _segments(wanted: Collection[str]) -> str:
     sent = "b.operation, b.sync, b.class, b.cause, b.app_uid, b.dev"
     when = "b.install, b.second, b.hour, b.real_ns, b.utc_offset_s"
     bio = "LEFT JOIN _bios b ON r.session = b.session AND r.bio = b.bio"
     made = "r.owner AS owner_task, r.index AS page"
-    return _joined(
-        f"r.* {_WEIGHT}, {made}, {when}, {sent}, {_OWNER}, {_NAMES}", "r_segment", bio, _task("owner"), _FILE
-    )
+    names, joins = _named(wanted, ("t", _task("owner"), _OWNER), _FILE)
+    return _joined(f"r.* {_WEIGHT}, {made}, {when}, {sent}{names}", "r_segment", bio, *joins)
 
 
-def _requests() -> str:
+def _requests(wanted: Collection[str]) -> str:
     bio = "LEFT JOIN _bios b ON r.session = b.session AND r.first_bio = b.bio"
     made = "r.queued_ns // 1000 AS queued_us, r.device_ns // 1000 AS device_us"
-    return _joined(f"r.* {_WEIGHT}, {made}, b.sync, b.class, b.cause, b.app_uid", f"({_timed('r_request')})", bio)
+    return _joined(
+        f"r.* {_WEIGHT}, {made}, b.sync, b.class, b.cause, b.app_uid", f"({_timed('r_request', wanted)})", bio
+    )
 
 
 _DURATION = "r.duration_ns // 1000 AS duration_us"
 
 
-def _calls() -> str:
+def _calls(wanted: Collection[str]) -> str:
     """`every_call` is 1 where calls are recorded however short they are, else unknown."""
-    made = f"{_DURATION}, r.time - r.duration_ns AS began, CASE WHEN r.bound = 0 THEN 1 END AS every_call"
-    return _joined(f"r.*, {made}, {_THREAD}, {_NAMES}", f"({_timed('r_call')})", _task("task"), _FILE)
+    made = f"{_DURATION}, r.time - r.duration_ns AS began"
+    if _any(wanted, "every_call"):
+        made += ", CASE WHEN r.bound = 0 THEN 1 END AS every_call"
+    names, joins = _named(wanted, ("t", _task("task"), _THREAD), _FILE)
+    return _joined(f"r.*, {made}{names}", f"({_timed('r_call', wanted)})", *joins)
 
 
-def _waits() -> str:
+def _waits(wanted: Collection[str]) -> str:
     """`nested`: within another wait of its thread, that ended no earlier and began before this ended.
 
     A record's times are when it was written, so begins are late, those of outer ones too; ends are in the right order.
@@ -112,10 +135,11 @@ def _waits() -> str:
                 PARTITION BY session, task, thread ORDER BY time DESC, duration_ns DESC
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ) AS around
-        FROM ({_timed("r_wait")}))"""
-    who = "coalesce(t.uid, r.app_uid) AS uid, t.name, t.kernel_thread, t.pid, t.tgid"
+        FROM ({_timed("r_wait", wanted)}))"""
     nested = "CASE WHEN r.thread IS NOT NULL THEN coalesce(r.around < r.time, false) END AS nested"
-    return _joined(f"r.*, {_DURATION}, {nested}, {who}, n.path", rows, _task("task"), _FILE)
+    names, joins = _named(wanted, ("t", _task("task"), _THREAD), _FILE)
+    who = names.replace("t.uid", "coalesce(t.uid, r.app_uid) AS uid")
+    return _joined(f"r.*, {_DURATION}, {nested}{who}", rows, *joins)
 
 
 def _transactions() -> str:
@@ -126,7 +150,7 @@ def _transactions() -> str:
 
 def _shares() -> str:
     made = "r.transaction AS journal_transaction"
-    return _joined(f"r.*, {made}, {_OWNER}", f"({_timed('r_share')})", _task("task"))
+    return _joined(f"r.*, {made}, t.uid, t.name, t.kernel_thread", f"({_timed('r_share')})", _task("task"))
 
 
 def _files() -> str:
@@ -148,17 +172,18 @@ def _losses() -> str:
         FROM r_damage d LEFT JOIN _sessions s ON d.session = s.session"""
 
 
-TABLES = {
-    "sessions": ("session", _timed("(SELECT * EXCLUDE install FROM r_session)")),
-    "io": ("bio", _io()),
-    "segments": ("segment", _segments()),
-    "requests": ("request", _requests()),
-    "calls": ("call", _calls()),
-    "waits": ("wait", _waits()),
-    "transactions": ("transaction", _transactions()),
-    "shares": ("share", _shares()),
-    "files": ("file", _files()),
-    "losses": (None, _losses()),
-    "tasks": ("task", _timed("r_task")),
+TABLES: dict[str, tuple[str | None, Callable[[Collection[str]], str]]] = {
+    "sessions": ("session", lambda _: _timed("(SELECT * EXCLUDE install FROM r_session)")),
+    "io": ("bio", lambda _: _io()),
+    "segments": ("segment", _segments),
+    "requests": ("request", _requests),
+    "calls": ("call", _calls),
+    "waits": ("wait", _waits),
+    "transactions": ("transaction", lambda _: _transactions()),
+    "shares": ("share", lambda _: _shares()),
+    "files": ("file", lambda _: _files()),
+    "losses": (None, lambda _: _losses()),
+    "tasks": ("task", lambda _: _timed("r_task")),
 }
-"""Table -> the record that a row is of, if it is of one, and the query of its rows, with more columns than it has."""
+"""Table -> the record that a row is of, if it is of one, and the query of its rows by the columns that are wanted. It
+has more columns."""

@@ -43,7 +43,7 @@ def open_all(paths: Sequence[Path], counted: bool = False, engine: str | None = 
     for path in paths:
         if not (exporting.is_logs(path) or exporting.is_exported(path)):
             raise InputError("no log file of fasttrack-trace (*.ftlog) is there, and no archive", path)
-    with exporting.exported(paths) as folders:
+    with exporting.exported(paths, counted) as folders:
         # The database is loaded while log files are exported.
         from fasttrack_lab.trace import engines, logs  # noqa: PLC0415
 
