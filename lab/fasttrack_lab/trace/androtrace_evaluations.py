@@ -16,7 +16,7 @@ from fasttrack_lab.cost.costs import TRACES
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.paths import LAB
 from fasttrack_lab.trace import most_way
-from fasttrack_lab.trace.evaluation import Evaluation, Found, Outcome, share
+from fasttrack_lab.trace.evaluation import TOLERANCE, Evaluation, Found, Outcome, share
 from fasttrack_lab.trace.metrics import METRICS
 from fasttrack_lab.trace.recordings import FACEBOOK, Recording, logs_of
 from fasttrack_lab.trace.sources import open_all
@@ -35,6 +35,7 @@ DAY = (
 )
 """A day of mixed use, as far as scenarios are one: a piece of each."""
 MINUTES = tuple(Recording("", ("sync", "scan"), minutes=minutes) for minutes in (1, 3, 5))
+BLKTRACE = "trace-blktrace"
 ON_PAR = 0.05
 """The paper draws bars and says that they are on par."""
 _KIND = (
@@ -102,17 +103,17 @@ def tracing_slows(out: Path, there: Sequence[Recording]) -> Outcome:
     """A2."""
     del out, there
     by_state = counting.writes(("off", *TRACES))
-    found = []
+    found, most = [], 0.0
     for pattern, untraced in by_state["off"].items():
         for state, tracer in TRACES.items():
             slower = by_state[state][pattern].ns / untraced.ns - 1
-            paper, agrees = {
-                "trace-origin": ("on par", slower < ON_PAR),
-                "trace-blktrace": ("up to 72 % slower", slower <= 0.72),
-            }.get(state, ("", None))
+            paper, agrees = ("on par", slower < ON_PAR) if state == "trace-origin" else ("", None)
             rate = untraced.size / untraced.ns * 1000
             of = f"{pattern.replace('-', ', ')}, {rate:.0f} MB/s"
             found.append(Found(of, tracer, paper, f"{slower * 100:+.1f} %", agrees))
+            most = max(most, slower) if state == BLKTRACE else most
+    said = f"{most * 100:+.1f} %"
+    found.append(Found("all patterns", f"{TRACES[BLKTRACE]}, at most", "+72 %", said, abs(most - 0.72) <= TOLERANCE))
     return Outcome(found)
 
 
@@ -153,7 +154,8 @@ EVALUATIONS = (
         "In QEMU's counting mode on the Galaxy S6 model: an instruction is a nanosecond, as on a processor that "
         "executes a thousand million a second, and the device takes what its model says. The file has 64 MiB, of which "
         "random writes of 4 KiB change 16 MiB; the paper's has 512 MiB. What is counted is what the traced task and "
-        "the kernel pay: nobody reads the trace meanwhile, while the paper's blktrace writes it to the same storage.",
+        "the kernel pay: nobody reads the trace meanwhile, while the paper's blktrace writes it to the same storage. "
+        "blktrace's instructions are few beside the device's time; `./fasttrack cost` counts them without that.",
     ),
     Evaluation(
         "A3",
