@@ -59,6 +59,10 @@ impl Sink for Daemon {
         };
         self.told(self.proxy.trouble(&trouble))
     }
+
+    fn sources(&mut self, names: &[&str]) -> Result<(), Fault> {
+        self.told(self.proxy.sources(names))
+    }
 }
 
 /// Tells when the daemon has come, or come again.

@@ -131,11 +131,11 @@ fn serve(
             Box::new(Daemon::connect()?)
         }
     };
-    let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
+    let names: Vec<&'static str> = sources.iter().map(|source| source.name()).collect();
     eprintln!("sources: {}", names.join(", "));
     sources.into_iter().for_each(|source| start(source, &out));
     drop(out);
-    follow(&from, sink.as_mut(), options.print)
+    follow(&from, sink.as_mut(), &names, options.print)
 }
 
 fn start(mut source: Box<dyn Source>, out: &Out) {
@@ -143,8 +143,19 @@ fn start(mut source: Box<dyn Source>, out: &Out) {
     std::thread::spawn(move || source::supervise(source.as_mut(), &out));
 }
 
+fn log(line: Option<String>) {
+    if let Some(line) = line {
+        eprintln!("{line}");
+    }
+}
+
 /// The one owner of state: takes events until no source is left.
-fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
+fn follow(
+    from: &Receiver<Event>,
+    sink: &mut dyn Sink,
+    names: &[&str],
+    print: bool,
+) -> Result<(), Fault> {
     let (mut merge, mut again) = (Merge::default(), Again::default());
     loop {
         let event = match again.wait(from) {
@@ -154,6 +165,12 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let whole = event == Event::Daemon;
+        if whole {
+            // A daemon of another version may not know what they are: reports are told all the same.
+            if let Err(Fault(why)) = sink.sources(names) {
+                log(merge.untold(why));
+            }
+        }
         let mut taken = true;
         for step in merge.take(event) {
             let told = match step {
@@ -169,10 +186,7 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
                 Err(fault) if print => return Err(fault),
                 Err(Fault(why)) => {
                     taken = false;
-                    merge
-                        .untold(why)
-                        .into_iter()
-                        .for_each(|line| eprintln!("{line}"));
+                    log(merge.untold(why));
                 }
                 Ok(()) => {}
             }

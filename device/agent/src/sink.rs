@@ -13,6 +13,11 @@ pub trait Sink {
     fn take(&mut self, report: &Report) -> Result<(), Fault>;
     /// Takes what went wrong with a source.
     fn trouble(&mut self, trouble: &Trouble) -> Result<(), Fault>;
+    /// Takes the names of the sources that are in use, first that of the focus.
+    fn sources(&mut self, _names: &[&str]) -> Result<(), Fault> {
+        // Whoever reads the reports has them on standard error.
+        Ok(())
+    }
 }
 
 /// Writes each report as a line of JSON.

@@ -19,7 +19,8 @@ mod status;
 
 pub use proxy::{ChangedStream, ManagerProxy};
 pub use report::{
-    Malformed, WireApp, WireReport, WireTrouble, APPS_MOST, ID_BYTES_MOST, PATH_BYTES_MOST,
+    check_sources, Malformed, WireApp, WireReport, WireTrouble, APPS_MOST, ID_BYTES_MOST,
+    PATH_BYTES_MOST, SOURCES_MOST,
 };
 pub use status::{AppStatus, Explanation, SessionStatus, Status, Usage};
 

@@ -20,6 +20,10 @@ pub trait Manager {
     #[zbus(no_autostart)]
     fn trouble(&self, trouble: &WireTrouble) -> zbus::Result<()>;
 
+    /// For agents alone: the names of the sources that are in use, first that of the focus.
+    #[zbus(no_autostart)]
+    fn sources(&self, names: &[&str]) -> zbus::Result<()>;
+
     /// What the daemon does now.
     fn status(&self) -> zbus::Result<Status>;
 

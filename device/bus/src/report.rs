@@ -15,6 +15,9 @@ pub const PATH_BYTES_MOST: usize = 2048;
 /// Bytes of an application id, or of a detail, at most. File names are not longer.
 pub const ID_BYTES_MOST: usize = 255;
 
+/// Sources of an agent at most: it has fewer.
+pub const SOURCES_MOST: usize = 32;
+
 /// Bytes of a source's name at most.
 pub const SOURCE_BYTES_MOST: usize = 32;
 
@@ -77,6 +80,16 @@ impl WireTrouble {
         fits.truncate(end);
         fits
     }
+}
+
+/// Refuses names of sources that are too many, too long, or have a character that they cannot have.
+pub fn check_sources(names: &[String]) -> Result<(), Malformed> {
+    if names.len() > SOURCES_MOST {
+        return Err(Malformed::Text("list of sources"));
+    }
+    names
+        .iter()
+        .try_for_each(|name| check_text("source", name, SOURCE_BYTES_MOST))
 }
 
 /// Why a report cannot be understood.
@@ -269,6 +282,18 @@ mod tests {
         let cut = WireTrouble::fitting(&long);
         assert!(cut.starts_with("ab\u{e9}") && cut.len() > MEANING_BYTES_MOST - 2);
         assert_eq!(trouble(cut).check(), Ok(()));
+    }
+
+    #[test]
+    fn names_of_sources_are_few_and_short() {
+        let names = |number: usize, bytes: usize| vec!["x".repeat(bytes); number];
+        assert_eq!(
+            check_sources(&names(SOURCES_MOST, SOURCE_BYTES_MOST)),
+            Ok(())
+        );
+        assert!(check_sources(&names(SOURCES_MOST + 1, 1)).is_err());
+        assert!(check_sources(&names(1, SOURCE_BYTES_MOST + 1)).is_err());
+        assert!(check_sources(&["a\n".to_string()]).is_err());
     }
 
     #[test]

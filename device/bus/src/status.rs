@@ -42,6 +42,8 @@ pub struct SessionStatus {
     pub reports: u64,
     /// Why nobody is in front in it; empty where somebody is.
     pub quiet: String,
+    /// The agent's sources that are in use: first that of the focus.
+    pub sources: Vec<String>,
 }
 
 /// What the daemon does now.

@@ -80,6 +80,12 @@ fn session(session: &SessionStatus) -> String {
         "{} of user {} on {seat}, agent {}, {} reports",
         session.session, session.user, session.agent, session.reports
     );
+    if let Some((focus, others)) = session.sources.split_first() {
+        let _ = write!(line, "; the focus is told by {focus}");
+        if !others.is_empty() {
+            let _ = write!(line, ", more by {}", others.join(", "));
+        }
+    }
     if !session.quiet.is_empty() {
         let _ = write!(line, "; nobody in front: {}", session.quiet);
     }
@@ -160,6 +166,30 @@ counters:
   reports: 3
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_session_names_its_sources() {
+        let of = |sources: &[&str]| {
+            session(&SessionStatus {
+                session: "c1".to_string(),
+                user: 1000,
+                seat: String::new(),
+                active: true,
+                agent: 7,
+                reports: 3,
+                quiet: "the screen is locked".to_string(),
+                sources: sources.iter().map(ToString::to_string).collect(),
+            })
+        };
+        let begin = "c1 of user 1000 on no seat, agent 7, 3 reports";
+        let end = "; nobody in front: the screen is locked";
+        assert_eq!(of(&[]), format!("{begin}{end}"));
+        let told = "; the focus is told by sway, more by launch, exec";
+        assert_eq!(
+            of(&["sway", "launch", "exec"]),
+            format!("{begin}{told}{end}")
+        );
     }
 
     #[test]

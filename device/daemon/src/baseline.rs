@@ -25,20 +25,53 @@ pub enum Outcome {
     NotTaken(String),
 }
 
+/// What an attribute keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The value before.
+    pub before: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl Kept {
+    /// Of a group, if it has one.
+    pub fn of(group: &Cgroup, name: &str) -> io::Result<Option<Kept>> {
+        Ok(group.attribute(name)?.and_then(|text| {
+            let (before, ours) = text.split_once('\n')?;
+            Some(Kept {
+                before: before.to_string(),
+                ours: ours.to_string(),
+            })
+        }))
+    }
+
+    /// On a group.
+    pub fn keep(&self, group: &Cgroup, name: &str) -> io::Result<()> {
+        group.set_attribute(name, &format!("{}\n{}", self.before, self.ours))
+    }
+}
+
+/// What is to come back: what was there before us, or what somebody has set since.
+pub fn before(known: Option<Kept>, current: &str) -> String {
+    match known {
+        Some(known) if known.ours == current => known.before,
+        _ => current.to_string(),
+    }
+}
+
 /// Sets a value, remembers the one before, and reads back.
 pub fn set(group: &Cgroup, file: &str, value: &str) -> io::Result<Outcome> {
     let name = format!("{PREFIX}{file}");
     let current = plain(&group.read(file)?);
-    let known = group.attribute(&name)?.and_then(|text| parse(&text));
-    let ours_stands = known.as_ref().is_some_and(|(_, ours)| *ours == current);
     if current == value {
         return Ok(Outcome::Same);
     }
-    let before = match known {
-        Some((before, _)) if ours_stands => before,
-        _ => current,
+    let kept = Kept {
+        before: before(Kept::of(group, &name)?, &current),
+        ours: value.to_string(),
     };
-    group.set_attribute(&name, &format!("{before}\n{value}"))?;
+    kept.keep(group, &name)?;
     group.write(file, value)?;
     let after = plain(&group.read(file)?);
     if after == value {
@@ -51,20 +84,15 @@ pub fn set(group: &Cgroup, file: &str, value: &str) -> io::Result<Outcome> {
 /// Restores the value before, if ours still stands. Says whether it has.
 pub fn restore(group: &Cgroup, file: &str) -> io::Result<bool> {
     let name = format!("{PREFIX}{file}");
-    let Some((before, ours)) = group.attribute(&name)?.and_then(|text| parse(&text)) else {
+    let Some(kept) = Kept::of(group, &name)? else {
         return Ok(false);
     };
-    let stands = plain(&group.read(file)?) == ours;
+    let stands = plain(&group.read(file)?) == kept.ours;
     if stands {
-        group.write(file, &before)?;
+        group.write(file, &kept.before)?;
     }
     group.remove_attribute(&name)?;
     Ok(stands)
-}
-
-fn parse(text: &str) -> Option<(String, String)> {
-    let (before, ours) = text.split_once('\n')?;
-    Some((before.to_string(), ours.to_string()))
 }
 
 /// The value of a file that may say `default 100` and go on with devices.

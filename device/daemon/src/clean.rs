@@ -3,7 +3,7 @@
 
 use crate::baseline;
 use crate::cgroup::Cgroup;
-use crate::effects::{ioprio, kernel};
+use crate::effects::{delegate, ioprio, kernel};
 use crate::guard;
 use crate::system::System;
 use std::fs;
@@ -13,6 +13,9 @@ use std::path::Path;
 /// app, and groups of its own.
 const DEPTH_MOST: usize = 8;
 
+/// Below these are all units.
+const TOPS: [&str; 3] = ["/user.slice", "/system.slice", "/machine.slice"];
+
 /// Takes everything back. Says how many groups had something of ours.
 pub fn restore(system: &System) -> usize {
     kernel::clear(system);
@@ -21,24 +24,25 @@ pub fn restore(system: &System) -> usize {
 
 /// Thaws, and restores values, wherever a mark of ours is.
 pub fn restore_groups(system: &System) -> usize {
-    let mut found = 0;
-    for top in ["/user.slice", "/system.slice", "/machine.slice"] {
-        found += walk(system.cgroups(), top, DEPTH_MOST);
-    }
-    found
+    let open = |path: &String| Cgroup::open_below(system.cgroups(), path).ok();
+    let all = groups(system);
+    let found = all.iter().filter_map(open).filter(restore_group).count();
+    // Last: what was set by the controller counts as its use.
+    found + delegate::take_back(system)
 }
 
-fn walk(root: &Path, path: &str, depth: usize) -> usize {
-    let Ok(group) = Cgroup::open_below(root, path) else {
-        return 0;
-    };
-    let mut found = usize::from(restore_group(&group));
-    if depth > 0 {
-        for child in children(root, path) {
-            found += walk(root, &child, depth - 1);
+/// The groups in which anything may be set, each before those below it.
+pub fn groups(system: &System) -> Vec<String> {
+    let mut all: Vec<String> = TOPS.iter().map(|top| (*top).to_string()).collect();
+    let mut begin = 0;
+    for _ in 0..DEPTH_MOST {
+        let end = all.len();
+        for index in begin..end {
+            all.extend(children(system.cgroups(), &all[index]));
         }
+        begin = end;
     }
-    found
+    all
 }
 
 /// The groups below one, by their paths.

@@ -14,8 +14,9 @@ use crate::input::{Input, Mode};
 use crate::latency::Latencies;
 use crate::notify::Notify;
 use crate::system::System;
+use crate::units::Told;
 use crate::waits::Waits;
-use fasttrack_bus::{Usage, WireTrouble};
+use fasttrack_bus::{Usage, WireTrouble, SOURCES_MOST};
 use fasttrack_config::{Config, Problem};
 use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
@@ -28,9 +29,6 @@ const CANDIDATES_FOR: Duration = Duration::from_secs(2);
 /// Time between two readings of the configuration: each probes the system by writes.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
 
-/// Sources of an agent that are remembered for their troubles, at most: it has fewer.
-const SOURCES_MOST: usize = 32;
-
 /// An agent, as far as it has reported.
 #[derive(Debug, Clone, Default)]
 pub struct AgentSeen {
@@ -40,6 +38,8 @@ pub struct AgentSeen {
     pub reports: u64,
     /// Whether its session is the active one of its seat.
     pub active: bool,
+    /// Its sources that are in use, first that of the focus.
+    pub sources: Vec<String>,
     /// Its sources that have had trouble, by name.
     pub troubles: BTreeMap<String, WireTrouble>,
 }
@@ -146,6 +146,11 @@ impl Daemon {
         front.map(|verdict| verdict.app.cgroup.clone()).collect()
     }
 
+    /// What systemd is to be told of units' values since this was last asked.
+    pub fn units(&mut self) -> Vec<Told> {
+        self.effects.told()
+    }
+
     /// Tells systemd something.
     pub fn tell(&self, what: &str) {
         self.notify.tell(what);
@@ -184,6 +189,10 @@ impl Daemon {
                 let _ = reply.send(result);
             }
             Input::Source(session, agent, trouble) => self.trouble(session, agent, trouble),
+            Input::Sources(session, agent, names) => {
+                let seen = self.agents.entry(session).or_default();
+                (seen.pid, seen.active, seen.sources) = (agent, true, names);
+            }
             Input::Refused(name, meaning) => self.counters.error(name, || meaning),
             Input::Unread(number) => self.counters.errors_of("messages dropped unread", number, || {
                 "messages were dropped unread: they want no answer, or came faster than one waits for it".to_string()
@@ -321,7 +330,7 @@ impl Daemon {
     ) -> Result<(), String> {
         let report = self.check(session.user, report)?;
         if !self.agents.contains_key(&session) {
-            self.effects.look_again(&mut self.counters);
+            self.effects.look_again(&self.decision, &mut self.counters);
         }
         let seen = self.agents.entry(session.clone()).or_default();
         seen.pid = agent;

@@ -49,6 +49,8 @@ pub enum Input {
     },
     /// A source of a session's agent has had trouble.
     Source(SessionKey, u32, WireTrouble),
+    /// The sources that a session's agent uses.
+    Sources(SessionKey, u32, Vec<String>),
     /// A message was refused before it was a report: a short name, and what it means.
     Refused(&'static str, String),
     /// So many messages were dropped before they were read.

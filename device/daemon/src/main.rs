@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `fasttrackd`: sets up the daemon, its guard and its place on the bus, and runs until it is told to end.
 
-use fasttrackd::clean;
 use fasttrackd::counters::Counters;
 use fasttrackd::run::{self, Options};
 use fasttrackd::system::System;
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
         Asked::Run => run::run(&system, &options),
         Asked::Guard => guard(&system),
         Asked::Restore => {
-            let found = clean::restore(&system);
+            let found = run::restore(&system, &options);
             println!("{found} control groups had something of fasttrackd");
             Ok(())
         }

@@ -9,6 +9,7 @@ use zbus::zvariant::{OwnedObjectPath, OwnedValue};
 use zbus::{Connection, MatchRule, MessageStream};
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER: &str = "/org/freedesktop/systemd1";
 
 /// Where the profile is, by the two names that it has had: name, path, interface.
 const PROFILES: [(&str, &str, &str); 2] = [
@@ -51,6 +52,18 @@ async fn follow_signals(bus: &Connection, to: &UnboundedSender<Input>) -> zbus::
             .build();
         signals.push(MessageStream::for_match_rule(rule, bus, None).await?);
     }
+    // Not all of them have a name on the bus: a unit tells when it starts and ends.
+    for unit in KNOWN.iter().flat_map(|program| program.units) {
+        let rule = MatchRule::builder()
+            .msg_type(zbus::message::Type::Signal)
+            .sender(SYSTEMD)?
+            .path(unit_path(unit))?
+            .interface("org.freedesktop.DBus.Properties")?
+            .member("PropertiesChanged")?
+            .build();
+        signals.push(MessageStream::for_match_rule(rule, bus, None).await?);
+    }
+    subscribe(bus).await;
     let mut marks = signals::marks(signals);
     loop {
         let found = Input::Coexist(look(bus).await);
@@ -59,6 +72,27 @@ async fn follow_signals(bus: &Connection, to: &UnboundedSender<Input>) -> zbus::
             return Ok(());
         }
     }
+}
+
+/// Asks systemd for signals, which it sends only where somebody wants them.
+async fn subscribe(bus: &Connection) {
+    if owned(bus, SYSTEMD).await {
+        let manager = Some("org.freedesktop.systemd1.Manager");
+        // It has nothing to say but that we had asked before.
+        let _ = bus
+            .call_method(Some(SYSTEMD), MANAGER, manager, "Subscribe", &())
+            .await;
+    }
+}
+
+/// The object of a unit: letters and digits of its name, all else as `_` and two hexadecimal digits.
+fn unit_path(unit: &str) -> String {
+    let escaped = unit.bytes().enumerate().map(|(index, byte)| match byte {
+        b'0'..=b'9' if index > 0 => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' => char::from(byte).to_string(),
+        _ => format!("_{byte:02x}"),
+    });
+    format!("{MANAGER}/unit/{}", escaped.collect::<String>())
 }
 
 async fn look(bus: &Connection) -> Vec<Found> {
@@ -105,13 +139,7 @@ async fn active(bus: &Connection, unit: &str) -> zbus::Result<bool> {
     }
     let manager = Some("org.freedesktop.systemd1.Manager");
     let reply = bus
-        .call_method(
-            Some(SYSTEMD),
-            "/org/freedesktop/systemd1",
-            manager,
-            "GetUnit",
-            &(unit,),
-        )
+        .call_method(Some(SYSTEMD), MANAGER, manager, "GetUnit", &(unit,))
         .await?;
     let path: OwnedObjectPath = reply.body().deserialize()?;
     let state = property(
@@ -148,4 +176,18 @@ async fn property(
         .await?;
     let value: OwnedValue = reply.body().deserialize()?;
     Ok(<&str>::try_from(&value).unwrap_or("").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_found_by_their_paths() {
+        assert_eq!(
+            unit_path("ananicy-cpp.service"),
+            "/org/freedesktop/systemd1/unit/ananicy_2dcpp_2eservice"
+        );
+        assert!(unit_path("7.service").ends_with("/_37_2eservice"));
+    }
 }

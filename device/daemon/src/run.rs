@@ -15,11 +15,13 @@ use crate::notify::{self, Notify};
 use crate::pressure::Pressure;
 use crate::service::Service;
 use crate::system::{now, System};
+use crate::units::{self, Told};
 use fasttrack_bus::{NAME, PATH};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
 use zbus::object_server::InterfaceRef;
 use zbus::Connection;
 
@@ -47,6 +49,27 @@ pub fn run(system: &System, options: &Options) -> Result<(), String> {
         .build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(serve(system, options))
+}
+
+/// Takes back what an earlier daemon has left. Says how many groups that were.
+pub fn restore(system: &System, options: &Options) -> usize {
+    let found = clean::restore(system);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let bus = async {
+        let builder = match options.bus.as_deref() {
+            Some(address) => zbus::connection::Builder::address(address)?,
+            None => zbus::connection::Builder::system()?,
+        };
+        units::restore(&builder.build().await?, system).await;
+        zbus::Result::Ok(())
+    };
+    // Without a bus nobody has told systemd anything, or the machine goes down.
+    if let Ok(runtime) = runtime {
+        let _ = runtime.block_on(async { tokio::time::timeout(units::LAST_MOST, bus).await });
+    }
+    found
 }
 
 /// The guard is ended by its socket alone: systemd tells all processes of a unit to end, and then it is needed most.
@@ -78,6 +101,26 @@ struct Room {
     to: UnboundedSender<Input>,
     pressure: Pressure,
     on_bus: Option<InterfaceRef<Service>>,
+    /// Tells systemd values of units; none while there is no bus.
+    units: Option<Units>,
+}
+
+/// The task that tells systemd, and the way to it.
+struct Units {
+    to: UnboundedSender<Told>,
+    task: JoinHandle<()>,
+}
+
+impl Room {
+    /// Hands on what systemd is to be told. Without a bus nobody could tell it.
+    fn tell_units(&self, told: Vec<Told>) {
+        if let Some(units) = &self.units {
+            for one in told {
+                // The task has ended with its bus, and there will be another one.
+                let _ = units.to.send(one);
+            }
+        }
+    }
 }
 
 async fn serve(system: &System, options: &Options) -> Result<(), String> {
@@ -95,6 +138,7 @@ async fn serve(system: &System, options: &Options) -> Result<(), String> {
         to,
         pressure: Pressure::default(),
         on_bus: None,
+        units: None,
     };
     let mut daemon = start(system, options);
     stay_in_memory(false);
@@ -104,6 +148,11 @@ async fn serve(system: &System, options: &Options) -> Result<(), String> {
     }
     daemon.tell("STOPPING=1");
     daemon.release(now());
+    room.tell_units(daemon.units());
+    if let Some(Units { to, task }) = room.units {
+        drop(to);
+        let _ = tokio::time::timeout(units::LAST_MOST, task).await;
+    }
     Ok(())
 }
 
@@ -178,6 +227,7 @@ async fn looped(
             Some(input) = room.inputs.recv() => {
                 if matches!(input, Input::BusGone) {
                     room.on_bus = None;
+                    room.units = None;
                     retry = RETRY.0;
                     connect_at = Some(now() + retry);
                 }
@@ -188,6 +238,7 @@ async fn looped(
             _ = reload.recv() => daemon.reload(now()),
         }
         daemon.tick(now());
+        room.tell_units(daemon.units());
         if changes != daemon.changes {
             changes = daemon.changes;
             room.pressure
@@ -236,6 +287,14 @@ async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::R
     }
     tokio::spawn(login.follow(bus.clone(), room.to.clone()));
     tokio::spawn(neighbours::follow(bus.clone(), room.to.clone()));
+    let (to, values) = mpsc::unbounded_channel();
+    let told = room.to.clone();
+    let trouble = move |meaning| drop(told.send(Input::Trouble("systemd's properties", meaning)));
+    let task = units::follow(bus.clone(), room.system.clone(), values, trouble);
+    room.units = Some(Units {
+        to,
+        task: tokio::spawn(task),
+    });
     bus.request_name(NAME).await?;
     room.on_bus = Some(bus.object_server().interface(PATH).await?);
     Ok(())

@@ -223,6 +223,26 @@ impl Service {
             .map_err(ended)
     }
 
+    /// For agents alone.
+    async fn sources(
+        &self,
+        names: Vec<String>,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] bus: &Connection,
+    ) -> fdo::Result<()> {
+        let (sender, session) = match self.agent(bus, &name_of(&header)).await {
+            Ok(agent) => agent,
+            Err(why) => return self.refuse(why).await,
+        };
+        if let Err(why) = fasttrack_bus::check_sources(&names) {
+            return self.refuse(("malformed reports", why.to_string())).await;
+        }
+        let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
+        self.to
+            .send(Input::Sources(session, sender.pid, names))
+            .map_err(ended)
+    }
+
     /// For everyone.
     async fn status(&self) -> fdo::Result<Status> {
         self.ask(Input::Status).await

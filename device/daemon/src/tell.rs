@@ -43,20 +43,19 @@ impl Daemon {
                 .ok_or_else(|| format!("there is no process {pid}"))?,
             Err(_) => what.to_string(),
         };
-        let means = |verdict: &Verdict| {
-            is_within(&path, &verdict.app.cgroup)
-                || verdict.app.id == what
-                || verdict.app.cgroup.ends_with(&format!("/{what}"))
+        let within = |verdict: &Verdict| is_within(&path, &verdict.app.cgroup);
+        let by_path = self
+            .decision
+            .verdicts()
+            .find(|(_, verdict)| within(verdict));
+        let found = match by_path {
+            Some(found) => Some(found),
+            None if path.starts_with('/') => None,
+            None => Some(self.called(what)?),
         };
-        let found = self.decision.verdicts().find(|(_, verdict)| means(verdict));
         let (app, group) = match found {
             Some((class, verdict)) => (app_status(class, verdict, now), verdict.app.cgroup.clone()),
-            None if path.starts_with('/') => (self.unspoken(&path), path),
-            None => {
-                return Err(format!(
-                    "no app is called {what:?}; 'fasttrackctl status' lists those that are known"
-                ))
-            }
+            None => (self.unspoken(&path), path),
         };
         let mut done = self.effects.explain(&group);
         if let Some(frozen) = self.frozen_for.get(&group) {
@@ -73,6 +72,36 @@ impl Daemon {
             ));
         }
         Ok(Explanation { app, done })
+    }
+
+    /// The app of this name: its application id, its unit, or a part of one of these that no other app has.
+    fn called(&self, name: &str) -> Result<(&'static str, &Verdict), String> {
+        let last = |verdict: &Verdict| {
+            let path = &verdict.app.cgroup;
+            path.rsplit('/').next().unwrap_or(path).to_string()
+        };
+        let all = || self.decision.verdicts();
+        let exactly = |verdict: &Verdict| verdict.app.id == name || last(verdict) == name;
+        let found = all().find(|(_, verdict)| exactly(verdict));
+        if let Some(found) = found.filter(|_| !name.is_empty()) {
+            return Ok(found);
+        }
+        let small = name.to_lowercase();
+        let partly = |text: &str| !small.is_empty() && text.to_lowercase().contains(&small);
+        let found: Vec<_> = all()
+            .filter(|(_, verdict)| partly(&verdict.app.id) || partly(&last(verdict)))
+            .collect();
+        match found[..] {
+            [one] => Ok(one),
+            [] => Err(format!(
+                "no app is called {name:?}. Compositors do not tell the titles of windows to fasttrackd: \
+                 name a PID, an application id or a control group; 'fasttrackctl top' lists the apps that are known"
+            )),
+            _ => {
+                let names: Vec<String> = found.iter().map(|(_, verdict)| last(verdict)).collect();
+                Err(format!("{name:?} may be any of {}: name one of them", names.join(", ")))
+            }
+        }
     }
 
     /// What apps have read and written, as of a second ago at most: anybody may ask, and each answer reads many files.
@@ -171,6 +200,7 @@ impl Daemon {
             agent: seen.pid,
             reports: seen.reports,
             quiet: quiet(key),
+            sources: seen.sources.clone(),
         };
         self.agents.iter().map(session).collect()
     }

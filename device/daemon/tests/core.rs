@@ -431,6 +431,41 @@ fn weights_follow_the_front_and_are_taken_back() {
 }
 
 #[test]
+fn who_logs_in_changes_nothing_for_who_is_in_front() {
+    let Some(tree) = with_weights() else { return };
+    let one = weighed(&tree, "a.scope");
+    let weight = || tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(weight(), "1000");
+    // Another user, whose apps have no file: a rung of their own.
+    let theirs = tree.app(USER + 1, "b.scope");
+    let (reply, mut answer) = oneshot::channel();
+    let second = SessionKey {
+        user: USER + 1,
+        seat: "seat1".to_string(),
+        id: "c2".to_string(),
+    };
+    daemon.handle(
+        secs(3),
+        Input::Report {
+            session: second,
+            agent: 8,
+            received: secs(3),
+            report: Report::Front(vec![app(&theirs)]),
+            reply,
+        },
+    );
+    answer.try_recv().expect("answered").expect("taken");
+    assert_eq!(weight(), "1000");
+    let notes = status(&mut daemon, 4).notes;
+    let own = format!("rung (user {}): 'ioprio'.", USER + 1);
+    assert!(notes.contains(&own), "{notes:?}");
+    daemon.release(secs(5));
+    assert_eq!(weight(), "100");
+}
+
+#[test]
 fn a_wrong_configuration_is_told_with_its_line_and_read_again() {
     let tree = Tree::with_kernel();
     tree.put("etc/fasttrack/fasttrackd.toml", "[effects]\nkernel = 7\n");
@@ -458,6 +493,87 @@ fn a_wrong_configuration_is_told_with_its_line_and_read_again() {
         status.notes
     );
     assert_eq!(tree.kernel("enabled"), "0");
+}
+
+#[test]
+fn an_app_is_explained_by_a_part_of_its_name_that_no_other_has() {
+    let tree = Tree::with_kernel();
+    let named = |name: &str, id: &str| AppRef {
+        id: id.to_string(),
+        ..app(&tree.app(USER, name))
+    };
+    let files = named("app-nautilus-7.scope", "org.gnome.Nautilus");
+    let (one, other) = (named("app-foot-1.scope", ""), named("app-foot-2.scope", ""));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Launch(one)).expect("taken");
+    says(&mut daemon, 2, Report::Launch(other)).expect("taken");
+    says(&mut daemon, 3, Report::Front(vec![files.clone()])).expect("taken");
+    let explain = |what: &str| daemon.explain(secs(4), what);
+    for what in [
+        "org.gnome.Nautilus",
+        "nautilus",
+        "app-nautilus-7.scope",
+        &files.cgroup,
+    ] {
+        let found = explain(what).map(|found| found.app.app.cgroup);
+        assert_eq!(found.as_deref(), Ok(files.cgroup.as_str()), "{what}");
+    }
+    assert!(explain("app-foot-1.scope").is_ok());
+    let several = explain("foot").expect_err("two");
+    assert_eq!(
+        several,
+        "\"foot\" may be any of app-foot-1.scope, app-foot-2.scope: name one of them"
+    );
+    let title = explain("Inbox (3) - Mail").expect_err("none");
+    assert!(
+        title.contains("titles of windows") && title.contains("fasttrackctl top"),
+        "{title}"
+    );
+    assert!(explain("").is_err());
+}
+
+#[test]
+fn a_night_of_suspend_ends_what_was_short_and_renews_what_lapsed() {
+    let tree = Tree::with_kernel();
+    let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 10, Report::Front(vec![app(&one)])).expect("taken");
+    says(&mut daemon, 11, Report::Launch(app(&other))).expect("taken");
+    let both = format!("{} {}", one.cgroup, other.cgroup);
+    assert_eq!(tree.kernel("foreground_cgroups").len(), both.len());
+    // The lease has lapsed meanwhile, and nobody was asked for eight hours.
+    tree.put("sys/kernel/fasttrack/foreground_cgroups", "");
+    let awake = 12 + 8 * 3600;
+    daemon.tick(secs(awake));
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+    let due = daemon.deadline().expect("the lease is to be renewed");
+    assert!(
+        due > secs(awake),
+        "it is not woken again and again: {due:?}"
+    );
+    let status = status(&mut daemon, awake);
+    assert_eq!(status.errors, Vec::<String>::new());
+}
+
+#[test]
+fn a_battery_saver_is_told_of_until_it_is_off() {
+    let tree = Tree::new();
+    tree.put(
+        "etc/fasttrack/fasttrackd.toml",
+        "[effects]\nfreezer = true\n",
+    );
+    tree.put(&format!("sys/fs/cgroup{}/cgroup.freeze", apps(USER)), "0");
+    let mut daemon = a_daemon(&tree);
+    assert!(status(&mut daemon, 2).rung.contains("freezer"));
+    let said = |daemon: &mut Daemon| {
+        let notes = status(daemon, 3).notes;
+        notes.contains(&"freezer: off while the battery is to be saved.".to_string())
+    };
+    assert!(!said(&mut daemon));
+    daemon.handle(secs(3), Input::Saver(true));
+    assert!(said(&mut daemon));
+    daemon.handle(secs(4), Input::Saver(false));
+    assert!(!said(&mut daemon));
 }
 
 #[test]

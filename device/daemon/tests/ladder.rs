@@ -5,7 +5,8 @@ mod common;
 
 use common::{apps, Tree};
 use fasttrack_config::{Config, Effects};
-use fasttrackd::effects::probe::{choose, probe, Rung};
+use fasttrackd::effects::ladder::{choose, Rung};
+use fasttrackd::effects::probe::probe;
 use fasttrackd::system::System;
 
 const USER: u32 = 1000;
@@ -27,11 +28,14 @@ fn look(machine: &Machine, change: impl Fn(&mut Effects)) -> (Rung, Vec<String>)
     } else {
         Tree::new()
     };
+    // Whom the tree has may be another user.
+    std::fs::remove_dir_all(tree.root().join("sys/fs/cgroup/user.slice")).expect("removed");
     let slice = tree.group(&apps(USER), "").cgroup;
     for (name, value) in machine.files {
         tree.put(&format!("sys/fs/cgroup{slice}/{name}"), value);
     }
     tree.put("sys/block/sda/queue/scheduler", machine.elevator);
+    tree.put("sys/block/sda/dev", "8:0\n");
     tree.put("sys/block/loop0/queue/scheduler", "[bfq] none");
     for (path, value) in machine.system {
         tree.put(path, value);
@@ -39,12 +43,20 @@ fn look(machine: &Machine, change: impl Fn(&mut Effects)) -> (Rung, Vec<String>)
     let mut wanted = Config::default().effects;
     change(&mut wanted);
     let system = System::new(tree.root());
-    choose(&probe(&system, &wanted), &wanted)
+    let choice = choose(&probe(&system, &wanted), &wanted);
+    (choice.rung, choice.notes)
 }
 
 const FREEZE: (&str, &str) = ("cgroup.freeze", "0");
 const BFQ: (&str, &str) = ("io.bfq.weight", "default 100");
 const LOW: (&str, &str) = ("memory.low", "0");
+/// The sentence about disks where nothing is mounted.
+fn all(elevator: &str) -> String {
+    format!(
+        "disks: those under /usr, /var and the homes are not known; the rung was judged by all (sda: {elevator})."
+    )
+}
+
 const NO_KERNEL: &str = "kernel: this kernel has no /sys/kernel/fasttrack.";
 const FREEZER_OFF: &str =
     "freezer: off until 'freezer = true' is in the section [effects] of the configuration.";
@@ -57,10 +69,21 @@ fn the_patched_kernel_is_the_best_rung() {
         files: &[FREEZE, BFQ, LOW],
         ..Machine::default()
     };
+    let held = "kernel: requests to sda are not held back, because its I/O scheduler is bfq; \
+        'echo fasttrack >/sys/block/sda/queue/scheduler' changes that.";
     assert_eq!(
         look(&machine, |wanted| wanted.freezer = true),
-        (Rung::Kernel, vec![])
+        (Rung::Kernel, vec![held.to_string(), all("bfq")])
     );
+    let whole = Machine {
+        elevator: "[fasttrack] none",
+        ..machine
+    };
+    assert_eq!(look(&whole, |_| {}), (Rung::Kernel, vec![all("fasttrack")]));
+    let machine = Machine {
+        elevator: "[bfq] none",
+        ..whole
+    };
     let without = look(&machine, |wanted| wanted.kernel = false);
     assert_eq!(without.0, Rung::Weights);
     assert_eq!(
@@ -92,13 +115,19 @@ fn weights_and_freezer_with_bfq_and_delegation() {
         ..Machine::default()
     };
     let both = look(&machine, |wanted| wanted.freezer = true);
-    assert_eq!(both, (Rung::WeightsAndFreezer, vec![NO_KERNEL.to_string()]));
+    assert_eq!(
+        both,
+        (
+            Rung::WeightsAndFreezer,
+            vec![NO_KERNEL.to_string(), all("bfq")],
+        )
+    );
     let weights = look(&machine, |_| {});
     assert_eq!(
         weights,
         (
             Rung::Weights,
-            vec![NO_KERNEL.to_string(), FREEZER_OFF.to_string()]
+            vec![NO_KERNEL.to_string(), FREEZER_OFF.to_string(), all("bfq")]
         )
     );
 }
@@ -113,7 +142,7 @@ fn systemd_delegates_no_io_and_that_is_said() {
     let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(rung, Rung::Freezer);
     let expected = "weights: systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected]);
+    assert_eq!(notes, [NO_KERNEL, expected, &all("bfq")]);
 }
 
 #[test]
@@ -126,7 +155,7 @@ fn debians_stock_kernel_has_the_freezer() {
     let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(rung, Rung::Freezer);
     let expected = "weights: no disk has the I/O scheduler bfq (sda: mq-deadline), and io.cost is off, so a weight changes nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected]);
+    assert_eq!(notes, [NO_KERNEL, expected, &all("mq-deadline")]);
     let (rung, notes) = look(&machine, |_| {});
     assert_eq!(rung, Rung::Ioprio);
     assert_eq!(notes[2], FREEZER_OFF);
@@ -171,4 +200,163 @@ fn memory_low_is_told_of_where_it_is_missing() {
         ),
         "{notes:?}"
     );
+}
+
+/// A disk, with its number and its I/O schedulers.
+fn disk(tree: &Tree, name: &str, number: &str, elevator: &str) {
+    let place = format!("sys/block/{name}");
+    tree.put(&format!("{place}/queue/scheduler"), elevator);
+    tree.put(&format!("{place}/dev"), number);
+    let link = tree.root().join(format!("sys/dev/block/{number}"));
+    std::fs::create_dir_all(link.parent().expect("a folder")).expect("folders");
+    std::os::unix::fs::symlink(tree.root().join(place), link).expect("a link");
+}
+
+/// A user whose apps have all files.
+fn user(tree: &Tree, user: u32) {
+    let slice = tree.group(&apps(user), "").cgroup;
+    for (name, value) in [FREEZE, BFQ, LOW] {
+        tree.put(&format!("sys/fs/cgroup{slice}/{name}"), value);
+    }
+}
+
+#[test]
+fn a_card_with_bfq_that_holds_no_app_does_not_give_an_inert_rung() {
+    let tree = Tree::new();
+    tree.put(
+        "proc/1/mountinfo",
+        "21 1 259:0 / / rw - ext4 /dev/nvme0n1 rw\n22 21 179:0 / /media/card rw - vfat /dev/mmcblk0 rw\n",
+    );
+    disk(&tree, "nvme0n1", "259:0", "[none] mq-deadline");
+    disk(&tree, "mmcblk0", "179:0", "mq-deadline [bfq]");
+    user(&tree, USER);
+    let mut wanted = Config::default().effects;
+    let look = |wanted: &Effects| choose(&probe(&System::new(tree.root()), wanted), wanted);
+    let choice = look(&wanted);
+    assert_eq!(choice.rung, Rung::Observe);
+    let notes = [
+        NO_KERNEL,
+        "weights: no disk under the apps' files has the I/O scheduler bfq (nvme0n1: none), and io.cost is off, so a \
+            weight changes nothing.",
+        FREEZER_OFF,
+        "ioprio: inert, because no disk under the apps' files has an I/O scheduler that looks at priorities \
+            (nvme0n1: none).",
+        "disks: the apps' files are on nvme0n1: none; the rung was judged by that.",
+    ];
+    assert_eq!(choice.notes, notes);
+    // io.cost of another disk is as little use.
+    tree.put("sys/fs/cgroup/io.cost.qos", "179:0 enable=1\n");
+    assert_eq!(look(&wanted).rung, Rung::Observe);
+    tree.put("sys/fs/cgroup/io.cost.qos", "259:0 enable=1\n");
+    tree.put(
+        &format!("sys/fs/cgroup{}/io.weight", apps(USER)),
+        "default 100",
+    );
+    assert_eq!(look(&wanted).rung, Rung::Weights);
+    wanted.freezer = true;
+    assert_eq!(look(&wanted).rung, Rung::WeightsAndFreezer);
+}
+
+#[test]
+fn users_whose_homes_lie_on_different_disks_have_rungs_of_their_own() {
+    let tree = Tree::new();
+    tree.put(
+        "proc/1/mountinfo",
+        "21 1 259:0 / / rw - ext4 /dev/nvme0n1 rw\n22 21 8:0 / /home/ann rw - ext4 /dev/sda rw\n",
+    );
+    tree.put(
+        "etc/passwd",
+        "ann:x:4000:1::/home/ann:\nbob:x:4001:1::/home/bob:\n",
+    );
+    disk(&tree, "nvme0n1", "259:0", "[mq-deadline] none");
+    disk(&tree, "sda", "8:0", "mq-deadline [bfq]");
+    std::fs::remove_dir_all(tree.root().join("sys/fs/cgroup/user.slice")).expect("the first user");
+    user(&tree, 4000);
+    user(&tree, 4001);
+    let wanted = Config::default().effects;
+    let choice = choose(&probe(&System::new(tree.root()), &wanted), &wanted);
+    assert_eq!(choice.rung, Rung::Weights);
+    assert_eq!(
+        choice.users.into_iter().collect::<Vec<_>>(),
+        [(4000, Rung::Weights), (4001, Rung::Ioprio)]
+    );
+    let notes = [
+        NO_KERNEL,
+        "weights (user 4000): changes nothing on nvme0n1: mq-deadline, where a part of the apps' files is.",
+        "weights (user 4001): no disk under the apps' files has the I/O scheduler bfq (nvme0n1: mq-deadline), and \
+            io.cost is off, so a weight changes nothing.",
+        FREEZER_OFF,
+        "ioprio (user 4001): reaches what tasks send themselves; no write-back and no journal.",
+        "disks (user 4000): the apps' files are on nvme0n1: mq-deadline, sda: bfq; the rung was judged by that.",
+        "disks (user 4001): the apps' files are on nvme0n1: mq-deadline; the rung was judged by that.",
+        "rung (user 4001): 'ioprio'.",
+    ];
+    assert_eq!(choice.notes, notes);
+}
+
+const ROOT: (&str, &str) = (
+    "sys/fs/cgroup/cgroup.controllers",
+    "cpuset cpu io memory pids",
+);
+const STAT: (&str, &str) = ("sys/fs/cgroup/system.slice/io.stat", "");
+
+#[test]
+fn what_the_kernel_has_not_and_systemd_does_not_delegate_is_said() {
+    let debian = Machine {
+        elevator: "none [mq-deadline]",
+        files: &[FREEZE, LOW],
+        system: &[ROOT, STAT],
+        ..Machine::default()
+    };
+    let io = "io: systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.";
+    let prio = "io.prio.class: this kernel has no such file (CONFIG_BLK_CGROUP_IOPRIO is not set); fasttrackd does \
+        without it.";
+    let latency = "io.latency: this kernel has no such file (CONFIG_BLK_CGROUP_IOLATENCY is not set); fasttrackd \
+        does without it.";
+    let notes = look(&debian, |_| {}).1;
+    let rest = [io, prio, latency, &all("mq-deadline")];
+    assert_eq!(notes[notes.len() - 4..], rest);
+    let phone = Machine {
+        system: &[
+            ROOT,
+            STAT,
+            ("sys/fs/cgroup/io.prio.class", "no-change"),
+            ("sys/fs/cgroup/system.slice/io.latency", ""),
+        ],
+        files: &[FREEZE, LOW, ("io.stat", ""), ("io.latency", "")],
+        ..debian
+    };
+    let notes = look(&phone, |_| {}).1;
+    let unsaid = |note: &String| !note.starts_with("io");
+    assert_eq!(
+        notes.iter().filter(|note| !unsaid(note)).count(),
+        1,
+        "ioprio alone: {notes:?}"
+    );
+    let hybrid = Machine {
+        system: &[("sys/fs/cgroup/cgroup.controllers", "hugetlb")],
+        ..phone
+    };
+    let none =
+        "io: the control groups of version 2 have no io controller here, so there are no weights.";
+    assert!(look(&hybrid, |_| {}).1.contains(&none.to_string()));
+}
+
+#[test]
+fn a_kernel_whose_priorities_would_harm_others_gets_no_delegation_and_says_why() {
+    let machine = Machine {
+        elevator: "mq-deadline [bfq] none",
+        files: &[FREEZE, LOW, ("io.prio.class", "no-change")],
+        system: &[
+            ("sys/fs/cgroup/cgroup.controllers", "io memory"),
+            ("sys/fs/cgroup/cgroup.subtree_control", "memory"),
+            ("sys/fs/cgroup/user.slice/io.prio.class", "no-change"),
+            ("sys/fs/cgroup/io.prio.class", "no-change"),
+        ],
+        ..Machine::default()
+    };
+    let expected = "weights: systemd delegates no io controller to users, so IOWeight of a scope succeeds and does \
+        nothing. It is not given to them here: io.prio.class of this kernel would let any user have real-time priority.";
+    let notes = look(&machine, |_| {}).1;
+    assert!(notes.contains(&expected.to_string()), "{notes:?}");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Priorities of tasks: the last means, which reaches what a task sends itself.
 
+use super::ladder::Reach;
 use super::rules::with_tasks;
 use super::Effect;
 use crate::cgroup::Cgroup;
@@ -8,7 +9,7 @@ use crate::counters::Counters;
 use crate::system::System;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::report::AppRef;
-use fasttrack_detector::Decision;
+use fasttrack_detector::{Decision, Verdict};
 use std::collections::BTreeMap;
 
 /// The mark of a group whose tasks have a priority of ours, with that priority.
@@ -25,6 +26,7 @@ const WHO_PROCESS: libc::c_long = 1;
 pub struct Ioprio {
     system: System,
     rules: Vec<String>,
+    reach: Reach,
     /// What is background by a rule, as far as it was there at the last look.
     maintenance: Vec<AppRef>,
     /// Somebody is in front.
@@ -33,11 +35,12 @@ pub struct Ioprio {
 }
 
 impl Ioprio {
-    /// No priority is set yet.
-    pub fn new(system: &System, wanted: &Wanted) -> Ioprio {
+    /// Priorities of these users' tasks, and of the system's. None is set yet.
+    pub fn new(system: &System, wanted: &Wanted, reach: Reach) -> Ioprio {
         Ioprio {
             system: system.clone(),
-            maintenance: look(system, &wanted.background),
+            maintenance: look(system, &wanted.background, &reach),
+            reach,
             rules: wanted.background.clone(),
             ranks: false,
             set: BTreeMap::new(),
@@ -67,9 +70,10 @@ impl Ioprio {
     }
 }
 
-fn look(system: &System, units: &[String]) -> Vec<AppRef> {
+fn look(system: &System, units: &[String], reach: &Reach) -> Vec<AppRef> {
     let paths = with_tasks(system, units).into_iter();
     paths
+        .filter(|path| reach.has(path))
         .filter_map(|path| Some(Cgroup::open_path(system, &path).ok()?.app()))
         .collect()
 }
@@ -147,14 +151,20 @@ impl Effect for Ioprio {
         let mut wanted = BTreeMap::new();
         self.ranks = !decision.foreground.is_empty();
         if !decision.foreground.is_empty() {
-            for app in &self.maintenance {
-                wanted.insert(app.cgroup.clone(), (app.clone(), IDLE));
-            }
-            for verdict in &decision.background {
-                wanted.insert(verdict.app.cgroup.clone(), (verdict.app.clone(), IDLE));
-            }
-            for verdict in &decision.foreground {
-                wanted.insert(verdict.app.cgroup.clone(), (verdict.app.clone(), FRONT));
+            let apps = |list: &'_ [Verdict]| -> Vec<AppRef> {
+                let apps = list.iter().map(|verdict| verdict.app.clone());
+                apps.filter(|app| self.reach.has(&app.cgroup)).collect()
+            };
+            let ranks = [
+                (self.maintenance.clone(), IDLE),
+                (apps(&decision.background), IDLE),
+                (apps(&decision.foreground), FRONT),
+            ];
+            for (apps, value) in ranks {
+                wanted.extend(
+                    apps.into_iter()
+                        .map(|app| (app.cgroup.clone(), (app, value))),
+                );
             }
         }
         let over: Vec<String> = self
@@ -178,7 +188,7 @@ impl Effect for Ioprio {
         let system = self.system.clone();
         self.set
             .retain(|_, (app, _)| Cgroup::open(&system, app).is_ok());
-        self.maintenance = look(&system, &self.rules);
+        self.maintenance = look(&system, &self.rules, &self.reach);
         for app in self.maintenance.clone() {
             if self.ranks && !self.set.contains_key(&app.cgroup) {
                 self.give(app, IDLE, counters);

@@ -4,17 +4,21 @@
 //! Each means is probed by a write that is read back; a file that is there proves nothing. What cannot work is said in
 //! a sentence, because a setting that does nothing looks like one that works.
 
+pub mod delegate;
 pub mod ioprio;
 pub mod kernel;
+pub mod ladder;
 pub mod probe;
 pub mod rules;
 pub mod weights;
 
 use crate::counters::Counters;
 use crate::system::System;
+use crate::units::Told;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::Decision;
-use probe::{Probes, Rung};
+use ladder::{Choice, Probes, Rung};
+use std::collections::BTreeMap;
 
 /// What writes for one rung.
 pub trait Effect {
@@ -32,19 +36,25 @@ pub trait Effect {
     /// What was written for a control group: whole sentences.
     fn explain(&self, cgroup: &str) -> Vec<String>;
 
+    /// What systemd is to be told since this was last asked.
+    fn told(&mut self) -> Vec<Told> {
+        Vec::new()
+    }
+
     /// Takes everything back.
     fn release(&mut self, counters: &mut Counters);
 }
 
-/// The rung in use, and why.
+/// The rungs in use, and why.
 pub struct Effects {
     system: System,
     wanted: Wanted,
-    rung: Rung,
-    notes: Vec<String>,
+    choice: Choice,
     active: Vec<Box<dyn Effect>>,
     /// Why the kernel's part is left alone: it was switched off while we used it.
     kernel_off: Option<String>,
+    /// What effects that are over had for systemd.
+    told: Vec<Told>,
 }
 
 impl Effects {
@@ -53,23 +63,28 @@ impl Effects {
         let mut effects = Effects {
             system: system.clone(),
             wanted: wanted.clone(),
-            rung: Rung::Observe,
-            notes: Vec::new(),
+            choice: Choice {
+                rung: Rung::Observe,
+                users: BTreeMap::new(),
+                rest: Rung::Observe,
+                notes: Vec::new(),
+            },
             active: Vec::new(),
             kernel_off: None,
+            told: Vec::new(),
         };
         effects.choose(counters);
         effects
     }
 
-    /// The rung in use.
+    /// The best rung that is in use.
     pub fn rung(&self) -> Rung {
-        self.rung
+        self.choice.rung
     }
 
     /// Why this rung, and what has no effect here.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.choice.notes
     }
 
     /// Makes the system fit a decision. Falls to a lower rung where this one has broken.
@@ -100,11 +115,19 @@ impl Effects {
         }
     }
 
-    /// Looks again at what works: a user who logs in brings files to probe.
-    pub fn look_again(&mut self, counters: &mut Counters) {
+    /// Looks again at what works for a decision: a user who logs in brings files to probe.
+    pub fn look_again(&mut self, decision: &Decision, counters: &mut Counters) {
         let probes = self.probe();
-        if probe::choose(&probes, &self.wanted).0 != self.rung {
+        let choice = ladder::choose(&probes, &self.wanted);
+        let rungs = |choice: &Choice| (choice.rung, choice.users.clone(), choice.rest);
+        let both = [&choice, &self.choice];
+        // The kernel serves all users alike.
+        let kernel = both.iter().all(|choice| choice.rung == Rung::Kernel);
+        if kernel {
+            self.choice = choice;
+        } else if rungs(&choice) != rungs(&self.choice) {
             self.choose(counters);
+            self.apply(decision, counters);
         }
     }
 
@@ -118,22 +141,38 @@ impl Effects {
 
     /// Takes everything back.
     pub fn release(&mut self, counters: &mut Counters) {
-        self.active
-            .drain(..)
-            .for_each(|mut effect| effect.release(counters));
+        self.release_effects(counters);
+        delegate::take_back(&self.system);
+    }
+
+    fn release_effects(&mut self, counters: &mut Counters) {
+        for mut effect in self.active.drain(..) {
+            effect.release(counters);
+            self.told.extend(effect.told());
+        }
+    }
+
+    /// What systemd is to be told since this was last asked.
+    pub fn told(&mut self) -> Vec<Told> {
+        let mut told = std::mem::take(&mut self.told);
+        told.extend(self.active.iter_mut().flat_map(|effect| effect.told()));
+        told
     }
 
     fn choose(&mut self, counters: &mut Counters) {
         let broken = self.active.iter().find_map(|effect| effect.broken());
-        self.release(counters);
+        self.release_effects(counters);
         let mut probes = self.probe();
         if let Some(why) = broken {
             self.kernel_off = Some(why.clone());
             probes.kernel = Err(why);
         }
-        (self.rung, self.notes) = probe::choose(&probes, &self.wanted);
-        counters.say(&format!("rung: {}", self.rung));
+        self.choice = ladder::choose(&probes, &self.wanted);
+        counters.say(&format!("rung: {}", self.choice.rung));
         self.active = self.build(&probes, counters);
+        if !self.choice.users.values().any(|rung| rung.weighs()) {
+            delegate::take_back(&self.system);
+        }
     }
 
     /// What works. The kernel's part, once it is off, does not until somebody has switched it on again.
@@ -157,25 +196,45 @@ impl Effects {
     }
 
     fn build(&self, probes: &Probes, counters: &mut Counters) -> Vec<Box<dyn Effect>> {
-        let ioprio =
-            || Box::new(ioprio::Ioprio::new(&self.system, &self.wanted)) as Box<dyn Effect>;
-        match self.rung {
-            Rung::Kernel => vec![Box::new(kernel::Kernel::new(
+        if self.choice.rung == Rung::Kernel {
+            let kernel = kernel::Kernel::new(&self.system, &self.wanted, counters);
+            return vec![Box::new(kernel)];
+        }
+        let mut active: Vec<Box<dyn Effect>> = Vec::new();
+        let files: BTreeMap<u32, String> = probes
+            .users
+            .iter()
+            .filter_map(|user| Some((user.user?, user.weights.clone().ok()?)))
+            .filter(|(user, _)| {
+                self.choice
+                    .users
+                    .get(user)
+                    .is_some_and(|rung| rung.weighs())
+            })
+            .collect();
+        if !files.is_empty() {
+            let weights = weights::Weights::new(&self.system, &self.wanted, files);
+            active.push(Box::new(weights));
+        }
+        // Who waits for a thaw has still to share the disk with what is not frozen.
+        let ranked = self.choice.reach(|user, rung| {
+            let of = |one: &&ladder::OfUser| one.user == user;
+            let inert = probes
+                .users
+                .iter()
+                .find(of)
+                .unwrap_or(&probes.rest)
+                .ioprio
+                .is_err();
+            self.wanted.ioprio && !inert && matches!(rung, Rung::Ioprio | Rung::Freezer)
+        });
+        if let Some(reach) = ranked {
+            active.push(Box::new(ioprio::Ioprio::new(
                 &self.system,
                 &self.wanted,
-                counters,
-            ))],
-            Rung::WeightsAndFreezer | Rung::Weights => {
-                let file = probes.weights.clone().unwrap_or_default();
-                vec![Box::new(weights::Weights::new(
-                    &self.system,
-                    &self.wanted,
-                    &file,
-                ))]
-            }
-            Rung::Ioprio => vec![ioprio()],
-            Rung::Freezer if probes.ioprio.is_ok() && self.wanted.ioprio => vec![ioprio()],
-            Rung::Freezer | Rung::Observe => Vec::new(),
+                reach,
+            )));
         }
+        active
     }
 }

@@ -1,133 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The ladder: which means work here, and which of them are used. Choosing is a pure function of what was found.
+//! Which means work here: each is tried by a write that is read back, for each user's apps and the disks under them.
 
+use super::delegate;
 use super::kernel;
-use crate::cgroup::Cgroup;
+use super::ladder::{looks_at_priority, Judged, OfUser, Probes};
+use crate::cgroup::{user_of, Cgroup};
 use crate::clean::children;
+use crate::disks::{self, Mounts};
 use crate::system::System;
 use fasttrack_config::Effects as Wanted;
-use std::fmt;
-use std::fs;
-
-/// What is done for the app in front, from the best to nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
-    /// The kernel prefers it, down to the device.
-    Kernel,
-    /// It has more weight, and background is frozen while it waits for storage.
-    WeightsAndFreezer,
-    /// Background is frozen while it waits for storage.
-    Freezer,
-    /// It has more weight.
-    Weights,
-    /// Its own requests have a better priority.
-    Ioprio,
-    /// Nothing: who is in front is found out and told.
-    Observe,
-}
-
-impl fmt::Display for Rung {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Rung::Kernel => "kernel",
-            Rung::WeightsAndFreezer => "weights and freezer",
-            Rung::Freezer => "freezer",
-            Rung::Weights => "weights",
-            Rung::Ioprio => "ioprio",
-            Rung::Observe => "observe",
-        })
-    }
-}
-
-impl Rung {
-    /// Whether background is frozen.
-    pub fn freezes(self) -> bool {
-        matches!(self, Rung::WeightsAndFreezer | Rung::Freezer)
-    }
-}
-
-/// What works here; where it does not, a sentence that says why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probes {
-    /// `/sys/kernel/fasttrack`.
-    pub kernel: Result<(), String>,
-    /// Weights: the file that takes one.
-    pub weights: Result<String, String>,
-    /// `memory.low`.
-    pub memory: Result<(), String>,
-    /// `cgroup.freeze`.
-    pub freezer: Result<(), String>,
-    /// Priorities of tasks.
-    pub ioprio: Result<(), String>,
-}
-
-/// The best rung that works and is wanted, and what is to be said about it.
-pub fn choose(probes: &Probes, wanted: &Wanted) -> (Rung, Vec<String>) {
-    let freezer = wanted.freezer && probes.freezer.is_ok();
-    let weights = wanted.weights && probes.weights.is_ok();
-    let rung = if wanted.kernel && probes.kernel.is_ok() {
-        Rung::Kernel
-    } else if weights && freezer {
-        Rung::WeightsAndFreezer
-    } else if freezer {
-        Rung::Freezer
-    } else if weights {
-        Rung::Weights
-    } else if wanted.ioprio && probes.ioprio.is_ok() {
-        Rung::Ioprio
-    } else {
-        Rung::Observe
-    };
-    (rung, notes(probes, wanted, rung))
-}
-
-fn notes(probes: &Probes, wanted: &Wanted, rung: Rung) -> Vec<String> {
-    let note = |wanted: bool, name: &str, why: Option<&String>| match why {
-        _ if !wanted => Some(format!(
-            "{name}: switched off, by the configuration or beside another program."
-        )),
-        Some(why) => Some(format!("{name}: {why}")),
-        None => None,
-    };
-    let kernel = note(wanted.kernel, "kernel", probes.kernel.as_ref().err());
-    if rung == Rung::Kernel {
-        return kernel.into_iter().collect();
-    }
-    let weighs = matches!(rung, Rung::Weights | Rung::WeightsAndFreezer);
-    let off =
-        "freezer: off until 'freezer = true' is in the section [effects] of the configuration.";
-    let reach = "ioprio: reaches what tasks send themselves; no write-back and no journal.";
-    let all = [
-        kernel,
-        note(wanted.weights, "weights", probes.weights.as_ref().err()),
-        weighs
-            .then(|| note(wanted.memory, "memory.low", probes.memory.as_ref().err()))
-            .flatten(),
-        if wanted.freezer {
-            note(true, "freezer", probes.freezer.as_ref().err())
-        } else {
-            Some(off.to_string())
-        },
-        note(wanted.ioprio, "ioprio", probes.ioprio.as_ref().err()),
-        (rung == Rung::Ioprio).then(|| reach.to_string()),
-    ];
-    all.into_iter().flatten().collect()
-}
 
 /// Looks at what works here.
 pub fn probe(system: &System, wanted: &Wanted) -> Probes {
-    let elevators = elevators(system);
-    let apps = app_slices(system);
+    let mounts = Mounts::new(system);
+    let slices = app_slices(system);
+    let users = slices
+        .iter()
+        .map(|slice| of_user(system, wanted, &mounts, Some(slice)));
     Probes {
         kernel: if wanted.kernel {
             kernel::probe(system)
         } else {
             Err("not probed.".to_string())
         },
-        weights: weights(system, wanted, &elevators, &apps),
-        memory: memory(system, &apps),
-        freezer: freezer(system, &apps),
-        ioprio: ioprio(&elevators),
+        freezer: freezer(system, &slices),
+        users: users.collect(),
+        rest: of_user(system, wanted, &mounts, None),
+        facts: facts(system, &slices),
+    }
+}
+
+fn of_user(system: &System, wanted: &Wanted, mounts: &Mounts, slice: Option<&String>) -> OfUser {
+    let user = slice.and_then(|slice| user_of(slice));
+    let judged = judged(system, mounts, user);
+    OfUser {
+        user,
+        weights: weights(system, wanted, &judged, slice),
+        memory: memory(system, slice),
+        ioprio: ioprio(&judged),
+        facts: slice
+            .and_then(|slice| undelegated(system, &judged, slice))
+            .into_iter()
+            .collect(),
+        judged,
+    }
+}
+
+/// The disks under a user's apps; all disks where these are not known, as with a network's home.
+fn judged(system: &System, mounts: &Mounts, user: Option<u32>) -> Judged {
+    let disks = mounts.of_apps(user);
+    let known = !disks.is_empty();
+    Judged {
+        disks: if known { disks } else { disks::all(system) },
+        known,
     }
 }
 
@@ -144,71 +69,97 @@ pub fn app_slices(system: &System) -> Vec<String> {
         .collect()
 }
 
-/// The disks and their I/O schedulers; what is only memory, or another disk's, is none.
-pub fn elevators(system: &System) -> Vec<(String, String)> {
-    let disks = fs::read_dir(system.path("sys/block"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut found: Vec<(String, String)> = disks
-        .filter_map(|disk| disk.file_name().into_string().ok())
-        .filter(|disk| {
-            !["loop", "ram", "zram", "dm-", "md", "sr", "fd"]
-                .iter()
-                .any(|kind| disk.starts_with(kind))
-        })
-        .filter_map(|disk| {
-            let all = system
-                .read(&format!("sys/block/{disk}/queue/scheduler"))
-                .ok()?;
-            let chosen = all.split(['[', ']']).nth(1).unwrap_or(&all).to_string();
-            Some((disk, chosen))
-        })
-        .collect();
-    found.sort();
-    found
-}
-
 fn weights(
     system: &System,
     wanted: &Wanted,
-    elevators: &[(String, String)],
-    apps: &[String],
+    judged: &Judged,
+    slice: Option<&String>,
 ) -> Result<String, String> {
-    let bfq = elevators.iter().any(|(_, elevator)| elevator == "bfq");
-    let cost = system
-        .cgroups()
-        .join("io.cost.qos")
-        .to_str()
-        .and_then(|path| fs::read_to_string(path).ok())
-        .is_some_and(|text| text.contains("enable=1"));
+    let (bfq, cost) = know_weights(system, judged);
     if !bfq && !cost {
-        let names: Vec<String> = elevators
-            .iter()
-            .map(|(disk, name)| format!("{disk}: {name}"))
-            .collect();
         return Err(format!(
-            "no disk has the I/O scheduler bfq ({}), and io.cost is off, so a weight changes nothing.",
-            if names.is_empty() { "no disk".to_string() } else { names.join(", ") }
+            "no disk {}has the I/O scheduler bfq ({}), and io.cost is off, so a weight changes nothing.",
+            under(judged),
+            disks::list(&judged.disks)
         ));
     }
-    if apps.is_empty() {
+    let Some(slice) = slice else {
         return Err(NO_SLICE.to_string());
-    }
+    };
+    let mut harm = false;
     if wanted.weights && wanted.enable_io {
-        apps.iter()
-            .for_each(|slice| super::weights::enable_io(system, slice));
+        harm = !delegate::give(system, slice);
     }
     let best = if bfq { "io.bfq.weight" } else { "io.weight" };
+    let slice = std::slice::from_ref(slice);
     let usable = [best, "io.weight"]
         .into_iter()
-        .find_map(|file| Some((file, with_file(system, apps, file)?)));
+        .find_map(|file| Some((file, with_file(system, slice, file)?)));
     match usable {
         Some((file, group)) => taken(&group, file).map(|()| file.to_string()),
-        None => Err(
-            "systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.".to_string(),
-        ),
+        None if harm => Err(format!("{UNDELEGATED} It is not given to them here: io.prio.class of this kernel would let any user have real-time priority.")),
+        None => Err(UNDELEGATED.to_string()),
     }
+}
+
+/// Whether a disk under the apps has bfq, and whether io.cost is on for one.
+fn know_weights(system: &System, judged: &Judged) -> (bool, bool) {
+    let bfq = judged.disks.iter().any(|disk| disk.elevator == "bfq");
+    let qos = crate::system::read(&system.cgroups().join("io.cost.qos")).unwrap_or_default();
+    let on = |number: &str| {
+        let mut lines = qos.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        lines.any(|words| words.first() == Some(&number) && words.contains(&"enable=1"))
+    };
+    (bfq, judged.disks.iter().any(|disk| on(&disk.number)))
+}
+
+fn under(judged: &Judged) -> &'static str {
+    if judged.known {
+        "under the apps' files "
+    } else {
+        ""
+    }
+}
+
+const UNDELEGATED: &str =
+    "systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.";
+
+/// That a user's apps have no io controller, where this is not the reason why no weight is set.
+fn undelegated(system: &System, judged: &Judged, slice: &str) -> Option<String> {
+    let knows = know_weights(system, judged);
+    let bare = Cgroup::open_path(system, slice).is_ok_and(|group| !group.has("io.stat"));
+    (has_io(system) && knows == (false, false) && bare).then(|| format!("io: {UNDELEGATED}"))
+}
+
+/// Whether control groups of version 2 have the io controller.
+fn has_io(system: &System) -> bool {
+    let all = crate::system::read(&system.cgroups().join("cgroup.controllers"));
+    all.is_ok_and(|all| all.split(' ').any(|one| one == "io"))
+}
+
+/// What this kernel has not.
+fn facts(system: &System, slices: &[String]) -> Vec<String> {
+    let root = system.cgroups();
+    if !root.join("cgroup.controllers").exists() {
+        return Vec::new();
+    }
+    if !has_io(system) {
+        return vec!["io: the control groups of version 2 have no io controller here, so there are no weights.".to_string()];
+    }
+    let lacks = |file: &str, option: &str| {
+        format!("{file}: this kernel has no such file ({option} is not set); fasttrackd does without it.")
+    };
+    let mut facts = Vec::new();
+    if !root.join("io.prio.class").exists() {
+        facts.push(lacks("io.prio.class", "CONFIG_BLK_CGROUP_IOPRIO"));
+    }
+    // The root never has this one: any other group with the controller shows it.
+    let mut groups = slices.to_vec();
+    groups.extend(["/user.slice", "/system.slice"].map(str::to_string));
+    if with_file(system, &groups, "io.stat").is_some_and(|group| !group.has("io.latency")) {
+        facts.push(lacks("io.latency", "CONFIG_BLK_CGROUP_IOLATENCY"));
+    }
+    facts
 }
 
 const NO_SLICE: &str = "no user's manager has an app.slice yet.";
@@ -221,11 +172,11 @@ fn with_file(system: &System, groups: &[String], file: &str) -> Option<Cgroup> {
     open.find(|group| group.has(file))
 }
 
-fn memory(system: &System, apps: &[String]) -> Result<(), String> {
-    if apps.is_empty() {
+fn memory(system: &System, slice: Option<&String>) -> Result<(), String> {
+    let Some(slice) = slice else {
         return Err(NO_SLICE.to_string());
-    }
-    match with_file(system, apps, "memory.low") {
+    };
+    match with_file(system, std::slice::from_ref(slice), "memory.low") {
         Some(group) => taken(&group, "memory.low"),
         None => Err("the memory controller is not given to users' apps.".to_string()),
     }
@@ -261,26 +212,14 @@ fn freezer(system: &System, apps: &[String]) -> Result<(), String> {
     }
 }
 
-/// I/O schedulers that look at a task's priority.
-const LOOK_AT_PRIORITY: [&str; 3] = ["bfq", "mq-deadline", "fasttrack"];
-
-fn ioprio(elevators: &[(String, String)]) -> Result<(), String> {
-    if elevators
-        .iter()
-        .any(|(_, name)| LOOK_AT_PRIORITY.contains(&name.as_str()))
-    {
+fn ioprio(judged: &Judged) -> Result<(), String> {
+    let mut disks = judged.disks.iter();
+    if disks.any(|disk| looks_at_priority(&disk.elevator)) {
         return Ok(());
     }
-    let names: Vec<String> = elevators
-        .iter()
-        .map(|(disk, name)| format!("{disk}: {name}"))
-        .collect();
-    let names = if names.is_empty() {
-        "no disk".to_string()
-    } else {
-        names.join(", ")
-    };
     Err(format!(
-        "inert, because no disk has an I/O scheduler that looks at priorities ({names})."
+        "inert, because no disk {}has an I/O scheduler that looks at priorities ({}).",
+        under(judged),
+        disks::list(&judged.disks)
     ))
 }

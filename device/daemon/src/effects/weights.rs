@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Weights of the I/O scheduler, and memory that reclaim takes last.
 
+use super::delegate::chain;
 use super::rules::maintenance;
 use super::Effect;
 use crate::baseline::{self, Outcome};
-use crate::cgroup::Cgroup;
+use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
 use crate::system::System;
+use crate::units::Told;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::report::AppRef;
 use fasttrack_detector::Decision;
@@ -27,7 +29,8 @@ type Value = (Option<u64>, String);
 /// Weights, and `memory.low` along the whole chain of ancestors: one ancestor without it makes it void.
 pub struct Weights {
     system: System,
-    file: String,
+    /// The file of each user's groups.
+    files: BTreeMap<u32, String>,
     memory: Option<String>,
     rules: Vec<String>,
     /// What is background by a rule, as far as it was there at the last look.
@@ -36,14 +39,16 @@ pub struct Weights {
     weighs: bool,
     /// The groups with a value of ours, by path and file, and what it is.
     set: BTreeMap<Key, (AppRef, String)>,
+    /// What systemd is to be told.
+    told: Vec<Told>,
 }
 
 impl Weights {
-    /// Weights by this file.
-    pub fn new(system: &System, wanted: &Wanted, file: &str) -> Weights {
+    /// Weights of these users' groups, by these files, and of the system's.
+    pub fn new(system: &System, wanted: &Wanted, files: BTreeMap<u32, String>) -> Weights {
         Weights {
             system: system.clone(),
-            file: file.to_string(),
+            files,
             memory: wanted
                 .memory
                 .then(|| (wanted.memory_low_mib << 20).to_string()),
@@ -51,6 +56,15 @@ impl Weights {
             maintenance: maintenance(system, &wanted.background),
             weighs: false,
             set: BTreeMap::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// The file by which a group is weighed: the system's by that which any user's has, bfq's before io.cost's.
+    fn file(&self, path: &str) -> Option<&String> {
+        match user_of(path) {
+            Some(user) => self.files.get(&user),
+            None => self.files.values().min(),
         }
     }
 
@@ -67,13 +81,20 @@ impl Weights {
             );
         };
         for path in &self.maintenance {
-            want(path, &self.file, None, BEHIND);
+            if let Some(file) = self.file(path) {
+                want(path, file, None, BEHIND);
+            }
         }
         for app in decision.background.iter().map(|verdict| &verdict.app) {
-            want(&app.cgroup, &self.file, Some(app.inode), BEHIND);
+            if let Some(file) = self.file(&app.cgroup) {
+                want(&app.cgroup, file, Some(app.inode), BEHIND);
+            }
         }
         for app in decision.foreground.iter().map(|verdict| &verdict.app) {
-            want(&app.cgroup, &self.file, Some(app.inode), FRONT);
+            let Some(file) = self.file(&app.cgroup) else {
+                continue;
+            };
+            want(&app.cgroup, file, Some(app.inode), FRONT);
             let Some(low) = &self.memory else { continue };
             for path in chain(&app.cgroup) {
                 let inode = (path == app.cgroup).then_some(app.inode);
@@ -108,7 +129,10 @@ impl Weights {
                     key.0, key.1
                 )
             }),
-            Ok(_) => drop(self.set.insert(key, (group.app(), value))),
+            Ok(_) => {
+                self.told.extend(Told::of(&group, &key.1, Some(&value)));
+                self.set.insert(key, (group.app(), value));
+            }
             Err(error) => counters.error(&format!("write of {}", key.1), || {
                 format!("{}/{} does not take {value}: {error}", key.0, key.1)
             }),
@@ -123,51 +147,13 @@ impl Weights {
         let Ok(group) = Cgroup::open(&self.system, &app) else {
             return;
         };
+        self.told.extend(Told::of(&group, &key.1, None));
         match baseline::restore(&group, &key.1) {
             Ok(true) => {}
             Ok(false) => counters.count("values that somebody else had changed"),
             Err(error) => counters.error(&format!("restore of {}", key.1), || {
                 format!("{}/{} could not be restored: {error}", key.0, key.1)
             }),
-        }
-    }
-}
-
-/// A group and all above it but the root.
-fn chain(path: &str) -> impl Iterator<Item = &str> {
-    let ends = path.match_indices('/').map(|(index, _)| index).skip(1);
-    ends.chain([path.len()]).map(|end| &path[..end])
-}
-
-/// Gives the io controller to the apps of a user, where this gives the user nothing that could hurt others.
-///
-/// A group that a user's manager makes later belongs to the user, with all its files. Of these `io.prio.class` lets
-/// anybody have real-time priority: where it appears, the controller is taken back at once. Below the root it is there
-/// only once the root gives the controller.
-pub fn enable_io(system: &System, slice: &str) {
-    let has = |group: &Cgroup, file: &str| {
-        group
-            .read(file)
-            .is_ok_and(|text| text.split(' ').any(|word| word == "io"))
-    };
-    let groups: Vec<&str> = std::iter::once("/").chain(chain(slice)).collect();
-    for (index, path) in groups.iter().enumerate() {
-        let Ok(group) = Cgroup::open_below(system.cgroups(), path) else {
-            return;
-        };
-        let gives = has(&group, "cgroup.controllers") && !has(&group, "cgroup.subtree_control");
-        if gives && group.write("cgroup.subtree_control", "+io").is_err() {
-            return;
-        }
-        // The apps' own groups are below the last one, and have the same files as that.
-        let below = groups
-            .get(index + 1)
-            .map(|path| Cgroup::open_path(system, path));
-        if below.is_some_and(|group| group.is_ok_and(|group| group.has("io.prio.class"))) {
-            if gives {
-                let _ = group.write("cgroup.subtree_control", "-io");
-            }
-            return;
         }
     }
 }
@@ -196,7 +182,10 @@ impl Effect for Weights {
         self.forget_ended();
         self.maintenance = maintenance(&self.system, &self.rules);
         for path in self.maintenance.clone() {
-            let key = (path, self.file.clone());
+            let Some(file) = self.file(&path).cloned() else {
+                continue;
+            };
+            let key = (path, file);
             if self.weighs && !self.set.contains_key(&key) {
                 self.set(key, (None, BEHIND.to_string()), counters);
             }
@@ -209,6 +198,10 @@ impl Effect for Weights {
             .collect()
     }
 
+    fn told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.told)
+    }
+
     fn release(&mut self, counters: &mut Counters) {
         let all: Vec<Key> = self.set.keys().cloned().collect();
         all.iter().for_each(|key| self.restore(key, counters));
@@ -218,47 +211,6 @@ impl Effect for Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Groups that have the controller and give it to nobody, and what each gives in the end.
-    fn given(prio_below: Option<&str>) -> Vec<String> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let system = System::new(folder.path());
-        let slice = "/user.slice/user-1.slice/user@1.service/app.slice";
-        let groups: Vec<String> = std::iter::once("/")
-            .chain(chain(slice))
-            .map(str::to_string)
-            .collect();
-        let file = |group: &str, name: &str| {
-            system
-                .cgroups()
-                .join(group.trim_start_matches('/'))
-                .join(name)
-        };
-        for group in &groups {
-            std::fs::create_dir_all(file(group, "")).expect("a group");
-            std::fs::write(file(group, "cgroup.controllers"), "io memory").expect("a file");
-            std::fs::write(file(group, "cgroup.subtree_control"), "memory").expect("a file");
-        }
-        if let Some(group) = prio_below {
-            std::fs::write(file(group, "io.prio.class"), "").expect("a file");
-        }
-        enable_io(&system, slice);
-        let gives = |group: &String| std::fs::read_to_string(file(group, "cgroup.subtree_control"));
-        groups
-            .iter()
-            .map(|group| gives(group).expect("read"))
-            .collect()
-    }
-
-    #[test]
-    fn users_get_the_controller_only_without_what_hurts_others() {
-        assert_eq!(given(None), ["+io"; 5]);
-        // The file is there as soon as the group above gives the controller: that is taken back.
-        let below_root = given(Some("/user.slice"));
-        assert_eq!(below_root, ["-io", "memory", "memory", "memory", "memory"]);
-        let deeper = given(Some("/user.slice/user-1.slice/user@1.service"));
-        assert_eq!(deeper, ["+io", "+io", "-io", "memory", "memory"]);
-    }
 
     #[test]
     fn the_chain_is_all_above_but_the_root() {

@@ -4,6 +4,7 @@
 
 pub mod bus;
 pub mod login1;
+pub mod systemd1;
 
 pub use bus::{wait_for, Bus, Running};
 
@@ -166,7 +167,11 @@ pub struct Stage {
 impl Stage {
     /// This process runs where an agent does, and its user's session is the active one.
     pub async fn set(tree: Tree) -> Option<Stage> {
-        let bus = Bus::start()?;
+        Some(Stage::on(Bus::start()?, tree).await)
+    }
+
+    /// The same, on a bus that may have others.
+    pub async fn on(bus: Bus, tree: Tree) -> Stage {
         tree.we_run_in(&agent(user()));
         let login = login1::Login1::start(&bus).await;
         login.add("c1", user(), true, false).await;
@@ -174,14 +179,14 @@ impl Stage {
         let connection = bus.connect().await;
         let proxy = ManagerProxy::new(&connection).await.expect("a proxy");
         until_there(&connection).await;
-        Some(Stage {
+        Stage {
             proxy,
             connection,
             login,
             daemon,
             tree,
             bus,
-        })
+        }
     }
 
     pub async fn report(&self, kind: &str, apps: &[&WireApp], detail: &str) -> zbus::Result<()> {
