@@ -34,11 +34,14 @@ pub struct Cli {
 pub enum Command {
     /// Show who is in front, what is done for it, and what has no effect here and why.
     Status,
-    /// Show apps with their class, I/O and freezes, until it is interrupted.
+    /// Show apps with their class, I/O, freezes and pauses, until it is interrupted.
+    ///
+    /// On the patched kernel, pauses, holds and promotions are counted for the whole machine. Whose the pauses are is
+    /// shown to root alone, who may follow the kernel's tracepoint.
     Top(Top),
     /// Say which class an app has, since when, by which rule, and what was set for it.
     Explain {
-        /// A process (PID), an application id, or the path of a control group.
+        /// A process (PID), an application id or a part of it that no other has, or the path of a control group.
         #[arg(value_name = "PID|WINDOW|PATH")]
         what: String,
     },

@@ -4,6 +4,7 @@
 mod cli;
 mod doctor;
 mod generate;
+mod pauses;
 mod show;
 mod top;
 
@@ -43,7 +44,7 @@ async fn run(cli: &Cli) -> Result<bool, Failure> {
             let status = connect(cli).await?.status().await.map_err(meaning)?;
             print(cli, &status, show::status)?;
         }
-        Command::Top(how) => top::run(&connect(cli).await?, how, cli.json).await?,
+        Command::Top(how) => top::run(&connect(cli).await?, how, cli).await?,
         Command::Explain { what } => {
             let explanation = connect(cli).await?.explain(what).await.map_err(meaning)?;
             print(cli, &explanation, show::explanation)?;

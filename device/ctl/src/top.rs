@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Apps, live.
 
-use crate::cli::Top;
+use crate::cli::{Cli, Top};
+use crate::pauses::{Paused, Pauses};
 use crate::{meaning, write_out, Failure};
 use fasttrack_bus::{ManagerProxy, Usage};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,33 +13,100 @@ use std::time::Duration;
 /// Clears the screen of a terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
+/// Counters of the kernel's part for the whole machine, with what they are called above the table.
+const OF_KERNEL: [(&str, &str); 3] = [
+    ("kernel: pauses", "pauses"),
+    ("kernel: dispatch_held", "holds"),
+    ("kernel: promoted", "promotions"),
+];
+
+/// What is shown of one moment.
+struct Moment {
+    usage: Vec<Usage>,
+    /// Of the whole machine, by their names.
+    kernel: BTreeMap<String, u64>,
+    /// Of apps, by control group; or why they are not known.
+    paused: Result<BTreeMap<String, Paused>, String>,
+}
+
+/// An app as JSON: what the daemon tells, and what the kernel does.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    usage: &'a Usage,
+    /// Since `top` has begun; null where that is not known.
+    pauses: Option<u64>,
+    paused_ms: Option<u64>,
+}
+
 /// Shows pictures until there are enough.
-pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, json: bool) -> Result<(), Failure> {
+pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, cli: &Cli) -> Result<(), Failure> {
     let mut before: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut pauses = Pauses::follow(&cli.root);
+    let mut end = Box::pin(tokio::signal::ctrl_c());
     let mut shown = 0;
     loop {
         let usage = daemon.usage().await.map_err(meaning)?;
-        let text = if json {
-            serde_json::to_string(&usage).map_err(|error| error.to_string())? + "\n"
+        let counters = daemon.status().await.map_err(meaning)?.counters;
+        let now = Moment {
+            usage,
+            kernel: counters,
+            paused: match &mut pauses {
+                Ok(pauses) => Ok(pauses.until_now().clone()),
+                Err(why) => Err(why.clone()),
+            },
+        };
+        let text = if cli.json {
+            serde_json::to_string(&rows(&now)).map_err(|error| error.to_string())? + "\n"
         } else {
             let clear = if how.count == 1 { "" } else { CLEAR };
-            format!("{clear}{}", picture(&usage, &before, how.interval))
+            format!("{clear}{}", picture(&now, &before, how.interval))
         };
         write_out(&text)?;
-        before = usage
-            .into_iter()
+        let each = now.usage.into_iter();
+        before = each
             .map(|one| (one.cgroup, (one.read_bytes, one.written_bytes)))
             .collect();
         shown += 1;
         if how.count > 0 && shown >= how.count {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_secs(how.interval)).await;
+        // Interrupted, it has still to stop what the kernel writes for it.
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(how.interval)) => {}
+            _ = &mut end => return Ok(()),
+        }
     }
 }
 
-/// A table: those that move most first, within their class.
-fn picture(usage: &[Usage], before: &BTreeMap<String, (u64, u64)>, seconds: u64) -> String {
+fn rows(now: &Moment) -> Vec<Row<'_>> {
+    let row = |usage| {
+        let paused = of_app(now, usage);
+        Row {
+            usage,
+            pauses: paused.map(|paused| paused.times),
+            paused_ms: paused.map(|paused| paused.ns / 1_000_000),
+        }
+    };
+    now.usage.iter().map(row).collect()
+}
+
+/// Pauses of an app, with those of the groups below its own.
+fn of_app(now: &Moment, app: &Usage) -> Option<Paused> {
+    let groups = now.paused.as_ref().ok()?;
+    let below = |path: &str| {
+        let rest = path.strip_prefix(app.cgroup.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let each = groups.iter().filter(|(path, _)| below(path));
+    Some(each.fold(Paused::default(), |sum, (_, one)| Paused {
+        times: sum.times + one.times,
+        ns: sum.ns + one.ns,
+    }))
+}
+
+/// A table: those that move most first, within their class. Above it what the kernel has done on the whole machine.
+fn picture(now: &Moment, before: &BTreeMap<String, (u64, u64)>, seconds: u64) -> String {
     let rate = |one: &Usage| {
         let old = before
             .get(&one.cgroup)
@@ -54,29 +123,55 @@ fn picture(usage: &[Usage], before: &BTreeMap<String, (u64, u64)>, seconds: u64)
         "perceptible" => 1,
         _ => 2,
     };
-    let mut rows: Vec<(&Usage, (u64, u64))> = usage.iter().map(|one| (one, rate(one))).collect();
+    let all = now.usage.iter();
+    let mut rows: Vec<(&Usage, (u64, u64))> = all.map(|one| (one, rate(one))).collect();
     rows.sort_by_key(|(one, (read, written))| (rank(one), std::cmp::Reverse(read + written)));
-    let mut text = format!(
-        "{:<12} {:>10} {:>10} {:>8} {:>10}  {}\n",
-        "CLASS", "READ KiB/s", "WRIT KiB/s", "FREEZES", "FROZEN ms", "APP"
+    let mut text = above(now);
+    let _ = writeln!(
+        text,
+        "{:<12} {:>10} {:>10} {:>8} {:>10} {:>8} {:>10}  APP",
+        "CLASS", "READ KiB/s", "WRIT KiB/s", "FREEZES", "FROZEN ms", "PAUSES", "PAUSED ms"
     );
     for (one, (read, written)) in rows {
+        let paused = of_app(now, one);
+        let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
         let _ = writeln!(
             text,
-            "{:<12} {read:>10} {written:>10} {:>8} {:>10}  {}",
-            one.class, one.freezes, one.frozen_ms, one.name
+            "{:<12} {read:>10} {written:>10} {:>8} {:>10} {:>8} {:>10}  {}",
+            one.class,
+            one.freezes,
+            one.frozen_ms,
+            number(paused.map(|paused| paused.times)),
+            number(paused.map(|paused| paused.ns / 1_000_000)),
+            one.name
         );
     }
     text
+}
+
+/// What holds for the whole machine; nothing where its kernel has no part in this.
+fn above(now: &Moment) -> String {
+    let counted = OF_KERNEL.iter().filter_map(|(name, called)| {
+        let number = now.kernel.get(*name)?;
+        Some(format!("{number} {called}"))
+    });
+    let counted: Vec<String> = counted.collect();
+    if counted.is_empty() {
+        return String::new();
+    }
+    let why = match &now.paused {
+        Ok(_) => "pauses of apps since top has begun".to_string(),
+        Err(why) => format!("pauses of apps are not known: {why}"),
+    };
+    format!("kernel, all apps: {}; {why}\n", counted.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_foreground_is_first_and_rates_are_per_second() {
-        let one = |class: &str, read_bytes| Usage {
+    fn one(class: &str, read_bytes: u64) -> Usage {
+        Usage {
             cgroup: format!("/{class}"),
             name: class.to_string(),
             class: class.to_string(),
@@ -84,18 +179,62 @@ mod tests {
             written_bytes: 0,
             freezes: 0,
             frozen_ms: 0,
-        };
-        let before = BTreeMap::from([("/background".to_string(), (0, 0))]);
-        let text = picture(
-            &[one("background", 40_960), one("foreground", 1)],
-            &before,
-            2,
-        );
-        let words: Vec<Vec<&str>> = text
-            .lines()
+        }
+    }
+
+    fn words(text: &str) -> Vec<Vec<&str>> {
+        let lines = text.lines();
+        lines
             .map(|line| line.split_whitespace().collect())
-            .collect();
-        assert_eq!(words[1], ["foreground", "0", "0", "0", "0", "foreground"]);
-        assert_eq!(words[2], ["background", "20", "0", "0", "0", "background"]);
+            .collect()
+    }
+
+    #[test]
+    fn the_foreground_is_first_and_rates_are_per_second() {
+        let before = BTreeMap::from([("/background".to_string(), (0, 0))]);
+        let now = Moment {
+            usage: vec![one("background", 40_960), one("foreground", 1)],
+            kernel: BTreeMap::new(),
+            paused: Err("this kernel has no tracepoint".to_string()),
+        };
+        let text = picture(&now, &before, 2);
+        let words = words(&text);
+        assert_eq!(
+            words[1],
+            ["foreground", "0", "0", "0", "0", "-", "-", "foreground"]
+        );
+        assert_eq!(
+            words[2],
+            ["background", "20", "0", "0", "0", "-", "-", "background"]
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_is_shown_by_app_and_for_the_machine() {
+        let paused = |times, ns| Paused { times, ns };
+        let mut now = Moment {
+            usage: vec![one("background", 0)],
+            kernel: BTreeMap::from([
+                ("kernel: pauses".to_string(), 9),
+                ("kernel: dispatch_held".to_string(), 4),
+            ]),
+            paused: Ok(BTreeMap::from([
+                ("/background".to_string(), paused(2, 3_000_000)),
+                ("/background/job".to_string(), paused(1, 4_000_000)),
+                ("/background-2".to_string(), paused(8, 1)),
+            ])),
+        };
+        let text = picture(&now, &BTreeMap::new(), 1);
+        let first = "kernel, all apps: 9 pauses, 4 holds; pauses of apps since top has begun";
+        assert_eq!(text.lines().next(), Some(first));
+        assert_eq!(words(&text)[2][5..7], ["3", "7"]);
+        let json = serde_json::to_value(rows(&now)).expect("JSON");
+        assert_eq!(
+            (&json[0]["pauses"], &json[0]["name"]),
+            (&3.into(), &"background".into())
+        );
+        now.paused = Err("root alone may".to_string());
+        let text = picture(&now, &BTreeMap::new(), 1);
+        assert!(text.contains("not known: root alone may"), "{text}");
     }
 }

@@ -78,6 +78,61 @@ fn a_bus_that_closes_is_connected_to_again() {
 }
 
 #[test]
+fn a_full_disk_costs_the_log_and_nothing_else() {
+    block_on(async {
+        let Some(bus) = common::Bus::start() else {
+            return;
+        };
+        let tree = Tree::with_kernel();
+        // What it keeps in files and what it logs: both say that no space is left.
+        for full in [
+            "run/fasttrack/guard.lock",
+            "sys/kernel/fasttrack/perceptible_cgroups",
+        ] {
+            let path = tree.root().join(full);
+            let _ = std::fs::remove_file(&path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            std::os::unix::fs::symlink("/dev/full", path).expect("a link");
+        }
+        tree.we_run_in(&common::agent(common::user()));
+        let log = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fasttrackd"));
+        command
+            .arg("--root")
+            .arg(tree.root())
+            .arg("--bus")
+            .arg(&bus.address);
+        let mut daemon = Running(command.stderr(log).spawn().expect("fasttrackd"));
+        let connection = bus.connect().await;
+        common::until_there(&connection).await;
+        let proxy = fasttrack_bus::ManagerProxy::new(&connection)
+            .await
+            .expect("a proxy");
+        let status = proxy.status().await.expect("a status");
+        assert_eq!(status.rung, "kernel");
+        let full = |error: &&String| {
+            error.contains("perceptible_cgroups") && error.contains("the list is full")
+        };
+        assert_eq!(status.errors.iter().filter(full).count(), 1, "{status:#?}");
+        if rustix::process::getuid().is_root() {
+            let app = tree.app(common::user(), "app-a-1.scope");
+            proxy
+                .set_foreground("set", &[&app.cgroup])
+                .await
+                .expect("set");
+            assert_eq!(tree.kernel("foreground_cgroups"), app.cgroup);
+        }
+        let pid = rustix::process::Pid::from_child(&daemon.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("sent");
+        assert!(daemon.0.wait().expect("ended").success());
+        assert_eq!(tree.kernel("foreground_cgroups"), "");
+    });
+}
+
+#[test]
 fn a_command_line_that_is_wrong_is_told_of() {
     let run = |word: &str| {
         Command::new(env!("CARGO_BIN_EXE_fasttrackd"))

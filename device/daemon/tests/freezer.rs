@@ -217,6 +217,66 @@ fn background_is_frozen_while_the_front_waits_and_no_longer() {
     });
 }
 
+/// power-profiles-daemon.
+struct Profiles(&'static str);
+
+#[zbus::interface(name = "org.freedesktop.UPower.PowerProfiles")]
+impl Profiles {
+    #[zbus(property)]
+    fn active_profile(&self) -> &str {
+        self.0
+    }
+}
+
+#[test]
+fn nothing_is_frozen_while_the_battery_is_to_be_saved() {
+    const PATH: &str = "/org/freedesktop/UPower/PowerProfiles";
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let profiles = stage.bus.connect().await;
+        let server = profiles.object_server();
+        let object = Profiles("balanced");
+        server.at(PATH, object).await.expect("an object");
+        let name = "org.freedesktop.UPower.PowerProfiles";
+        profiles.request_name(name).await.expect("a name");
+        host.freeze().await;
+        let change = |profile: &'static str| async move {
+            let object = server.interface::<_, Profiles>(PATH).await.expect("there");
+            object.get_mut().await.0 = profile;
+            let emitter = object.signal_emitter();
+            let told = object.get().await.active_profile_changed(emitter).await;
+            told.expect("told");
+        };
+        let off = "freezer: off while the battery is to be saved.".to_string();
+        change("power-saver").await;
+        stage
+            .until("it is told", |status| status.notes.contains(&off))
+            .await;
+        wait_for("thawed", || !groups.is_frozen());
+        let before = stage.status().await.counters["freezes"];
+        for _ in 0..3 {
+            // The app in front still waits for storage.
+            stage
+                .report("nobody", &[], "unfocused")
+                .await
+                .expect("taken");
+            stage
+                .report("front", &[&groups.front], "")
+                .await
+                .expect("taken");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(stage.status().await.counters["freezes"], before);
+        assert!(!groups.is_frozen());
+        change("performance").await;
+        stage
+            .until("it is told", |status| !status.notes.contains(&off))
+            .await;
+        host.freeze().await;
+    });
+}
+
 #[test]
 #[ignore = "a measurement"]
 fn how_long_a_frozen_app_takes_to_answer() {
