@@ -16,8 +16,12 @@ from fasttrack_lab.host.paths import version
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.session import desktop, driver
+from fasttrack_lab.session import killed as killing
 
 ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, limit_s=1800, watchdog=True)
+
+WITHIN_S = 1.0 + 2 * killing.LOOK_S
+"""The guard lets nothing be frozen for more than a second, which began before the signal; and it is looked for that."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,46 @@ def test_a_daemon_that_hangs_is_ended_and_there_is_another(daemon: dict[str, Any
     # It had answered at some time within half of the watchdog's.
     assert driver.WATCHDOG_S / 2 <= watchdog["after_s"] <= driver.WATCHDOG_S + 5
     assert (watchdog["restarts"], watchdog["state"]) == (1, "active")
+
+
+@pytest.fixture(scope="module")
+def killed(tools: Tools) -> dict[str, Any]:
+    """What one session has found in which the daemon, its guard and the agent are killed and stopped."""
+    if lacking := desktop.missing():
+        pytest.skip(f"missing: {', '.join(lacking)}; scripts/setup.sh session installs them")
+    return desktop.boot(driver.MODE_KILLED, replace(ASKED, backgrounds=()), tools)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("victim", ["daemon", "guard", "agent"])
+@pytest.mark.parametrize("kind", ["SIGKILL", "SIGSTOP"])
+def test_whoever_is_killed_or_stopped_all_is_thawed_within_a_second(
+    killed: dict[str, Any], victim: str, kind: str
+) -> None:
+    assert killed["rung"] == "weights and freezer", killed["notes"]
+    assert killed[victim][kind]["thawed_s"] <= WITHIN_S
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("victim", ["daemon", "agent"])
+def test_what_was_set_for_an_app_is_restored_within_a_second(killed: dict[str, Any], victim: str) -> None:
+    """Weights, memory.low and the attributes that remember what was there before."""
+    assert killed["values_before"] == []
+    assert killed[victim]["SIGKILL"]["restored_s"] <= WITHIN_S
+
+
+@pytest.mark.guest
+def test_the_kernels_lists_are_empty_within_a_second_of_the_daemons_end(killed: dict[str, Any]) -> None:
+    assert killed["kernel"]["lists_s"] <= WITHIN_S
+    assert killed["kernel"]["switched_off_s"] <= WITHIN_S
+
+
+@pytest.mark.guest
+def test_systemd_knows_what_is_set_on_units_of_its_own(killed: dict[str, Any]) -> None:
+    """512 MiB, the default of memory_low_mib; the driver has waited until the values before were back."""
+    told = killed["told"]
+    assert set(told["before"].values()) == {"0"}
+    assert set(told["in_front"].values()) == {str(512 << 20)}
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,12 @@ MODES: Mapping[str, tuple[str, str]] = {
     driver.MODE_DAEMON: ("fasttrack", "apps behind, fasttrack-agent and fasttrackd find it out"),
 }
 """The policy that each takes elevator and device from, and what it is."""
-POLICIES = {mode: name for mode, (name, _) in MODES.items()} | {driver.MODE_PACKAGE: "fasttrack"}
+POLICIES = {mode: name for mode, (name, _) in MODES.items()} | {
+    driver.MODE_PACKAGE: "fasttrack",
+    driver.MODE_KILLED: "cgroup-freeze",
+}
+PARTS = ("__init__", "driver", "killed", "packaged", "start")
+"""What of this package runs in the guest."""
 BACKGROUNDS = ("write", "copy", "read", "untar", "fsyncs", "sqlite")
 INSTALLED = {
     "fasttrackd.service": "system",
@@ -97,7 +102,7 @@ def lay_out(where: Path, mode: str, asked: Asked) -> None:
         _install(where)
     shutil.copy2(behind.__file__, where)
     lab = Path(__file__).parents[1]
-    for name in ("__init__.py", *(f"session/{part}.py" for part in ("__init__", "driver", "packaged", "start"))):
+    for name in ("__init__.py", *(f"session/{part}.py" for part in PARTS)):
         (where / lab.name / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(lab / name, where / lab.name / name)
     # The user's programs, too, read this directory.

@@ -35,7 +35,9 @@ KNOBS = Path("/sys/kernel/fasttrack")
 MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
 MODE_PACKAGE = "package"
 """The daemon and the agent come with their Debian package: packaged.py."""
-WITH_DAEMON = (MODE_FREEZE, MODE_DAEMON)
+MODE_KILLED = "killed"
+"""The daemon, its guard and the agent are killed and stopped: killed.py."""
+WITH_DAEMON = (MODE_FREEZE, MODE_DAEMON, MODE_KILLED)
 
 COME_UP_S = 60.0
 """Anything that must come up has this long, s: the processor is infinitely fast, so nothing takes it."""

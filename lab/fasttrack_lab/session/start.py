@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import subprocess
 
-from fasttrack_lab.session import driver, packaged
+from fasttrack_lab.session import driver, killed, packaged
 
 
 def main() -> None:
     """Reads what to do, and has it done."""
     config = json.loads((driver.LAB / "config.json").read_text())
-    measure = packaged.measure if config["mode"] == driver.MODE_PACKAGE else driver.measure
+    others = {driver.MODE_PACKAGE: packaged.measure, driver.MODE_KILLED: killed.measure}
+    measure = others.get(config["mode"], driver.measure)
     try:
         facts = measure(config)
     except (driver.Failed, OSError, KeyError, ValueError) as error:
