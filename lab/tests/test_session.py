@@ -18,8 +18,10 @@ from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.session import desktop, driver
 from fasttrack_lab.session import killed as killing
 
-ASKED = desktop.Asked(phone.load("s6"), backgrounds=("write", "untar"), launches=2, limit_s=1800, watchdog=True)
+ASKED = desktop.Asked(phone.load("s6"), launches=3, limit_s=1800, watchdog=True)
+"""Beside six apps."""
 
+SOURCES = "sway, launch, exec, session-bus, logind, inhibitors, daemon"
 WITHIN_S = 1.0 + 2 * killing.LOOK_S
 """The guard lets nothing be frozen for more than a second, which began before the signal; and it is looked for that."""
 
@@ -39,6 +41,16 @@ def test_a_launch_is_found_out_before_the_app_reads(daemon: dict[str, Any]) -> N
         assert 0 < launch["scope_s"] <= launch["detected_s"] < launch["response_s"]
         assert launch["detected_s"] - launch["scope_s"] < 2 * driver.LOOK_S
         assert launch["response_s"] < 0.4, "alone it takes 0.16 to 0.19 s, on stock more than a second"
+
+
+@pytest.mark.guest
+def test_a_launch_takes_at_most_a_twentieth_more_than_told_by_the_lab(daemon: dict[str, Any], tools: Tools) -> None:
+    """The lab tells the kernel at the touch, as soon as the app has a control group."""
+    lab = desktop.boot(driver.MODE_LAB, ASKED, tools)
+    responses = [desktop.mean(facts, "response_s") for facts in (daemon, lab)]
+    of_daemon, of_lab = responses
+    assert of_daemon is not None and of_lab is not None
+    assert of_daemon <= 1.05 * of_lab, responses
 
 
 @pytest.mark.guest
@@ -66,9 +78,10 @@ def test_the_agents_unit_runs_in_the_sessions_slice_and_is_believed(daemon: dict
     (of_user,) = status["sessions"]
     assert (of_user["user"], of_user["seat"], of_user["active"]) == (driver.USER, "seat0", True)
     assert status["rung"] == "kernel" and status["errors"] == []
+    assert of_user["sources"] == SOURCES.split(", ")
     assert daemon["units"]["daemon_says"] == ["rung: kernel"]
     (sources,) = daemon["units"]["agent_says"]
-    assert sources == "sources: sway, launch, exec, session-bus, logind, inhibitors, daemon"
+    assert sources == f"sources: {SOURCES}"
 
 
 @pytest.mark.guest

@@ -65,6 +65,9 @@ impl Daemon {
                 frozen.times
             ));
         }
+        if app.class == "background" {
+            done.extend(self.by_kernel());
+        }
         if done.is_empty() {
             done.push(format!(
                 "Nothing was set for it; the rung is '{}'.",
@@ -72,6 +75,20 @@ impl Daemon {
             ));
         }
         Ok(Explanation { app, done })
+    }
+
+    /// What the kernel has done to all that are behind: it does not count by app.
+    fn by_kernel(&self) -> Option<String> {
+        let counter = |name: &str| {
+            self.system
+                .read(&format!("{}/stats/{name}", kernel::FOLDER))
+                .ok()
+        };
+        let (pauses, held) = (counter("pauses")?, counter("dispatch_held")?);
+        Some(format!(
+            "The kernel has paused background tasks {pauses} times and held their requests back {held} times, \
+             of all apps together; root's 'fasttrackctl top' shows pauses app by app."
+        ))
     }
 
     /// The app of this name: its application id, its unit, or a part of one of these that no other app has.

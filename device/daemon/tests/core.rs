@@ -530,6 +530,12 @@ fn an_app_is_explained_by_a_part_of_its_name_that_no_other_has() {
         "{title}"
     );
     assert!(explain("").is_err());
+    tree.put("sys/kernel/fasttrack/stats/dispatch_held", "4");
+    let behind = tree.app(USER, "app-behind-3.scope");
+    let done = daemon.explain(secs(4), &behind.cgroup).expect("told").done;
+    let begin =
+        "The kernel has paused background tasks 7 times and held their requests back 4 times";
+    assert!(done.iter().any(|line| line.starts_with(begin)), "{done:?}");
 }
 
 #[test]
