@@ -13,6 +13,7 @@ use crate::heartbeat::Heartbeat;
 use crate::input::{Input, Mode};
 use crate::latency::Latencies;
 use crate::notify::Notify;
+use crate::settling::Settling;
 use crate::system::System;
 use crate::units::Told;
 use crate::waits::Waits;
@@ -78,6 +79,7 @@ pub struct Daemon {
     freezer: Freezer,
     frozen_since: Option<Duration>,
     waits: Waits,
+    settling: Settling,
     candidates: Option<(Duration, Vec<(u64, String)>)>,
     /// When the configuration was read again last, and when it will be.
     reloaded: Option<Duration>,
@@ -121,6 +123,7 @@ impl Daemon {
             freezer: Freezer::default(),
             frozen_since: None,
             waits: Waits::new(system),
+            settling: Settling::new(system),
             candidates: None,
             reloaded: None,
             reload_at: None,
@@ -163,6 +166,7 @@ impl Daemon {
         [
             self.detector.deadline(),
             self.freezer.deadline(),
+            self.settling.deadline(),
             heart,
             guard,
             self.reload_at,
@@ -253,6 +257,10 @@ impl Daemon {
         }
         if self.detector.deadline().is_some_and(|at| at <= now) {
             self.event(now, Event::Tick);
+        }
+        for app in self.settling.look(now) {
+            // What was over by now has ended above: who is in front stays.
+            self.detector.handle(now, Event::Wait(app));
         }
         if self.reload_at.is_some_and(|at| at <= now) {
             self.read_again(now);
@@ -502,6 +510,7 @@ impl Daemon {
     fn take(&mut self, now: Duration, decision: Decision) {
         let same = decision.same_sets(&self.decision);
         self.decision = decision;
+        self.settling.follow(now, self.detector.settling());
         self.effects.apply(&self.decision, &mut self.counters);
         if !same {
             self.changes += 1;
@@ -534,17 +543,6 @@ impl Daemon {
 
     fn poll(&mut self, now: Duration) {
         let waits = self.freezes() && self.waits.look(now);
-        if waits {
-            let launching: Vec<AppRef> = self
-                .decision
-                .foreground
-                .iter()
-                .map(|verdict| verdict.app.clone())
-                .collect();
-            for app in launching {
-                self.detector.handle(now, Event::Wait(app));
-            }
-        }
         match self.freezer.poll(now, waits) {
             Act::Nothing => {}
             Act::Freeze => self.freeze(now),

@@ -5,7 +5,8 @@
 //! One thread and one owner of state. [`service`] checks callers and turns what they say into [`input::Input`]s;
 //! [`daemon`] takes these one by one, with the time, asks the policy (the crate `fasttrack-detector`) for a decision,
 //! and hands it to the [`effects`]. Nothing wakes up while nothing happens, but for one heartbeat while an app is in
-//! front or systemd wants to hear of the daemon: it renews the kernel's lease and answers the watchdog.
+//! front or systemd wants to hear of the daemon: it renews the kernel's lease and answers the watchdog. While an app that
+//! is launched has a window and may still read, [`settling`] looks ten times a second.
 //!
 //! Freezing is done by a second process, the [`guard`]: it holds what is frozen and thaws it when the daemon is killed,
 //! stopped or late.
@@ -40,6 +41,7 @@ pub mod rate;
 pub mod run;
 pub mod sender;
 pub mod service;
+pub mod settling;
 pub mod signals;
 pub mod system;
 pub mod tell;

@@ -109,6 +109,47 @@ fn the_lease_is_renewed_while_somebody_is_in_front_and_nobody_is_woken_otherwise
 }
 
 #[test]
+fn on_any_rung_a_launch_ends_by_its_own_waits_and_not_by_another_s() {
+    let tree = Tree::with_kernel();
+    let (one, two) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
+    let waited = |number: u32| {
+        let path = format!("sys/fs/cgroup{}/io.pressure", one.cgroup);
+        tree.put(&path, &format!("some avg10=0.00 total={number}\n"));
+    };
+    waited(0);
+    let mut daemon = a_daemon(&tree);
+    for report in [
+        Report::Nobody(Nobody::Unfocused),
+        Report::Launch(app(&one)),
+        Report::Launch(app(&two)),
+    ] {
+        says(&mut daemon, 10, report).expect("taken");
+    }
+    // Nothing has to be looked at before there is a window.
+    assert_eq!(daemon.deadline(), Some(secs(1) + BEAT).min(Some(secs(20))));
+    says(&mut daemon, 11, Report::Window(app(&one))).expect("taken");
+    says(&mut daemon, 11, Report::Window(app(&two))).expect("taken");
+    let mut fronts = Vec::new();
+    while let Some(at) = daemon.deadline().filter(|at| *at < secs(19)) {
+        // One reads for three seconds after its window.
+        if at < secs(14) {
+            waited(u32::try_from(at.as_millis()).expect("short"));
+        }
+        daemon.tick(at);
+        let front = tree.kernel("foreground_cgroups");
+        if fronts.last().is_none_or(|(last, _)| *last != front) {
+            fronts.push((front, at));
+        }
+    }
+    let ends: Vec<Duration> = fronts[1..].iter().map(|(_, at)| *at).collect();
+    assert_eq!(fronts[1].0, one.cgroup);
+    assert_eq!(fronts[2].0, "");
+    assert_eq!(ends[0], secs(13));
+    assert!(ends[1] > secs(15) && ends[1] <= secs(16), "{ends:?}");
+    assert_eq!(daemon.deadline(), None);
+}
+
+#[test]
 fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
     let tree = Tree::with_kernel();
     let one = tree.app(USER, "a.scope");

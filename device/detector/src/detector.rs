@@ -80,6 +80,12 @@ impl Detector {
         self.sessions.values().filter_map(Session::deadline).min()
     }
 
+    /// Launching apps that have shown a window: of these the detector wants to be told each [`Event::Wait`].
+    pub fn settling(&self) -> Vec<AppRef> {
+        let each = self.sessions.values().flat_map(Session::settling);
+        each.cloned().collect()
+    }
+
     /// What was set by hand, and whether sessions do not count beside it.
     pub fn by_hand(&self) -> (&[AppRef], bool) {
         (&self.by_hand, self.by_hand_only)

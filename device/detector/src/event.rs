@@ -39,7 +39,7 @@ pub enum Event {
     SessionGone(SessionKey),
     /// A control group has ended, or is another one now.
     Gone(AppRef),
-    /// A task of a launching app waits for storage.
+    /// A task of a launching app waits for storage, or has done so a moment ago.
     Wait(AppRef),
     /// An administrator says who is in front.
     ByHand {

@@ -31,6 +31,11 @@ impl Launch {
         self.settled_from.get_or_insert(now);
     }
 
+    /// Whether it has shown a window, so that its waits count.
+    pub fn is_settling(&self) -> bool {
+        self.settled_from.is_some()
+    }
+
     /// It waits for storage: what it shows next is not there yet.
     pub fn wait(&mut self, now: Time) {
         if let Some(from) = &mut self.settled_from {

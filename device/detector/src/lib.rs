@@ -13,8 +13,8 @@
 //! 4. *behind*: background, as all that nobody speaks of.
 //!
 //! An app that can be heard or noticed is perceptible whatever it does. Where a session is not the active one of its
-//! seat, is locked or idle, or cannot say who has the focus, nobody is in front in it. The foreground is the union over
-//! sessions: two seats have two.
+//! seat, is locked or idle, nobody is in front in it; where it cannot say who has the focus, nobody but apps that are
+//! launching. The foreground is the union over sessions: two seats have two.
 //!
 //! What it does not do: find out who has the focus (the agent), decide whom to believe, or change anything (the daemon).
 

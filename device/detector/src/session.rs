@@ -133,6 +133,14 @@ impl Session {
         kept.chain(launches).chain(lingering).min()
     }
 
+    /// Launching apps in front that have shown a window: their next waits say how long they launch.
+    pub fn settling(&self) -> impl Iterator<Item = &AppRef> {
+        let newest = self.launches.iter().rev().take(LAUNCHES_IN_FRONT);
+        newest
+            .filter(|launch| self.active && launch.is_settling())
+            .map(|launch| &launch.app)
+    }
+
     /// Adds its part to a decision.
     pub fn decide(&self, into: &mut Decision) {
         match self.quiet() {
@@ -156,8 +164,10 @@ impl Session {
         }
         match &self.focus {
             Focus::Apps(_) => None,
-            Focus::Nobody(Nobody::Unfocused)
-                if self.kept.is_some() || !self.launches.is_empty() =>
+            Focus::Nobody(Nobody::Unfocused) if self.kept.is_some() => None,
+            // A launch is known without the compositor: whoever cannot tell the focus does not hide it.
+            Focus::Nobody(Nobody::Unfocused) | Focus::CannotTell(_) | Focus::Silent
+                if !self.launches.is_empty() =>
             {
                 None
             }

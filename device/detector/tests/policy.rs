@@ -74,6 +74,25 @@ fn two_are_in_front_while_one_launches() {
 }
 
 #[test]
+fn a_launch_is_in_front_where_nobody_can_tell_the_focus() {
+    let mut play = Play::default();
+    play.says(0, Report::Launch(app("a")));
+    assert_eq!(play.front(1), "a");
+    let weston = || Report::CannotTell("weston".to_string());
+    play.says(2, weston());
+    assert_eq!((play.front(3), play.at(3).quiet), ("a".into(), vec![]));
+    play.says(1000, Report::Window(app("a")));
+    assert_eq!(play.front(2999), "a");
+    assert_eq!(play.front(3000), "");
+    let quiet = Quiet::CannotTell("weston".to_string());
+    assert_eq!(play.at(3000).quiet, [(session(1000), quiet)]);
+    // Who is not there waits for nothing.
+    play.says(4000, Report::Launch(app("b")));
+    play.says(4001, Report::Nobody(Nobody::Locked));
+    assert_eq!(play.front(4002), "");
+}
+
+#[test]
 fn a_launch_without_a_window_ends() {
     let mut play = Play::default();
     play.says(0, front(&["a"]))
@@ -159,9 +178,10 @@ fn ambiguity_and_ignorance_boost_nothing() {
     assert_eq!(play.front(2), "");
     assert!(matches!(&play.at(2).quiet[0].1, Quiet::Ambiguous(apps) if apps.len() == 2));
     play.says(3, Report::CannotTell("weston".to_string()));
-    assert_eq!(play.front(3), "");
+    play.event(4, Event::Gone(app("c")));
+    assert_eq!(play.front(4), "");
     assert_eq!(
-        play.at(3).quiet[0].1.to_string(),
+        play.at(4).quiet[0].1.to_string(),
         "weston cannot tell which app has the focus"
     );
 }
