@@ -89,8 +89,7 @@ impl Dispatch<Handle, ()> for State {
             }
             handle::Event::Done => state.windows.show(number),
             handle::Event::Closed => {
-                state.windows.all.remove(&number);
-                state.windows.changed = true;
+                state.windows.close(number);
                 if let Some(states) = state.states.remove(&number) {
                     states.destroy();
                 }

@@ -77,14 +77,16 @@ impl Resolver {
         })
     }
 
+    /// Whether a group is among this user's own. In a container their processes have other UIDs.
+    fn is_own(&self, cgroup: &str) -> bool {
+        cgroup.starts_with(&format!("/user.slice/user-{}.slice/", self.user))
+    }
+
     fn by_pid(&self, window: &Window) -> Owner {
         let pid = window.pid;
         let Some(user) = self.place.user_of(pid) else {
             return Owner::Unknown(format!("process {pid} has ended"));
         };
-        if user != self.user {
-            return Owner::Unknown(format!("process {pid} belongs to user {user}"));
-        }
         // The server draws for many clients, none of which is known here.
         if self.place.program(pid).as_deref() == Some("Xwayland") {
             return Owner::Unknown("the compositor names Xwayland and not its client".into());
@@ -93,6 +95,15 @@ impl Resolver {
             return Owner::Unknown(format!("process {pid} has no control group here"));
         };
         let cgroup = units::app_of(&cgroup);
+        // The daemon takes groups of the session's user alone: a machine of the system belongs to nobody here.
+        if cgroup.starts_with(units::MACHINES) {
+            return Owner::Unknown(format!(
+                "process {pid} is in {cgroup}, a container or machine of the system"
+            ));
+        }
+        if user != self.user && !self.is_own(cgroup) {
+            return Owner::Unknown(format!("process {pid} belongs to user {user}"));
+        }
         match self.app(cgroup, &window.id, pid) {
             Some(app) => Owner::App(self.with_instances(app)),
             None => Owner::Unknown(format!("control group {cgroup} is gone")),
@@ -194,6 +205,24 @@ mod tests {
         assert!(why(Window::of(9, "")).contains("Xwayland"));
         assert!(why(Window::of(0, "gimp")).contains("gimp"));
         assert!(why(Window::default()).contains("neither"));
+    }
+
+    #[test]
+    fn a_container_is_its_scope_whatever_uid_its_process_has() {
+        let fake = FakePlace::new();
+        // The process is of this user, the session of the next one: as root's in a container is, and another's is not.
+        let user = fake.user() + 1;
+        let resolver = Resolver::new(fake.place(), user);
+        let manager = format!("/user.slice/user-{user}.slice/user@{user}.service");
+        let scope = format!("{manager}/user.slice/libpod-0a1b.scope");
+        fake.group(&format!("{scope}/container"), 7);
+        assert!(
+            matches!(resolver.owner(&Window::of(7, "")), Owner::App(all) if all[0].cgroup == scope)
+        );
+        fake.group("/machine.slice/machine-debian.scope/payload", 8);
+        assert!(
+            matches!(resolver.owner(&Window::of(8, "")), Owner::Unknown(why) if why.contains("machine-debian"))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Compositors with `zwlr_foreign_toplevel_management_v1` (labwc, Wayfire, river): windows with
-//! an application id and a state, and no PID. The id finds the app's unit; where several have it, that is shown.
+//! an application id and a state, and no PID. The id finds the app's unit; where several have it, that is shown. Since
+//! version 3 of the protocol a dialog names its parent, and counts for it.
 
 use crate::env::Env;
 use crate::source::{Fault, Out, Probe, Source};
@@ -22,6 +23,8 @@ use wayland_protocols_wlr::foreign_toplevel::v1::client::{
 
 /// Value of `activated` in the array of states.
 const ACTIVATED: u32 = 2;
+/// Longest chain of parents: windows may name each other in a ring.
+const PARENTS_MOST: usize = 8;
 
 impl From<DispatchError> for Fault {
     fn from(error: DispatchError) -> Fault {
@@ -50,6 +53,8 @@ pub struct Toplevel {
     pub id: String,
     /// Whether it has the focus.
     pub active: bool,
+    /// Number of the window that it is a dialog of.
+    pub parent: Option<u32>,
     shown: bool,
 }
 
@@ -92,8 +97,30 @@ impl Windows {
             .values()
             .filter(|window| window.active && window.shown);
         active
-            .map(|window| Window::of(0, window.id.clone()))
+            .map(|window| Window::of(0, self.root(window).id.clone()))
             .collect()
+    }
+
+    /// Up from a dialog to the window that it belongs to.
+    fn root<'a>(&'a self, window: &'a Toplevel) -> &'a Toplevel {
+        let mut at = window;
+        for _ in 0..PARENTS_MOST {
+            match at.parent.and_then(|number| self.all.get(&number)) {
+                Some(up) => at = up,
+                None => break,
+            }
+        }
+        at
+    }
+
+    /// A window has gone. Its number may be another one's later.
+    pub fn close(&mut self, number: u32) {
+        self.all.remove(&number);
+        let children = self.all.values_mut();
+        children
+            .filter(|window| window.parent == Some(number))
+            .for_each(|window| window.parent = None);
+        self.changed = true;
     }
 
     /// Tells which windows have opened.
@@ -172,9 +199,11 @@ impl Dispatch<Handle, ()> for Windows {
             handle::Event::AppId { app_id } => window.id = app_id,
             handle::Event::State { state } => window.active = is_active(&state),
             handle::Event::Done => state.done(number),
+            handle::Event::Parent { parent } => {
+                window.parent = parent.map(|parent| self::number(&parent.id()));
+            }
             handle::Event::Closed => {
-                state.all.remove(&number);
-                state.changed = true;
+                state.close(number);
                 from.destroy();
             }
             _ => {}
@@ -278,7 +307,7 @@ mod tests {
             Toplevel {
                 id: "foot".into(),
                 active: true,
-                shown: false,
+                ..Toplevel::default()
             },
         );
         assert!(state.front().is_empty());
@@ -286,6 +315,30 @@ mod tests {
         state.done(3);
         assert_eq!(state.front(), [Window::of(0, "foot")]);
         assert_eq!(state.opened.len(), 1);
+    }
+
+    #[test]
+    fn a_dialog_counts_for_its_parent_and_a_ring_ends() {
+        let mut state = Windows::default();
+        for (number, id, parent, active) in [
+            (1, "editor", None, false),
+            (2, "portal", Some(1), false),
+            (3, "dialog", Some(2), true),
+        ] {
+            let window = Toplevel {
+                id: id.into(),
+                active,
+                parent,
+                shown: false,
+            };
+            state.all.insert(number, window);
+            state.done(number);
+        }
+        assert_eq!(state.front(), [Window::of(0, "editor")]);
+        state.close(1);
+        assert_eq!(state.front(), [Window::of(0, "portal")]);
+        state.all.entry(2).or_default().parent = Some(3);
+        assert_eq!(state.front().len(), 1);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! Names of systemd's units for apps: `app[-LAUNCHER]-ID[@RANDOM].service`, `app[-LAUNCHER]-ID-RANDOM.scope`,
 //! `dbus-:1.2-NAME@RANDOM.service`, as systemd's page "Desktop environments" has them.
 
+/// Where the system has containers and virtual machines.
+pub const MACHINES: &str = "/machine.slice/";
+
 /// Slices that hold many apps though they are called like one app's: a session manager's.
 const SHARED_SLICES: [&str; 1] = ["app-graphical.slice"];
 
@@ -33,12 +36,18 @@ pub fn is_session(cgroup: &str) -> bool {
     leaf.starts_with("session-") && leaf.ends_with(".scope")
 }
 
-/// The group that is the app: a terminal's tabs are scopes beside it in a slice of its own.
+/// Where a user's manager has apps: its own slice for them, and the one for containers (podman's and docker's, rootless).
+const APP_SLICES: [&str; 2] = [".service/app.slice/", ".service/user.slice/"];
+
+/// The group that is the app: a terminal's tabs are scopes beside it in a slice of its own, and what runs in a container
+/// or a virtual machine is in groups below its scope.
 pub fn app_of(cgroup: &str) -> &str {
-    let Some(at) = cgroup.find("/app.slice/") else {
+    let below = |slice: &str| Some(cgroup.find(slice)? + slice.len());
+    let machine = cgroup.starts_with(MACHINES).then_some(MACHINES.len());
+    let begin = APP_SLICES.into_iter().find_map(below).or(machine);
+    let Some(begin) = begin else {
         return cgroup;
     };
-    let begin = at + "/app.slice/".len();
     let mut part = begin;
     loop {
         let end = cgroup[part..]
@@ -165,6 +174,13 @@ mod tests {
         assert_eq!(app_of(&shared), shared);
         let below = format!("{SLICE}/app-foot-1.scope/inner");
         assert_eq!(app_of(&below), scope);
+        let manager = "/user.slice/user-1000.slice/user@1000.service/user.slice";
+        let podman = format!("{manager}/libpod-0a1b.scope");
+        assert_eq!(app_of(&format!("{podman}/container")), podman);
+        assert_eq!(
+            app_of("/machine.slice/machine-debian.scope/payload/x.service"),
+            "/machine.slice/machine-debian.scope"
+        );
         assert_eq!(
             app_of("/user.slice/user-1.slice/session-2.scope"),
             "/user.slice/user-1.slice/session-2.scope"
