@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! D-Bus for sources, each of which drives its own connection in its own thread.
 
+use crate::env::Env;
 use crate::source::Fault;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use zbus::fdo::{DBusProxy, NameOwnerChangedStream};
 use zbus::proxy::MethodFlags;
@@ -10,6 +12,12 @@ use zbus::{Connection, Proxy};
 /// A runtime for one thread: it sleeps in the kernel until something comes.
 pub fn runtime() -> Result<Runtime, Fault> {
     Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Whether a session has a bus.
+pub fn has_session(env: &Env) -> bool {
+    let named = env.var("DBUS_SESSION_BUS_ADDRESS").is_some();
+    named || env.runtime("bus").is_some_and(|path| path.exists())
 }
 
 /// The user's manager of units.
@@ -21,6 +29,24 @@ pub async fn user_manager(bus: &Connection) -> Result<Proxy<'static>, Fault> {
         "org.freedesktop.systemd1.Manager",
     )
     .await
+}
+
+/// Longest wait for the user manager's answer.
+const ANSWER_MOST: Duration = Duration::from_millis(500);
+
+/// The environment that the user manager has, `NAME=VALUE` each: what a compositor has imported since this process
+/// began. It does not say that it has changed. Empty where there is no manager.
+pub fn environment() -> Vec<String> {
+    let asked = async {
+        let bus = Connection::session().await?;
+        let manager = user_manager(&bus).await?;
+        Ok::<Vec<String>, Fault>(manager.get_property("Environment").await?)
+    };
+    let result = runtime().and_then(|runtime| {
+        let answer = runtime.block_on(async { tokio::time::timeout(ANSWER_MOST, asked).await });
+        answer.unwrap_or_else(|_| Err(Fault::new("the user manager does not answer")))
+    });
+    result.unwrap_or_default()
 }
 
 /// An object that keeps no properties: a cache would wake the agent for each change.

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who keeps the screen awake through the desktop, and not through logind: GNOME's session manager (Cinnamon's and
-//! MATE's, too) and KDE's power management. The portal's inhibitions end in one of the two. Both name apps and no
-//! processes.
+//! Services of the session that say which apps can be noticed. Who keeps the screen awake through the desktop, and not
+//! through logind: GNOME's session manager (Cinnamon's and MATE's, too) and KDE's power management. The portal's
+//! inhibitions end in one of the two. Both name apps and no processes. And which games are registered with GameMode
+//! (gamemoded(8), "D-BUS"), by process.
 
 use crate::bus;
 use crate::inhibit;
 use crate::resolve::Owner;
 use crate::source::{Fault, Out};
-use crate::window::Window;
+use crate::window::{self, Window};
 use fasttrack_detector::report::{AppRef, Sense};
 use zbus::zvariant::OwnedObjectPath;
 use zbus::{Connection, MatchRule};
 
-/// A service that knows inhibitors.
+/// A service that names apps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Desktop {
     /// `org.gnome.SessionManager`.
     Gnome,
     /// `org.kde.Solid.PowerManagement.PolicyAgent`.
     Kde,
+    /// `com.feralinteractive.GameMode`.
+    GameMode,
 }
 
-/// Both.
-pub const ALL: [Desktop; 2] = [Desktop::Gnome, Desktop::Kde];
+/// All of them.
+pub const ALL: [Desktop; 3] = [Desktop::Gnome, Desktop::Kde, Desktop::GameMode];
 
 /// Of GNOME's flags the one that keeps the session from idling.
 const IDLE: u32 = 8;
@@ -35,6 +38,7 @@ impl Desktop {
         match self {
             Desktop::Gnome => "org.gnome.SessionManager",
             Desktop::Kde => "org.kde.Solid.PowerManagement.PolicyAgent",
+            Desktop::GameMode => "com.feralinteractive.GameMode",
         }
     }
 
@@ -42,6 +46,7 @@ impl Desktop {
         match self {
             Desktop::Gnome => "/org/gnome/SessionManager",
             Desktop::Kde => "/org/kde/Solid/PowerManagement/PolicyAgent",
+            Desktop::GameMode => "/com/feralinteractive/GameMode",
         }
     }
 
@@ -49,6 +54,15 @@ impl Desktop {
         match self {
             Desktop::Gnome => &["InhibitorAdded", "InhibitorRemoved"],
             Desktop::Kde => &["InhibitionsChanged"],
+            Desktop::GameMode => &["GameRegistered", "GameUnregistered"],
+        }
+    }
+
+    /// By what the apps that it names can be noticed.
+    fn sense(self) -> Sense {
+        match self {
+            Desktop::Gnome | Desktop::Kde => Sense::Inhibitor,
+            Desktop::GameMode => Sense::Game,
         }
     }
 
@@ -72,7 +86,7 @@ impl Desktop {
         Ok(rules)
     }
 
-    /// The apps that keep the screen awake now.
+    /// The apps that it names now.
     pub async fn apps(self, bus: &Connection, out: &Out) -> Result<Vec<AppRef>, Fault> {
         let proxy = bus::proxy(bus, self.name(), self.path(), self.name()).await?;
         let ids = match self {
@@ -81,6 +95,13 @@ impl Desktop {
                 let all: Vec<(String, String)> =
                     bus::call_running(&proxy, "ListInhibitions", &()).await?;
                 all.into_iter().take(MOST).map(|(who, _)| who).collect()
+            }
+            Desktop::GameMode => {
+                let all: Vec<(i32, OwnedObjectPath)> =
+                    bus::call_running(&proxy, "ListGames", &()).await?;
+                let pids = all.iter().take(MOST);
+                let pids: Vec<u32> = pids.map(|(pid, _)| window::pid((*pid).into())).collect();
+                return Ok(inhibit::apps(&pids, out));
             }
         };
         Ok(apps(&ids, out))
@@ -117,14 +138,14 @@ fn apps(ids: &[String], out: &Out) -> Vec<AppRef> {
     found
 }
 
-/// What is known of both.
+/// What is known of all.
 #[derive(Debug, Default)]
-pub struct Inhibitions {
+pub struct Named {
     known: [Vec<AppRef>; ALL.len()],
 }
 
-impl Inhibitions {
-    /// Asks one of them, and tells what has changed. One that does not run inhibits nothing.
+impl Named {
+    /// Asks one of them, and tells what has changed. One that does not run names nobody.
     pub async fn look(&mut self, of: Desktop, bus: &Connection, out: &Out) -> Result<(), Fault> {
         let now = match bus::owner(bus, of.name()).await? {
             Some(_) => of.apps(bus, out).await?,
@@ -132,7 +153,7 @@ impl Inhibitions {
         };
         let known = &mut self.known[of as usize];
         let before = std::mem::replace(known, now);
-        inhibit::tell(&before, known, Sense::Inhibitor, out)
+        inhibit::tell(&before, known, of.sense(), out)
     }
 }
 

@@ -2,13 +2,10 @@
 //! The desktop's inhibitors on a bus of the test's own, with the two services as they answer.
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
-#[path = "../../daemon/tests/common/bus.rs"]
-mod bus;
-
 use super::*;
 use crate::event::Event;
+use crate::testing::bus::Bus;
 use crate::testing::FakePlace;
-use bus::Bus;
 use fasttrack_detector::report::Report;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
@@ -49,15 +46,25 @@ impl PolicyAgent {
     }
 }
 
+struct GameMode;
+
+#[zbus::interface(name = "com.feralinteractive.GameMode")]
+impl GameMode {
+    fn list_games(&self) -> Vec<(i32, OwnedObjectPath)> {
+        // One of a game, one that has ended, and one that is none.
+        let path = || "/g".try_into().expect("a path");
+        vec![(77, path()), (78, path()), (-1, path())]
+    }
+}
+
 fn told(from: &Receiver<Event>) -> Vec<(String, bool)> {
     let mut all = Vec::new();
     while let Ok(event) = from.try_recv() {
         match event {
-            Event::Other(Report::Perceptible {
-                app,
-                sense: Sense::Inhibitor,
-                on,
-            }) => all.push((app.id, on)),
+            Event::Other(Report::Perceptible { app, sense, on }) => {
+                assert_eq!(sense == Sense::Game, app.id == "org.example.Game");
+                all.push((app.id, on));
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -87,6 +94,7 @@ fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
     fake.app("app-gnome-org.example.Video-1.scope", 0);
     fake.app("app-gnome-org.example.Backup-2.scope", 0);
     fake.app("app-org.example.Show-3.scope", 0);
+    fake.app("app-steam-org.example.Game-4.scope", 77);
     let (to, from) = sync_channel(64);
     let out = Out::new("session-bus", fake.resolver(), to);
     let names = Arc::new(Mutex::new(vec!["org.example.Show", "Nobody's"]));
@@ -94,9 +102,9 @@ fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
         let build =
             || zbus::connection::Builder::address(bus.address.as_str()).expect("an address");
         let here = build().build().await.expect("a connection");
-        let mut inhibitions = Inhibitions::default();
+        let mut named = Named::default();
         for desktop in ALL {
-            let nobody = inhibitions.look(desktop, &here, &out).await;
+            let nobody = named.look(desktop, &here, &out).await;
             nobody.expect("none runs, and that is no fault");
         }
         assert_eq!(told(&from), []);
@@ -107,23 +115,29 @@ fn apps_that_keep_the_screen_awake_are_told_and_told_off() {
             .and_then(|it| it.serve_at("/i1", Inhibitor("org.example.Backup", 4)))
             .and_then(|it| it.serve_at("/i2", Inhibitor("org.example.Unknown", 8)))
             .and_then(|it| it.serve_at(kde.path(), PolicyAgent(names.clone())))
+            .and_then(|it| it.serve_at(Desktop::GameMode.path(), GameMode))
             .and_then(|it| it.name(gnome.name()))
             .and_then(|it| it.name(kde.name()))
+            .and_then(|it| it.name(Desktop::GameMode.name()))
             .expect("services");
         let there = there.build().await.expect("services");
         for desktop in ALL {
-            inhibitions.look(desktop, &here, &out).await.expect("asked");
+            named.look(desktop, &here, &out).await.expect("asked");
         }
         let on = |id: &str| (id.to_string(), true);
         assert_eq!(
             told(&from),
-            [on("org.example.Video"), on("org.example.Show")]
+            [
+                on("org.example.Video"),
+                on("org.example.Show"),
+                on("org.example.Game")
+            ]
         );
         names.lock().expect("no panic").clear();
-        inhibitions.look(kde, &here, &out).await.expect("asked");
+        named.look(kde, &here, &out).await.expect("asked");
         assert_eq!(told(&from), [("org.example.Show".to_string(), false)]);
         there.release_name(gnome.name()).await.expect("released");
-        inhibitions.look(gnome, &here, &out).await.expect("asked");
+        named.look(gnome, &here, &out).await.expect("asked");
         assert_eq!(told(&from), [("org.example.Video".to_string(), false)]);
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 use super::*;
 use crate::event::Event;
-use crate::testing::FakePlace;
+use crate::testing::{wayland, FakePlace};
 use fasttrack_detector::report::Report;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,25 +21,14 @@ struct Compositor {
     states: Vec<u32>,
 }
 
-fn text(text: &str) -> Vec<u8> {
-    let mut bytes = (text.len() as u32 + 1).to_ne_bytes().to_vec();
-    bytes.extend(text.as_bytes());
-    bytes.push(0);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 impl Compositor {
     fn event(&mut self, object: u32, opcode: u32, body: &[u8]) {
-        let mut bytes = object.to_ne_bytes().to_vec();
-        bytes.extend(((8 + body.len() as u32) << 16 | opcode).to_ne_bytes());
-        bytes.extend(body);
         // Who only looks has gone by now.
-        let _ = self.stream.write_all(&bytes);
+        let _ = self.stream.write_all(&wayland::event(object, opcode, body));
     }
 
     /// Serves until the client knows all windows: where COSMIC is, until it waits after it has asked for their states.
@@ -68,7 +57,7 @@ impl Compositor {
             (1, 1) => {
                 for (name, (interface, version)) in self.globals.iter().enumerate() {
                     let mut global = (name as u32).to_ne_bytes().to_vec();
-                    global.extend(text(interface));
+                    global.extend(wayland::text(interface));
                     global.extend(version.to_ne_bytes());
                     self.event(word(body, 0), 0, &global);
                 }
@@ -97,7 +86,7 @@ impl Compositor {
         for (index, id) in WINDOWS.iter().enumerate() {
             let window = OWN + index as u32;
             self.event(self.list, 0, &window.to_ne_bytes());
-            self.event(window, 3, &text(id));
+            self.event(window, 3, &wayland::text(id));
             self.event(window, 1, &[]);
         }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the session's bus says: new units of the user manager, apps that it starts itself, screen savers, input methods,
-//! the desktop's inhibitors.
+//! What the session's bus says: new units of the user manager, apps that it starts itself, screen savers and whether
+//! Mutter has switched the screen off, input methods, the desktop's inhibitors, GameMode's games.
 //! One connection and one thread for all; the bus wakes it for nothing else.
 
 use crate::activation::Activation;
 use crate::bus;
-use crate::desktop::{self, Desktop, Inhibitions};
+use crate::desktop::{self, Desktop, Named};
 use crate::env::Env;
 use crate::event::Event;
 use crate::inhibit;
@@ -27,6 +27,10 @@ const SAVERS: [&str; 4] = [
     "org.cinnamon.ScreenSaver",
     "org.mate.ScreenSaver",
 ];
+/// Mutter's object with the property `PowerSaveMode`: 0 while the screen is on.
+const MUTTER: &str = "org.gnome.Mutter.DisplayConfig";
+const MUTTER_PATH: &str = "/org/gnome/Mutter/DisplayConfig";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// Names of input methods and of keyboards on the screen.
 const INPUTS: [&str; 7] = [
     "org.fcitx.Fcitx5",
@@ -56,8 +60,7 @@ impl Source for SessionBus {
     }
 
     fn probe(&self) -> Probe {
-        let named = self.env.var("DBUS_SESSION_BUS_ADDRESS").is_some();
-        match named || self.env.runtime("bus").is_some_and(|path| path.exists()) {
+        match bus::has_session(&self.env) {
             true => Probe::Yes,
             false => Probe::No("this session has no bus".into()),
         }
@@ -79,7 +82,7 @@ async fn follow(env: &Env, out: &Out) -> Result<(), Fault> {
     let mut session = Session {
         bus: bus.clone(),
         inputs: BTreeMap::new(),
-        inhibitions: Inhibitions::default(),
+        named: Named::default(),
         activation: Activation::listen(&bus, env, out).await?,
         out,
     };
@@ -90,8 +93,9 @@ async fn follow(env: &Env, out: &Out) -> Result<(), Fault> {
         }
     }
     for desktop in desktop::ALL {
-        session.inhibitors(desktop).await?;
+        session.names(desktop).await?;
     }
+    session.screen().await?;
     while let Some(message) = messages.next().await {
         session.take(&message?).await?;
     }
@@ -112,6 +116,11 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
             .add_match_rule(signal().interface(saver)?.member("ActiveChanged")?.build())
             .await?;
     }
+    let screen = signal()
+        .sender(MUTTER)?
+        .path(MUTTER_PATH)?
+        .interface(PROPERTIES)?;
+    daemon.add_match_rule(screen.build()).await?;
     let changed = || {
         signal()
             .sender("org.freedesktop.DBus")?
@@ -134,7 +143,7 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
 struct Session<'a> {
     bus: Connection,
     inputs: BTreeMap<String, Vec<AppRef>>,
-    inhibitions: Inhibitions,
+    named: Named,
     activation: Activation,
     out: &'a Out,
 }
@@ -155,10 +164,11 @@ impl Session<'_> {
             (saver, "ActiveChanged") if SAVERS.contains(&saver) => {
                 self.out.away(Nobody::Locked, message.body().deserialize()?)
             }
+            (PROPERTIES, "PropertiesChanged") => self.screen().await,
             ("org.freedesktop.DBus", "NameOwnerChanged") => {
                 let (name, _, owner): (String, String, String) = message.body().deserialize()?;
                 if let Some(one) = desktop::ALL.into_iter().find(|one| one.name() == name) {
-                    return self.inhibitors(one).await;
+                    return self.names(one).await;
                 }
                 match name.as_str() {
                     SYSTEMD if !owner.is_empty() => self.units().await,
@@ -173,15 +183,26 @@ impl Session<'_> {
                 Ok(())
             }
             (interface, member) => match Desktop::of_signal(interface, member) {
-                Some(one) => self.inhibitors(one).await,
+                Some(one) => self.names(one).await,
                 None => Ok(()),
             },
         }
     }
 
+    /// Mutter's screen is off, and need not be locked. It does not say when it ends; then the session does, too.
+    async fn screen(&mut self) -> Result<(), Fault> {
+        if bus::owner(&self.bus, MUTTER).await?.is_none() {
+            return Ok(());
+        }
+        let mutter = bus::proxy(&self.bus, MUTTER, MUTTER_PATH, MUTTER).await?;
+        // -1 where it does not know.
+        let mode: i32 = mutter.get_property("PowerSaveMode").await.unwrap_or(-1);
+        self.out.renamed("screen").away(Nobody::Locked, mode > 0)
+    }
+
     /// A service that answers wrongly is one source of many here: it is told of, and the others go on.
-    async fn inhibitors(&mut self, of: Desktop) -> Result<(), Fault> {
-        match self.inhibitions.look(of, &self.bus, self.out).await {
+    async fn names(&mut self, of: Desktop) -> Result<(), Fault> {
+        match self.named.look(of, &self.bus, self.out).await {
             Ok(()) => Ok(()),
             Err(Fault(why)) => self.out.say(Event::Fault {
                 source: of.name(),

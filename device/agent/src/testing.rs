@@ -10,6 +10,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
 
+#[path = "testing_wayland.rs"]
+pub mod wayland;
+
+#[allow(missing_docs)] // the daemon's
+#[path = "../../daemon/tests/common/bus.rs"]
+pub mod bus;
+
 /// A process table and control groups that a test owns.
 pub struct FakePlace {
     root: TempDir,

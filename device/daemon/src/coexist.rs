@@ -31,7 +31,7 @@ enum Thing {
 }
 
 /// All that are looked for.
-pub static KNOWN: [Known; 6] = [
+pub static KNOWN: [Known; 5] = [
     Known {
         name: "uresourced",
         bus: &["org.freedesktop.UResourced"],
@@ -57,13 +57,6 @@ pub static KNOWN: [Known; 6] = [
         meaning: "it sets I/O priorities by names of programs; these are left to it",
     },
     Known {
-        name: "GameMode",
-        bus: &["com.feralinteractive.GameMode"],
-        units: &["gamemoded.service"],
-        left: &[Thing::Ioprio],
-        meaning: "it sets the I/O priority of games; priorities are left to it",
-    },
-    Known {
         name: "systemd-oomd",
         bus: &["org.freedesktop.oom1"],
         units: &["systemd-oomd.service"],
@@ -82,6 +75,11 @@ pub static KNOWN: [Known; 6] = [
         meaning: "while its profile is power-saver nothing is frozen",
     },
 ];
+
+/// A sentence about GameMode, which is on the users' buses: their agents tell of its games.
+pub fn gamemode(games: usize) -> String {
+    format!("GameMode runs: its games ({games}) are never held back, and their I/O priority is left to it.")
+}
 
 impl Found {
     /// The program of this number in [`KNOWN`].

@@ -3,7 +3,7 @@
 
 use crate::candidates::{is_within, processes};
 use crate::cgroup;
-use crate::coexist::Found;
+use crate::coexist::{self, Found};
 use crate::daemon::Daemon;
 use crate::effects::kernel;
 use fasttrack_bus::{AppStatus, Explanation, SessionStatus, Status, Usage, WireApp, WireTrouble};
@@ -174,6 +174,9 @@ impl Daemon {
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.effects.notes().to_vec();
         notes.extend(self.found.iter().map(Found::sentence));
+        if !self.decision.games.is_empty() {
+            notes.push(coexist::gamemode(self.decision.games.len()));
+        }
         if self.saver {
             notes.push("freezer: off while the battery is to be saved.".to_string());
         }

@@ -150,6 +150,25 @@ fn on_any_rung_a_launch_ends_by_its_own_waits_and_not_by_another_s() {
 }
 
 #[test]
+fn gamemode_is_named_while_an_agent_tells_of_its_games() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    let mut noted = |at, on| {
+        let report = Report::Perceptible {
+            app: app(&one),
+            sense: Sense::Game,
+            on,
+        };
+        says(&mut daemon, at, report).expect("taken");
+        let notes = status(&mut daemon, at).notes;
+        notes.iter().any(|note| note.contains("GameMode runs"))
+    };
+    assert!(noted(2, true));
+    assert!(!noted(3, false));
+}
+
+#[test]
 fn a_kernel_that_ejects_itself_is_given_up_and_told_of() {
     let tree = Tree::with_kernel();
     let one = tree.app(USER, "a.scope");

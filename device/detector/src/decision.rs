@@ -65,6 +65,7 @@ impl fmt::Display for Rule {
             Rule::Sense(Sense::ScreenCast) => "it shows the screen to others",
             Rule::Sense(Sense::Inhibitor) => "it keeps the session from idling",
             Rule::Sense(Sense::Input) => "it is an input method",
+            Rule::Sense(Sense::Game) => "GameMode has it as a game",
             Rule::Behind => "another app is in front",
         })
     }
@@ -123,6 +124,8 @@ pub struct Decision {
     pub perceptible: Vec<Verdict>,
     /// Apps that were spoken of and are neither: candidates for being held back.
     pub background: Vec<Verdict>,
+    /// Games that are registered with GameMode, in front or not: their I/O priority is GameMode's.
+    pub games: Vec<AppRef>,
     /// Sessions in which nobody is in front, and why.
     pub quiet: Vec<(SessionKey, Quiet)>,
 }
@@ -132,6 +135,7 @@ impl Decision {
     pub fn same_sets(&self, other: &Decision) -> bool {
         same_apps(&self.foreground, &other.foreground)
             && same_apps(&self.perceptible, &other.perceptible)
+            && self.games == other.games
     }
 
     /// All verdicts, each with the name of its class: in front first, background last.

@@ -60,16 +60,19 @@ pub enum Sense {
     Inhibitor,
     /// Input method or keyboard on the screen.
     Input,
+    /// Is registered with GameMode as a game.
+    Game,
 }
 
 impl Sense {
     /// All senses.
-    pub const ALL: [Sense; 5] = [
+    pub const ALL: [Sense; 6] = [
         Sense::Audio,
         Sense::Camera,
         Sense::ScreenCast,
         Sense::Inhibitor,
         Sense::Input,
+        Sense::Game,
     ];
 
     /// One word for it, on the bus and where reports are shown.
@@ -80,6 +83,7 @@ impl Sense {
             Sense::ScreenCast => "screen-cast",
             Sense::Inhibitor => "inhibitor",
             Sense::Input => "input",
+            Sense::Game => "game",
         }
     }
 }

@@ -147,6 +147,9 @@ impl Session {
             Some(why) => into.quiet.push((self.key.clone(), why)),
             None => self.decide_front(into),
         }
+        let games = self.senses.iter();
+        let games = games.filter(|(_, sense, _)| *sense == Sense::Game);
+        into.games.extend(games.map(|(app, _, _)| app.clone()));
         for (app, sense, since) in &self.senses {
             into.perceptible
                 .push(self.verdict(app, Rule::Sense(*sense), *since));

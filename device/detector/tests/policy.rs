@@ -125,6 +125,28 @@ fn of_many_launches_the_newest_two_are_in_front() {
 }
 
 #[test]
+fn a_registered_game_is_perceptible_behind_and_known_in_front_too() {
+    let mut play = Play::default();
+    let game = |on| Report::Perceptible {
+        app: app("g"),
+        sense: Sense::Game,
+        on,
+    };
+    play.says(0, front(&["g"])).says(1, game(true));
+    assert_eq!(
+        (play.front(2), play.at(2).games),
+        ("g".into(), vec![app("g")])
+    );
+    play.says(3, front(&["a"]));
+    assert_eq!(play.at(2000).perceptible[0].rule, Rule::Sense(Sense::Game));
+    play.says(2001, game(false));
+    assert_eq!(
+        (play.background(2002), play.at(2002).games),
+        ("g".into(), vec![])
+    );
+}
+
+#[test]
 fn one_that_can_be_heard_is_perceptible_until_it_cannot() {
     let mut play = Play::default();
     play.says(0, front(&["a"])).says(1, heard("m", true));

@@ -167,6 +167,9 @@ impl Effect for Ioprio {
                 );
             }
         }
+        for game in &decision.games {
+            wanted.remove(&game.cgroup);
+        }
         let over: Vec<String> = self
             .set
             .keys()
@@ -227,6 +230,38 @@ mod tests {
     use super::*;
     use std::fs;
     use std::process::Command;
+
+    #[test]
+    fn a_game_s_priority_is_left_to_gamemode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let wanted = fasttrack_config::Config::default().effects;
+        let app = |name: &str| {
+            let place = folder.path().join("sys/fs/cgroup").join(name);
+            fs::create_dir_all(place).expect("a group");
+            Cgroup::open_path(&system, &format!("/{name}"))
+                .expect("a group")
+                .app()
+        };
+        let front = |app: AppRef| fasttrack_detector::Verdict {
+            app,
+            rule: fasttrack_detector::Rule::Focus,
+            since: std::time::Duration::ZERO,
+            session: None,
+        };
+        let (game, other) = (app("game"), app("other"));
+        let decision = Decision {
+            foreground: vec![front(game.clone()), front(other.clone())],
+            games: vec![game],
+            ..Decision::default()
+        };
+        let mut ioprio = Ioprio::new(&system, &wanted);
+        let mut counters = Counters::silent();
+        ioprio.apply(&decision, &mut counters);
+        assert!(!ioprio.set.contains_key("/game"));
+        // Where the mark cannot be set, that of the other one was tried for.
+        assert!(ioprio.set.contains_key("/other") || !counters.errors().is_empty());
+    }
 
     #[test]
     fn a_priority_is_given_and_taken_back() {
