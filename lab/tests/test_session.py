@@ -21,7 +21,7 @@ from fasttrack_lab.session import killed as killing
 ASKED = desktop.Asked(phone.load("s6"), launches=3, limit_s=1800, watchdog=True)
 """Beside six apps."""
 
-SOURCES = "sway, launch, exec, session-bus, logind, inhibitors, daemon"
+SOURCES = "sway, launch, exec, session-bus, portal, logind, inhibitors, daemon"
 WITHIN_S = 1.0 + 2 * killing.LOOK_S
 """The guard lets nothing be frozen for more than a second, which began before the signal; and it is looked for that."""
 

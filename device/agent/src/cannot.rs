@@ -8,6 +8,9 @@ use crate::source::{Fault, Out, Probe, Source};
 use crate::toplevel::wayland_socket;
 use std::path::PathBuf;
 
+/// Its name.
+pub const NAME: &str = "none";
+
 /// The last resort.
 pub struct Cannot {
     socket: Option<PathBuf>,
@@ -37,7 +40,7 @@ impl Cannot {
 
 impl Source for Cannot {
     fn name(&self) -> &'static str {
-        "none"
+        NAME
     }
 
     fn probe(&self) -> Probe {

@@ -9,6 +9,7 @@ use crate::ext_toplevel::{Cosmic, Listed};
 use crate::gnome::Gnome;
 use crate::hyprland::Hyprland;
 use crate::i3ipc::I3Ipc;
+use crate::idle::Idle;
 use crate::inhibit::Inhibitors;
 use crate::kde::Kde;
 use crate::launch::Launches;
@@ -16,12 +17,14 @@ use crate::logind::Logind;
 use crate::manual::Manual;
 use crate::niri::Niri;
 use crate::pipewire::PipeWire;
+use crate::portal::Portals;
 use crate::resolve::Resolver;
 use crate::session_bus::SessionBus;
-use crate::source::{Probe, Source};
+use crate::source::Source;
 use crate::startup::Startup;
 use crate::toplevel::Toplevels;
 use crate::x11::X11;
+use crate::x11_screen::X11Screen;
 
 /// All sources of focus, the most telling first: those that name a PID, then those that name an app, then X11, which
 /// a Wayland session has too, then those that name no focus.
@@ -43,14 +46,6 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     ]
 }
 
-/// The source of this name; or, without a name, the first that can tell.
-pub fn choose(all: Vec<Box<dyn Source>>, name: Option<&str>) -> Option<Box<dyn Source>> {
-    all.into_iter().find(|source| match name {
-        Some(name) => source.name() == name,
-        None => source.probe() == Probe::Yes,
-    })
-}
-
 /// All other sources: launches, who can be noticed, whether somebody is there.
 pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
@@ -58,7 +53,10 @@ pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(Execs::new(env)),
         Box::new(Startup::new(env)),
         Box::new(SessionBus::new(env)),
+        Box::new(Portals::new(env)),
         Box::new(Logind::new(env)),
+        Box::new(Idle::new(env)),
+        Box::new(X11Screen::new(env)),
         Box::new(Inhibitors),
         Box::new(PipeWire::new(env)),
     ]
@@ -67,39 +65,38 @@ pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Probe;
     use crate::testing::FakePlace;
 
-    #[test]
-    fn a_session_without_anything_says_that_nobody_can_tell() {
+    /// The first that can tell.
+    fn first(env: &Env) -> Option<&'static str> {
         let fake = FakePlace::new();
-        let env = Env::default();
-        let chosen = choose(all(&env, &fake.resolver()), None).map(|source| source.name());
-        assert_eq!(chosen, Some("none"));
+        let all = all(env, &fake.resolver()).into_iter();
+        let mut can = all.filter(|source| source.probe() == Probe::Yes);
+        can.next().map(|source| source.name())
     }
 
     #[test]
-    fn a_name_overrides_and_names_are_unique() {
-        let fake = FakePlace::new();
-        let env = Env::default();
-        let names: Vec<&str> = all(&env, &fake.resolver())
-            .iter()
-            .map(|source| source.name())
-            .collect();
+    fn a_session_without_anything_says_that_nobody_can_tell() {
+        assert_eq!(first(&Env::default()), Some("none"));
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let (fake, env) = (FakePlace::new(), Env::default());
+        let sources = all(&env, &fake.resolver()).into_iter();
+        let sources = sources.chain(others(&env, &fake.resolver()));
+        let names: Vec<&str> = sources.map(|source| source.name()).collect();
         let unique: std::collections::BTreeSet<&&str> = names.iter().collect();
         assert_eq!(unique.len(), names.len());
-        for name in names {
-            let chosen =
-                choose(all(&env, &fake.resolver()), Some(name)).map(|source| source.name());
-            assert_eq!(chosen, Some(name));
-        }
-        assert!(choose(all(&env, &fake.resolver()), Some("telepathy")).is_none());
+        let known = fasttrack_config::agent::FOCUS.into_iter();
+        let known: Vec<&str> = known.chain(fasttrack_config::agent::OTHERS).collect();
+        assert_eq!(names, known);
     }
 
     #[test]
     fn gnome_is_chosen_where_the_session_says_so() {
-        let fake = FakePlace::new();
         let env = Env::of([("XDG_CURRENT_DESKTOP", "ubuntu:GNOME")]);
-        let chosen = choose(all(&env, &fake.resolver()), None).map(|source| source.name());
-        assert_eq!(chosen, Some("gnome"));
+        assert_eq!(first(&env), Some("gnome"));
     }
 }

@@ -5,8 +5,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+/// Variables that compositors and X servers set.
+const SESSION: [&str; 9] = [
+    "DISPLAY",
+    "HYPRLAND_INSTANCE_SIGNATURE",
+    "I3SOCK",
+    "NIRI_SOCKET",
+    "SWAYSOCK",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_CURRENT_DESKTOP",
+    "XDG_SESSION_ID",
+];
+
 /// An environment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
 
 impl Env {
@@ -22,6 +35,16 @@ impl Env {
     pub fn of<'a>(all: impl IntoIterator<Item = (&'a str, &'a str)>) -> Env {
         let text = |(name, value): (&str, &str)| (name.to_string(), value.to_string());
         Env(all.into_iter().map(text).collect())
+    }
+
+    /// With the variables of a session that were imported since, `NAME=VALUE` each.
+    pub fn with(&self, set: &[String]) -> Env {
+        let mut env = self.clone();
+        let all = set.iter().filter_map(|one| one.split_once('='));
+        for (name, value) in all.filter(|(name, _)| SESSION.contains(name)) {
+            env.0.insert(name.to_string(), value.to_string());
+        }
+        env
     }
 
     /// A variable that is set and not empty.
@@ -68,6 +91,22 @@ impl Env {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_session_imports_counts_and_nothing_else() {
+        let env = Env::of([("HOME", "/h"), ("DISPLAY", ":0")]);
+        let set = [
+            "HOME=/x",
+            "DISPLAY=:1",
+            "WAYLAND_DISPLAY=wayland-1",
+            "SWAYSOCK",
+        ];
+        let env = env.with(&set.map(str::to_string));
+        assert_eq!(env.var("HOME"), Some("/h"));
+        assert_eq!(env.var("DISPLAY"), Some(":1"));
+        assert_eq!(env.var("WAYLAND_DISPLAY"), Some("wayland-1"));
+        assert_eq!(env.var("SWAYSOCK"), None);
+    }
 
     #[test]
     fn an_empty_variable_is_none_and_desktops_are_words() {

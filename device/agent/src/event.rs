@@ -33,6 +33,8 @@ pub enum Event {
         /// What it means.
         why: String,
     },
+    /// Which sources are in use from now on, first that of the focus.
+    Sources(Vec<&'static str>),
     /// The daemon has come, or come again: it knows nothing.
     Daemon,
 }

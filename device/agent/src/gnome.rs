@@ -6,10 +6,12 @@
 
 use crate::env::Env;
 use crate::place::Place;
+use crate::resolve::Owner;
 use crate::source::{Fault, Out, Probe, Source};
 use crate::units;
 use crate::watch::{Change, Tree};
-use fasttrack_detector::report::{AppRef, Report};
+use crate::window::Window;
+use fasttrack_detector::report::{AppRef, Nobody, Report};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -80,6 +82,10 @@ impl Source for Gnome {
                 }
                 state.take(more, &mut tree);
             }
+            if state.focused.is_empty() && !out.dialogs().backends().is_empty() {
+                let more = tree.wait(Some(SETTLE))?;
+                state.take(more, &mut tree);
+            }
             out.focus(state.report(out))?;
             let changes = tree.wait(None)?;
             state.take(changes, &mut tree);
@@ -119,6 +125,22 @@ impl State {
         };
     }
 
+    /// Who has asked for the portal's dialog that has the focus. Its backend is outside of the slice of apps.
+    fn dialog(&self, out: &Out) -> Option<Report> {
+        let backends = out.dialogs().backends().into_iter();
+        let focused = backends.filter(|pid| {
+            let group = self.place.cgroup_of(*pid);
+            let value = group.and_then(|group| value(&self.place, &group));
+            value.is_some_and(|value| is_focused(&value))
+        });
+        let mut owners = focused.filter_map(|pid| out.dialogs().owner(&Window::of(pid, "")));
+        match owners.next()? {
+            Owner::App(apps) => Some(Report::Front(apps)),
+            Owner::Ambiguous(apps) => Some(Report::Ambiguous(apps)),
+            Owner::Unknown(_) => None,
+        }
+    }
+
     fn report(&self, out: &Out) -> Report {
         let mut apps: Vec<AppRef> = Vec::new();
         for group in &self.focused {
@@ -126,7 +148,9 @@ impl State {
             apps.extend(app.filter(|app| !apps.contains(app)));
         }
         match apps.len() {
-            0 => Report::Nobody(fasttrack_detector::report::Nobody::Unfocused),
+            0 => self
+                .dialog(out)
+                .unwrap_or(Report::Nobody(Nobody::Unfocused)),
             1 => Report::Front(apps),
             _ => {
                 apps.truncate(fasttrack_bus::APPS_MOST);
@@ -178,6 +202,7 @@ mod tests {
         assert_eq!(source.probe(), Probe::Yes);
         let (to, from) = mpsc::sync_channel(64);
         let out = Out::new("gnome", fake.resolver(), to);
+        let dialogs = out.dialogs().clone();
         let thread = std::thread::spawn(move || source.run(&out));
         let next = || match from.recv().expect("a report") {
             Event::Focus(report) => report,
@@ -190,9 +215,18 @@ mod tests {
         set(&fake, &one, "1700000000");
         until(Report::Front(vec![two.clone()]));
         std::fs::remove_dir(fake.place().directory(&two.cgroup)).expect("a group");
-        until(Report::Nobody(
-            fasttrack_detector::report::Nobody::Unfocused,
-        ));
+        until(Report::Nobody(Nobody::Unfocused));
+        // A dialog of a portal, whose backend is no app, is who has asked for it.
+        let backend = fake.group("/user.slice/portal.service", 9);
+        dialogs.open(crate::portal::Dialog {
+            backend: 9,
+            apps: vec![one.clone()],
+            call: (":1.1".into(), 1),
+            handle: "/h".into(),
+        });
+        set(&fake, &backend, "-1");
+        set(&fake, &one, "1700000000");
+        until(Report::Front(vec![one.clone()]));
         drop(from);
         set(&fake, &one, "-1");
         assert!(thread.join().expect("no panic").is_err());

@@ -2,7 +2,9 @@
 //! `fasttrack-agent`: tells fasttrackd who is in front in this session.
 
 use fasttrack_agent::again::Again;
+use fasttrack_agent::bus;
 use fasttrack_agent::choose;
+use fasttrack_agent::conduct::{Conductor, Sources, Wanted};
 use fasttrack_agent::daemon::{Arrival, Daemon};
 use fasttrack_agent::env::Env;
 use fasttrack_agent::event::Event;
@@ -10,8 +12,11 @@ use fasttrack_agent::merge::{Merge, Step};
 use fasttrack_agent::place::Place;
 use fasttrack_agent::resolve::Resolver;
 use fasttrack_agent::scope::UserManager;
+use fasttrack_agent::signs::{Signs, Wake};
 use fasttrack_agent::sink::{Print, Sink};
-use fasttrack_agent::source::{self, Fault, Out, Probe, Source};
+use fasttrack_agent::source::{Fault, Out, Probe, Source};
+use fasttrack_config::{agent, Problem};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::sync::Arc;
@@ -21,7 +26,7 @@ const HELP: &str = "\
 fasttrack-agent: tells fasttrackd who is in front in this session
 
   fasttrack-agent                 tells the daemon; the source of focus is chosen by itself
-  fasttrack-agent --source NAME   takes this source of focus
+  fasttrack-agent --source NAME   takes this source of focus, whatever agent.toml says
   fasttrack-agent --print         writes each report as a line of JSON in place of telling the daemon
   fasttrack-agent --list          says of each source whether it can tell here
   fasttrack-agent --version | --help
@@ -82,11 +87,17 @@ fn run(options: &Options) -> ExitCode {
         list(&others);
         return ExitCode::SUCCESS;
     }
-    let Some(focus) = choose::choose(all, options.source.as_deref()) else {
+    let (config, problems) = agent::load(Path::new("/"), |name| env.var(name).map(str::to_string));
+    let wanted = Wanted {
+        focus: options.source.clone().or(config.source),
+        without: config.without,
+    };
+    let known = |name: &String| all.iter().any(|source| source.name() == name);
+    if !wanted.focus.iter().all(known) {
         eprintln!("no source of this name; --list says which there are");
         return ExitCode::from(2);
-    };
-    match serve(options, focus, others, resolver) {
+    }
+    match serve(options.print, wanted, env, resolver, problems) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("fasttrack-agent: {fault}");
@@ -110,37 +121,72 @@ fn list(all: &[Box<dyn Source>]) {
     }
 }
 
-fn serve(
-    options: &Options,
-    focus: Box<dyn Source>,
-    others: Vec<Box<dyn Source>>,
+/// The sources of this session.
+struct Session {
+    own: Env,
     resolver: Resolver,
-) -> Result<(), Fault> {
-    let (to, from) = sync_channel(EVENTS_MOST);
-    let out = Out::new(focus.name(), resolver, to).with_scoper(Some(Arc::new(UserManager)));
-    let mut sources = vec![focus];
-    sources.extend(
-        others
-            .into_iter()
-            .filter(|source| source.probe() == Probe::Yes),
-    );
-    let mut sink: Box<dyn Sink> = match options.print {
-        true => Box::new(Print(std::io::stdout().lock())),
-        false => {
-            sources.push(Box::new(Arrival));
-            Box::new(Daemon::connect()?)
-        }
-    };
-    let names: Vec<&'static str> = sources.iter().map(|source| source.name()).collect();
-    eprintln!("sources: {}", names.join(", "));
-    sources.into_iter().for_each(|source| start(source, &out));
-    drop(out);
-    follow(&from, sink.as_mut(), &names, options.print)
+    /// Whether a daemon is told, whose arrival is of interest.
+    daemon: bool,
 }
 
-fn start(mut source: Box<dyn Source>, out: &Out) {
-    let out = out.renamed(source.name());
-    std::thread::spawn(move || source::supervise(source.as_mut(), &out));
+impl Sources for Session {
+    fn focus(&self, env: &Env) -> Vec<Box<dyn Source>> {
+        choose::all(env, &self.resolver)
+    }
+
+    fn others(&self, env: &Env) -> Vec<Box<dyn Source>> {
+        let mut others = choose::others(env, &self.resolver);
+        if self.daemon {
+            others.push(Box::new(Arrival));
+        }
+        others
+    }
+
+    fn env(&self) -> Env {
+        let env = self.own.with(&bus::environment());
+        // The X server's key is looked for there, by the library.
+        if let Some(path) = env.var("XAUTHORITY") {
+            std::env::set_var("XAUTHORITY", path);
+        }
+        env
+    }
+}
+
+fn serve(
+    print: bool,
+    wanted: Wanted,
+    env: Env,
+    resolver: Resolver,
+    problems: Vec<Problem>,
+) -> Result<(), Fault> {
+    let (to, from) = sync_channel(EVENTS_MOST);
+    let wake = Wake::new()?;
+    let signs = Signs::new(&env, wake.clone())?;
+    let out = Out::new("agent", resolver.clone(), to)
+        .with_scoper(Some(Arc::new(UserManager)))
+        .with_wake(wake.clone());
+    let mut sink: Box<dyn Sink> = match print {
+        true => Box::new(Print(std::io::stdout().lock())),
+        false => Box::new(Daemon::connect()?),
+    };
+    for problem in problems {
+        out.say(Event::Fault {
+            source: "configuration",
+            why: problem.to_string(),
+        })?;
+    }
+    let sources = Session {
+        own: env,
+        resolver,
+        daemon: !print,
+    };
+    let conductor = Conductor::new(sources, wanted, out, wake);
+    std::thread::spawn(move || {
+        if let Err(fault) = conductor.run(signs) {
+            eprintln!("fasttrack-agent: what comes later is not seen: {fault}");
+        }
+    });
+    follow(&from, sink.as_mut(), print)
 }
 
 fn log(line: Option<String>) {
@@ -150,12 +196,7 @@ fn log(line: Option<String>) {
 }
 
 /// The one owner of state: takes events until no source is left.
-fn follow(
-    from: &Receiver<Event>,
-    sink: &mut dyn Sink,
-    names: &[&str],
-    print: bool,
-) -> Result<(), Fault> {
+fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
     let (mut merge, mut again) = (Merge::default(), Again::default());
     loop {
         let event = match again.wait(from) {
@@ -165,17 +206,18 @@ fn follow(
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let whole = event == Event::Daemon;
-        if whole {
-            // A daemon of another version may not know what they are: reports are told all the same.
-            if let Err(Fault(why)) = sink.sources(names) {
-                log(merge.untold(why));
-            }
-        }
         let mut taken = true;
         for step in merge.take(event) {
             let told = match step {
                 Step::Tell(report) => sink.take(&report),
                 Step::Trouble(trouble) => sink.trouble(&trouble),
+                Step::Sources(names) => {
+                    // A daemon of another version may not know what they are: reports are told all the same.
+                    if let Err(Fault(why)) = sink.sources(&names) {
+                        log(merge.untold(why));
+                    }
+                    Ok(())
+                }
                 Step::Log(line) => {
                     eprintln!("{line}");
                     Ok(())

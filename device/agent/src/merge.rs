@@ -20,6 +20,8 @@ pub enum Step {
     Tell(Report),
     /// The daemon is told what went wrong with a source, and how often.
     Trouble(Trouble),
+    /// The daemon is told which sources are in use, first that of the focus.
+    Sources(Vec<&'static str>),
     /// It is logged, for the first time.
     Log(String),
 }
@@ -50,6 +52,7 @@ pub struct Merge {
     focus: Option<Report>,
     away: Vec<(&'static str, Nobody)>,
     told: Option<Report>,
+    sources: Vec<&'static str>,
     senses: Vec<(AppRef, Sense)>,
     launches: VecDeque<u64>,
     counts: BTreeMap<&'static str, Counts>,
@@ -81,6 +84,10 @@ impl Merge {
                 self.counts.entry(source).or_default().faults += 1;
                 self.trouble(source, why)
             }
+            Event::Sources(names) => {
+                self.sources.clone_from(&names);
+                vec![Step::Sources(names)]
+            }
             Event::Daemon => self.again(),
         }
     }
@@ -96,7 +103,7 @@ impl Merge {
         steps.into_iter().find_map(|step| match step {
             Step::Log(line) => Some(line),
             // It would not arrive either.
-            Step::Tell(_) | Step::Trouble(_) => None,
+            Step::Tell(_) | Step::Trouble(_) | Step::Sources(_) => None,
         })
     }
 
@@ -159,13 +166,9 @@ impl Merge {
         });
         let troubles = self.last.keys().filter_map(|source| self.told_of(source));
         let troubles: Vec<Step> = troubles.map(Step::Trouble).collect();
-        self.told
-            .iter()
-            .cloned()
-            .chain(senses)
-            .map(Step::Tell)
-            .chain(troubles)
-            .collect()
+        let sources = (!self.sources.is_empty()).then(|| Step::Sources(self.sources.clone()));
+        let reports = self.told.iter().cloned().chain(senses).map(Step::Tell);
+        reports.chain(sources).chain(troubles).collect()
     }
 
     fn trouble(&mut self, source: &'static str, why: String) -> Vec<Step> {
@@ -227,6 +230,18 @@ mod tests {
             merge.take(Event::Focus(front("b"))),
             [Step::Tell(front("b"))]
         );
+    }
+
+    #[test]
+    fn sources_in_use_are_told_again_when_the_daemon_comes() {
+        let mut merge = Merge::default();
+        assert_eq!(merge.take(Event::Daemon), []);
+        let told = [Step::Sources(vec!["sway", "launch"])];
+        assert_eq!(
+            merge.take(Event::Sources(vec!["sway", "launch"])),
+            told.clone()
+        );
+        assert_eq!(merge.take(Event::Daemon), told);
     }
 
     #[test]

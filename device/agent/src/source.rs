@@ -5,21 +5,24 @@
 //! source and nobody else, and a source with nothing to say costs no wake-up.
 
 use crate::event::Event;
+use crate::portal::Dialogs;
 use crate::resolve::{Owner, Resolver};
 use crate::scope::Scoper;
+use crate::signs::{Said, Wake};
 use crate::units;
 use crate::window::Window;
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use std::fmt;
 use std::sync::mpsc::SyncSender;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// First pause before a source that has failed is tried again. A compositor is back within a second.
 const PAUSE_LEAST: Duration = Duration::from_millis(100);
-/// Longest pause: a source that is gone for good costs two wake-ups a minute at most.
+/// Longest pause, and how often it is tried: for more than two minutes, then not before a sign ([`crate::signs`]).
 const PAUSE_MOST: Duration = Duration::from_secs(30);
+const TRIES: u32 = 12;
 /// A source that has run for this long was well: the next pause is the first one again.
 const WELL: Duration = Duration::from_secs(10);
 
@@ -118,6 +121,11 @@ pub struct Out {
     name: &'static str,
     resolver: Resolver,
     scoper: Option<Arc<dyn Scoper>>,
+    dialogs: Dialogs,
+    wake: Option<Wake>,
+    /// The number of the source that may tell the focus, and this one's; zero for all others.
+    alone: Arc<Mutex<u64>>,
+    number: u64,
     to: SyncSender<Event>,
 }
 
@@ -128,6 +136,10 @@ impl Out {
             name,
             resolver,
             scoper: None,
+            dialogs: Dialogs::default(),
+            wake: None,
+            alone: Arc::default(),
+            number: 0,
             to,
         }
     }
@@ -136,6 +148,30 @@ impl Out {
     pub fn with_scoper(mut self, scoper: Option<Arc<dyn Scoper>>) -> Out {
         self.scoper = scoper;
         self
+    }
+
+    /// With somebody who waits for signs.
+    pub fn with_wake(mut self, wake: Wake) -> Out {
+        self.wake = Some(wake);
+        self
+    }
+
+    /// For a source of focus with this number, not zero. One that had it so far tells nothing more.
+    pub fn alone(mut self, number: u64) -> Out {
+        *self.turn() = number;
+        self.number = number;
+        self
+    }
+
+    fn turn(&self) -> MutexGuard<'_, u64> {
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session's environment was set.
+    pub fn environment(&self) {
+        if let Some(wake) = &self.wake {
+            wake.say(Said::Environment);
+        }
     }
 
     /// For another source.
@@ -149,6 +185,11 @@ impl Out {
     /// Finds owners of windows.
     pub fn resolver(&self) -> &Resolver {
         &self.resolver
+    }
+
+    /// The portals' dialogs that are open.
+    pub fn dialogs(&self) -> &Dialogs {
+        &self.dialogs
     }
 
     /// These windows have the focus; more than one where the screen is shared.
@@ -227,6 +268,11 @@ impl Out {
     /// Anything else.
     pub fn say(&self, event: Event) -> Result<(), Fault> {
         let gone = |_| Fault::new("the agent ends");
+        // Kept while it is sent: or the last word of one that is replaced could come after the first of the next.
+        let turn = (self.number > 0).then(|| self.turn());
+        if turn.as_ref().is_some_and(|turn| **turn != self.number) {
+            return Err(Fault::new("another source tells who has the focus"));
+        }
         self.to.send(event).map_err(gone)
     }
 
@@ -241,7 +287,11 @@ impl Out {
     }
 
     /// The owner, in a scope of its own where a plain window manager has all apps in one.
+    /// A dialog of a portal is who has asked for it.
     fn owner(&self, window: &Window) -> Owner {
+        if let Some(owner) = self.dialogs.owner(window) {
+            return owner;
+        }
         let owner = self.resolver.owner(window);
         let shared = match &owner {
             Owner::App(apps) => apps
@@ -278,36 +328,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The pause after a run that lasted so long.
-    pub fn pause(&mut self, ran: Duration) -> Duration {
+    /// The pause after a run that lasted so long; none where it is given up.
+    pub fn pause(&mut self, ran: Duration) -> Option<Duration> {
         if ran >= WELL {
             self.failures = 0;
         }
         let pause = PAUSE_LEAST.saturating_mul(1 << self.failures.min(16));
-        self.failures += 1;
-        pause.min(PAUSE_MOST)
+        self.failures = (self.failures + 1).min(TRIES + 1);
+        (!self.is_over()).then_some(pause.min(PAUSE_MOST))
     }
-}
 
-/// Runs a source for as long as the agent lives.
-pub fn supervise(source: &mut dyn Source, out: &Out) {
-    let mut backoff = Backoff::default();
-    loop {
-        let begin = std::time::Instant::now();
-        let Err(Fault(why)) = source.run(out) else {
-            return;
-        };
-        let fault = Event::Fault {
-            source: source.name(),
-            why,
-        };
-        if out.say(fault).is_err() {
-            return;
-        }
-        if source.tells_focus() && out.nobody().is_err() {
-            return;
-        }
-        std::thread::sleep(backoff.pause(begin.elapsed()));
+    /// Whether it is given up.
+    pub fn is_over(&self) -> bool {
+        self.failures > TRIES
     }
 }
 
@@ -318,11 +351,14 @@ mod tests {
     #[test]
     fn the_pause_grows_to_its_bound_and_falls_after_a_good_run() {
         let mut backoff = Backoff::default();
-        let pauses: Vec<Duration> = (0..40).map(|_| backoff.pause(Duration::ZERO)).collect();
+        let pauses: Vec<Duration> = (0..40)
+            .map_while(|_| backoff.pause(Duration::ZERO))
+            .collect();
         assert_eq!(pauses[0], PAUSE_LEAST);
         assert!(pauses.windows(2).all(|two| two[0] <= two[1]));
-        assert_eq!(pauses[39], PAUSE_MOST);
-        assert_eq!(backoff.pause(WELL), PAUSE_LEAST);
+        assert_eq!(pauses[TRIES as usize - 1..], [PAUSE_MOST]);
+        assert!(backoff.is_over());
+        assert_eq!(backoff.pause(WELL), Some(PAUSE_LEAST));
     }
 
     #[test]

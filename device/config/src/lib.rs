@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The configuration of `fasttrackd`.
+//! The configuration of `fasttrackd`; that of `fasttrack-agent` is [`agent`]'s.
 //!
 //! Files are read in this order, and a later one wins, setting by setting:
 //!
@@ -8,6 +8,8 @@
 //!
 //! A setting that is wrong is an error with its file and line, and keeps its default: a typing error must not leave the
 //! user without the rest.
+
+pub mod agent;
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -123,6 +125,18 @@ pub struct Problem {
     pub what: String,
 }
 
+impl Problem {
+    /// What is wrong in a file, by where it is in its text.
+    fn of(file: &Path, text: &str, wrong: Wrong) -> Vec<Problem> {
+        let problem = |(span, what): (Range<usize>, String)| Problem {
+            file: file.to_path_buf(),
+            line: line_of(text, span.start),
+            what,
+        };
+        wrong.into_iter().map(problem).collect()
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}: {}", self.file.display(), self.line, self.what)
@@ -183,29 +197,34 @@ pub fn load(root: &Path) -> (Config, Vec<Problem>) {
     let mut config = Config::default();
     let mut problems = Vec::new();
     for file in files(root) {
-        match fs::read_to_string(&file) {
-            Ok(text) => problems.extend(add(&mut config, &file, &text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => problems.push(Problem {
-                file,
-                line: 0,
-                what: format!("cannot be read: {error}"),
-            }),
+        if let Some(text) = read(&file, &mut problems) {
+            problems.extend(add(&mut config, &file, &text));
         }
     }
     (config, problems)
 }
 
+/// What a file has, if it is there.
+fn read(file: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+    match fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => {
+            problems.push(Problem {
+                file: file.to_path_buf(),
+                line: 0,
+                what: format!("cannot be read: {error}"),
+            });
+            None
+        }
+    }
+}
+
 /// Adds the settings of one file. Says what is wrong with it.
 pub fn add(config: &mut Config, file: &Path, text: &str) -> Vec<Problem> {
-    let problem = |span: Option<Range<usize>>, what: String| Problem {
-        file: file.to_path_buf(),
-        line: span.map_or(0, |span| line_of(text, span.start)),
-        what,
-    };
     let raw: RawFile = match toml::from_str(text) {
         Ok(raw) => raw,
-        Err(error) => return vec![problem(error.span(), one_line(error.message()))],
+        Err(error) => return vec![wrong_toml(file, text, &error)],
     };
     let mut wrong = Vec::new();
     add_effects(
@@ -226,10 +245,16 @@ pub fn add(config: &mut Config, file: &Path, text: &str) -> Vec<Problem> {
         1..=10_000,
         &mut wrong,
     );
-    wrong
-        .into_iter()
-        .map(|(span, what)| problem(Some(span), what))
-        .collect()
+    Problem::of(file, text, wrong)
+}
+
+/// A text that is no TOML, or has a setting that there is not.
+fn wrong_toml(file: &Path, text: &str, error: &toml::de::Error) -> Problem {
+    Problem {
+        file: file.to_path_buf(),
+        line: error.span().map_or(0, |span| line_of(text, span.start)),
+        what: one_line(error.message()),
+    }
 }
 
 type Wrong = Vec<(Range<usize>, String)>;

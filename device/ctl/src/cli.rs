@@ -94,6 +94,6 @@ pub enum Foreground {
 /// The configuration.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Look for errors in its files. The exit status is 1 if there is one.
+    /// Look for errors in its files, and in those of your own agent. The exit status is 1 if there is one.
     Check,
 }

@@ -102,12 +102,9 @@ fn kernel(cli: &Cli) -> Result<String, String> {
 }
 
 fn configuration(cli: &Cli) -> Result<String, String> {
-    let (_, problems) = fasttrack_config::load(&cli.root);
+    let (files, problems) = crate::configuration(cli);
     if problems.is_empty() {
-        return Ok(format!(
-            "{} files, no error",
-            fasttrack_config::files(&cli.root).len()
-        ));
+        return Ok(format!("{files} files, no error"));
     }
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     Err(lines.join("\n    "))

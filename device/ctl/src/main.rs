@@ -77,17 +77,28 @@ async fn foreground(cli: &Cli, what: &Foreground) -> Result<(), Failure> {
 }
 
 fn check(cli: &Cli) -> Result<bool, Failure> {
-    let (_, problems) = fasttrack_config::load(&cli.root);
+    let (files, problems) = configuration(cli);
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let files = fasttrack_config::files(&cli.root);
     print(cli, &lines, |lines| {
         if lines.is_empty() {
-            format!("{} files, no error\n", files.len())
+            format!("{files} files, no error\n")
         } else {
             lines.join("\n") + "\n"
         }
     })?;
     Ok(problems.is_empty())
+}
+
+/// How many files of configuration there are, and what is wrong with them: the daemon's, and those of the agent of whoever
+/// asks.
+pub fn configuration(cli: &Cli) -> (usize, Vec<fasttrack_config::Problem>) {
+    let var = |name: &str| std::env::var(name).ok();
+    let agents = fasttrack_config::agent::places(&cli.root, var).into_iter();
+    let files =
+        fasttrack_config::files(&cli.root).len() + agents.filter(|path| path.exists()).count();
+    let (_, mut problems) = fasttrack_config::load(&cli.root);
+    problems.extend(fasttrack_config::agent::load(&cli.root, var).1);
+    (files, problems)
 }
 
 /// The daemon, or why it cannot be reached and what to do.

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 fn run(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fasttrackctl"))
         .args(words)
+        .env_remove("XDG_CONFIG_DIRS")
         .output()
         .expect("run")
 }
@@ -42,6 +43,14 @@ fn errors_of_the_configuration_have_file_and_line() {
     assert_eq!(code, Some(1));
     assert!(
         out.contains("etc/fasttrack/fasttrackd.toml:2: unknown field `frezer`"),
+        "{out}"
+    );
+    let own = root.path().join("etc/xdg/fasttrack");
+    fs::create_dir_all(&own).expect("folders");
+    fs::write(own.join("agent.toml"), "\nsource = \"telepathy\"\n").expect("a file");
+    let (_, out, _) = said(&run(&["--root", place, "config", "check"]));
+    assert!(
+        out.contains("etc/xdg/fasttrack/agent.toml:2: \"telepathy\" is not a source"),
         "{out}"
     );
     let (code, out, _) = said(&run(&["--root", place, "--json", "config", "check"]));

@@ -83,6 +83,21 @@ fn each_switch_is_reported_and_a_restart_is_survived() {
 }
 
 #[test]
+#[ignore = "needs sway"]
+fn sway_is_found_though_it_starts_after_the_agent() {
+    if harness::skipped(&["sway", "foot"]) {
+        return;
+    }
+    let mut session = session();
+    let agent = session.agent(&[]);
+    assert_eq!(agent.next().1["report"], "cannot-tell");
+    harness::idles(&agent, Duration::from_secs(10));
+    sway(&mut session);
+    let pid = session.start(&["foot", "--app-id", "new", "sleep", "1000"]);
+    agent.settle(pid);
+}
+
+#[test]
 #[ignore = "needs sway with Xwayland"]
 fn an_x11_client_has_its_own_pid_and_not_xwaylands() {
     if harness::skipped(&["sway", "foot", "Xwayland", "xterm"]) {

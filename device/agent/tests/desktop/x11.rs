@@ -13,7 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask};
+use x11rb::protocol::dpms::{ConnectionExt as _, DPMSMode};
+use x11rb::protocol::xproto::{
+    AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, ScreenSaver,
+};
 use x11rb::rust_connection::RustConnection;
 
 struct Display {
@@ -171,6 +174,50 @@ fn an_announced_launch_gets_a_scope_before_it_has_a_window() {
         asked.0.lock().expect("no panic").first().cloned()
     });
     assert_eq!(found, Window::of(pid, "org.x.Y"));
+}
+
+#[test]
+#[ignore = "needs Xvfb and openbox"]
+fn a_screen_that_is_off_or_blank_leaves_nobody_in_front() {
+    if harness::skipped(&["Xvfb", "openbox", "xterm"]) {
+        return;
+    }
+    let mut session = Session::new();
+    let display = Display::start(&mut session);
+    session.start(&["openbox"]);
+    harness::until("window manager", || display.managed().then_some(()));
+    let agent = session.agent(&[]);
+    let pid = session.start(&["xterm", "-e", "sleep", "1000"]);
+    agent.settle(pid);
+    let saver = |mode| {
+        let asked = display.connection.force_screen_saver(mode).expect("X");
+        asked.check().expect("X");
+    };
+    saver(ScreenSaver::ACTIVE);
+    assert_eq!(agent.next().1["why"], "locked");
+    saver(ScreenSaver::RESET);
+    agent.front(pid);
+    let version = display.connection.dpms_get_version(1, 2).ok();
+    let version = version.and_then(|asked| asked.reply().ok());
+    let events =
+        version.is_some_and(|is| (is.server_major_version, is.server_minor_version) >= (1, 2));
+    let level = |mode| {
+        let on = display.connection.dpms_enable().expect("X").check();
+        on.is_ok()
+            && display
+                .connection
+                .dpms_force_level(mode)
+                .expect("X")
+                .check()
+                .is_ok()
+    };
+    if !events || !level(DPMSMode::OFF) {
+        eprintln!("SKIPPED: this X server has no DPMS, or no events of it");
+        return;
+    }
+    assert_eq!(agent.next().1["why"], "locked");
+    assert!(level(DPMSMode::ON));
+    agent.front(pid);
 }
 
 #[test]

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Dialogs of portals: whose they are, and a bus of the test's own with a portal and a backend.
+#![allow(missing_docs)] // what the macro makes has no documentation of its own
+
+use super::*;
+use crate::event::Event;
+use crate::testing::bus::Bus;
+use crate::testing::{mutate, FakePlace};
+use fasttrack_detector::report::Report;
+use std::collections::HashMap;
+use std::sync::mpsc::sync_channel;
+use tokio::sync::Notify;
+use zbus::zvariant::OwnedValue;
+
+#[test]
+fn a_handle_has_the_connection_that_asks() {
+    let good = format!("{HANDLES}1_42/token");
+    assert_eq!(asker(&good).as_deref(), Some(":1.42"));
+    for bad in ["1_42", "x_1/t", "_/t", "142/t", ""] {
+        assert_eq!(asker(&format!("{HANDLES}{bad}")), None, "{bad:?}");
+    }
+    mutate(good.as_bytes(), |bytes| {
+        let found = asker(&String::from_utf8_lossy(bytes));
+        assert!(found.is_none_or(|name| name.starts_with(':')));
+    });
+}
+
+fn dialog(backend: u32, apps: &[&AppRef], number: u32) -> Dialog {
+    Dialog {
+        backend,
+        apps: apps.iter().map(|app| (*app).clone()).collect(),
+        call: (":1.1".into(), number),
+        handle: format!("/h{number}"),
+    }
+}
+
+#[test]
+fn a_window_of_a_backend_is_who_has_asked_and_two_are_ambiguous() {
+    let fake = FakePlace::new();
+    fake.group("/user.slice/portal.service", 9);
+    let (one, two) = (fake.app("app-a-1.scope", 0), fake.app("app-b-2.scope", 0));
+    let (to, from) = sync_channel(64);
+    let out = Out::new("sway", fake.resolver(), to);
+    let chooser = || Window::of(9, "xdg-desktop-portal-gtk");
+    let front = |window: Window| {
+        out.front(&[window]).expect("told");
+        from.recv().expect("a report")
+    };
+    let dialogs = out.dialogs();
+    assert!(matches!(front(chooser()), Event::Focus(Report::Front(apps)) if apps[0].pid == 9));
+    dialogs.open(dialog(9, &[&one], 1));
+    let asks = Event::Focus(Report::Front(vec![one.clone()]));
+    assert_eq!(front(chooser()), asks);
+    // Without a PID the id tells that it is a portal's.
+    assert_eq!(front(Window::of(0, "xdg-desktop-portal-gtk")), asks);
+    dialogs.open(dialog(9, &[&one], 2));
+    assert_eq!(front(chooser()), asks);
+    dialogs.open(dialog(9, &[&two], 3));
+    let both = Event::Focus(Report::Ambiguous(vec![one.clone(), two.clone()]));
+    assert_eq!(front(chooser()), both);
+    dialogs.answered(":1.1", 3);
+    dialogs.answered(":1.2", 2);
+    dialogs.closed("/h1");
+    assert_eq!(front(chooser()), asks);
+    dialogs.answered(":1.1", 2);
+    assert_eq!(dialogs.backends(), Vec::<u32>::new());
+    (0..100).for_each(|number| dialogs.open(dialog(9, &[&one], number)));
+    assert_eq!(dialogs.backends().len(), OPEN_MOST);
+}
+
+struct FileChooser(Arc<Notify>);
+
+#[zbus::interface(name = "org.freedesktop.impl.portal.FileChooser")]
+impl FileChooser {
+    async fn open_file(
+        &self,
+        _handle: ObjectPath<'_>,
+        _app: &str,
+        _parent: &str,
+        _title: &str,
+        _options: HashMap<String, OwnedValue>,
+    ) -> (u32, HashMap<String, OwnedValue>) {
+        self.0.notified().await;
+        (0, HashMap::new())
+    }
+}
+
+#[test]
+fn a_dialog_is_open_from_the_call_to_its_answer() {
+    let Some(bus) = Bus::start() else {
+        return;
+    };
+    let fake = FakePlace::new();
+    let app = fake.app("app-org.example.Editor-1.scope", std::process::id());
+    let (to, _from) = sync_channel(64);
+    let out = Out::new("portal", fake.resolver(), to);
+    let close = Arc::new(Notify::new());
+    crate::bus::runtime().expect("a runtime").block_on(async {
+        let name = format!("{BACKENDS}test");
+        let backend = zbus::connection::Builder::address(bus.address.as_str())
+            .and_then(|it| {
+                it.serve_at(
+                    "/org/freedesktop/portal/desktop",
+                    FileChooser(close.clone()),
+                )
+            })
+            .and_then(|it| it.name(name.clone()))
+            .expect("a backend");
+        let _backend = backend.build().await.expect("a backend");
+        let (portal, editor) = (bus.connect().await, bus.connect().await);
+        let (asks, monitor) = (bus.connect().await, bus.connect().await);
+        let followed = follow(&asks, monitor, &out);
+        let unique = editor.unique_name().expect("a name").to_string();
+        let handle = format!("{HANDLES}{}/t", unique[1..].replace('.', "_"));
+        let called = async {
+            // Until it monitors, a call may go unseen.
+            loop {
+                let handle = ObjectPath::try_from(handle.as_str()).expect("a path");
+                let options: HashMap<&str, Value<'_>> = HashMap::new();
+                let body = (handle, "org.example.Editor", "", "Open", options);
+                let call = portal.call_method(
+                    Some(name.as_str()),
+                    "/org/freedesktop/portal/desktop",
+                    Some(DIALOGS[5]),
+                    "OpenFile",
+                    &body,
+                );
+                let seen = async {
+                    for _ in 0..20 {
+                        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                        if !out.dialogs().backends().is_empty() {
+                            break;
+                        }
+                    }
+                    let open = out.dialogs().backends().len();
+                    close.notify_one();
+                    open
+                };
+                let (answer, open) = tokio::join!(call, seen);
+                answer.expect("an answer");
+                if open == 1 {
+                    break;
+                }
+            }
+            while !out.dialogs().backends().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            end = followed => panic!("{end:?}"),
+            () = called => {}
+        }
+    });
+    drop(app);
+}
