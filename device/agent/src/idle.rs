@@ -173,7 +173,7 @@ mod tests {
         let events = events.map(|(object, opcode)| wayland::event(object, opcode, &[]));
         let events = events.concat();
         let (env, _runtime) =
-            wayland::play(wayland::globals(&globals), move || Some(events.clone()));
+            wayland::play(wayland::globals(&globals), move || (events.clone(), false));
         let (to, from) = std::sync::mpsc::sync_channel(8);
         let out = Out::new("idle", FakePlace::new().resolver(), to);
         // It waits for more in the end.
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_compositor_without_a_seat_or_the_protocol_cannot_tell() {
         for globals in [&[("ext_idle_notifier_v1", 1)][..], &[("wl_seat", 5)]] {
-            let (env, _runtime) = wayland::play(wayland::globals(globals), || None);
+            let (env, _runtime) = wayland::play(wayland::globals(globals), || (Vec::new(), true));
             assert!(matches!(Idle::new(&env).probe(), Probe::No(_)));
         }
     }

@@ -42,11 +42,11 @@ pub fn globals(all: &[(&str, u32)]) -> Vec<Vec<u8>> {
 /// Bytes of the first two requests of a client: for the registry, and whether all of it was told.
 const FIRST: usize = 24;
 
-/// Says to everybody who connects what it has, and the rest when it is asked for more. Whoever reads the end of the
-/// stream with what was said before it has not heard that: so the stream ends there only where REST is none.
+/// Says to everybody who connects what it has, and the rest when it is asked for more; whether the stream ends then is
+/// said with it. Whoever reads the end together with what was said before it tells its user of the end alone.
 pub fn play(
     globals: Vec<Vec<u8>>,
-    rest: impl Fn() -> Option<Vec<u8>> + Send + 'static,
+    rest: impl Fn() -> (Vec<u8>, bool) + Send + 'static,
 ) -> (Env, TempDir) {
     let runtime = tempfile::tempdir().expect("a directory");
     let path = runtime.path().join("wayland-9");
@@ -63,9 +63,10 @@ pub fn play(
                     _ => break,
                 }
             }
-            match rest() {
-                Some(rest) => drop(stream.write_all(&rest)),
-                None => drop(stream.shutdown(Shutdown::Write)),
+            let (rest, ends) = rest();
+            let _ = stream.write_all(&rest);
+            if ends {
+                let _ = stream.shutdown(Shutdown::Write);
             }
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }

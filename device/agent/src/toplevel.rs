@@ -282,7 +282,8 @@ impl Source for Toplevels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::mutate;
+    use crate::testing::{mutate, wayland};
+    use std::panic::{catch_unwind, AssertUnwindSafe};
 
     #[test]
     fn states_are_words() {
@@ -315,6 +316,56 @@ mod tests {
         state.done(3);
         assert_eq!(state.front(), [Window::of(0, "foot")]);
         assert_eq!(state.opened.len(), 1);
+    }
+
+    /// Reads a stream to its end: the windows, and who had the focus last.
+    fn read(source: &Toplevels) -> (usize, Vec<Window>) {
+        let (_manager, mut queue) = source.bind().expect("what it has is said rightly");
+        let mut state = Windows::default();
+        let mut ends = false;
+        while !ends {
+            ends = queue.blocking_dispatch(&mut state).is_err();
+            // What came with the end has been read, too.
+            let _ = queue.dispatch_pending(&mut state);
+        }
+        (state.all.len(), state.front())
+    }
+
+    #[test]
+    fn a_stream_is_read_and_a_spoilt_one_does_no_harm() {
+        // The manager is the client's fourth object; the windows are the compositor's.
+        let (one, two) = (0xff00_0000_u32, 0xff00_0001_u32);
+        let words = |all: &[u32]| {
+            all.iter()
+                .flat_map(|word| word.to_ne_bytes())
+                .collect::<Vec<u8>>()
+        };
+        let event = wayland::event;
+        let stream = [
+            event(4, 0, &words(&[one])),
+            event(one, 1, &wayland::text("editor")),
+            event(one, 5, &[]),
+            event(4, 0, &words(&[two])),
+            event(two, 1, &wayland::text("dialog")),
+            event(two, 7, &words(&[one])),
+            event(two, 4, &words(&[4, ACTIVATED])),
+            event(two, 5, &[]),
+        ]
+        .concat();
+        let globals = wayland::globals(&[("zwlr_foreign_toplevel_manager_v1", 3)]);
+        let now = std::sync::Arc::new(std::sync::Mutex::new(stream.clone()));
+        let said = now.clone();
+        let (env, _runtime) = wayland::play(globals, move || {
+            (said.lock().expect("no panic").clone(), true)
+        });
+        let source = Toplevels::new(&env);
+        assert_eq!(read(&source), (2, vec![Window::of(0, "editor")]));
+        mutate(&stream, |bytes| {
+            *now.lock().expect("no panic") = bytes.to_vec();
+            // The library panics where a compositor breaks the protocol. That ends the agent, whose unit starts it again;
+            // what must not be is that it neither goes on nor ends.
+            let _ = catch_unwind(AssertUnwindSafe(|| read(&source)));
+        });
     }
 
     #[test]

@@ -64,8 +64,16 @@ fn replace(tree: &Tree, old: &WireApp, new: WireApp) -> WireApp {
 }
 
 fn says(daemon: &mut Daemon, at: u64, report: Report) -> Result<(), String> {
+    says_of(daemon, session(), at, report)
+}
+
+fn says_of(
+    daemon: &mut Daemon,
+    session: SessionKey,
+    at: u64,
+    report: Report,
+) -> Result<(), String> {
     let (reply, mut answer) = oneshot::channel();
-    let session = session();
     let input = Input::Report {
         session,
         agent: 7,
@@ -147,6 +155,32 @@ fn on_any_rung_a_launch_ends_by_its_own_waits_and_not_by_another_s() {
     assert_eq!(ends[0], secs(13));
     assert!(ends[1] > secs(15) && ends[1] <= secs(16), "{ends:?}");
     assert_eq!(daemon.deadline(), None);
+}
+
+#[test]
+fn two_seats_have_an_app_in_front_each() {
+    let tree = Tree::with_kernel();
+    let (one, two) = (tree.app(USER, "a.scope"), tree.app(USER + 1, "b.scope"));
+    let mut daemon = a_daemon(&tree);
+    let second = || SessionKey {
+        user: USER + 1,
+        seat: "seat1".to_string(),
+        id: "c2".to_string(),
+    };
+    let fronts = || {
+        let text = tree.kernel("foreground_cgroups");
+        [&one, &two].map(|app| text.split_whitespace().any(|path| path == app.cgroup))
+    };
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    says_of(&mut daemon, second(), 2, Report::Front(vec![app(&two)])).expect("taken");
+    assert_eq!(fronts(), [true, true]);
+    says(&mut daemon, 3, Report::Nobody(Nobody::Locked)).expect("taken");
+    assert_eq!(fronts(), [false, true]);
+    let theirs = says_of(&mut daemon, second(), 4, Report::Front(vec![app(&one)]));
+    theirs.expect_err("another user's");
+    assert_eq!(fronts(), [false, true]);
+    daemon.handle(secs(5), Input::SessionGone(second()));
+    assert_eq!(fronts(), [false, false]);
 }
 
 #[test]
