@@ -3,9 +3,11 @@
 //! ones (`wm_…`, since Android 10).
 //!
 //! This is an input of the lab and of tests. A phone is not watched in this way: the log's format drifts between
-//! releases, and only root and logd may read it. `binder` has what a phone's observer would be told.
+//! releases, and only root and logd may read it. `uid_observer` is for that.
 
+use crate::place::Place;
 use crate::source::{Fault, Out, Probe, Source};
+use crate::uids;
 use fasttrack_detector::report::{AppRef, Nobody, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -119,6 +121,7 @@ fn understand<'a>(tag: &str, fields: &[&'a str]) -> Option<Line<'a>> {
 pub struct Replay {
     resumed: BTreeMap<String, (u32, String)>,
     uids: BTreeMap<(u32, String), u32>,
+    /// Isolated processes and sandboxes, and whose they are.
     isolated: BTreeMap<u32, (u32, String)>,
     processes: BTreeMap<u32, u32>,
 }
@@ -196,7 +199,17 @@ impl Replay {
             Kind::Isolated => {
                 self.isolated.insert(uid, (user, package.into()));
             }
-            Kind::Sandbox | Kind::System => {}
+            // A sandbox is its app's, whose UID is in its own.
+            Kind::Sandbox => {
+                let mut host = self
+                    .uids
+                    .iter()
+                    .filter(|(_, host)| Some(**host) == app_uid(uid));
+                if let Some((host, _)) = host.next() {
+                    self.isolated.insert(uid, host.clone());
+                }
+            }
+            Kind::System => {}
         }
         let begins = kind(uid) == Kind::App && LAUNCHES.contains(&why);
         match begins {
@@ -212,7 +225,24 @@ impl Replay {
     }
 }
 
-/// An app by its UID: the group that init and libprocessgroup give it. A log has no inode.
+/// With the control group that the UID has here, if there is one: a log has no inodes.
+fn placed(app: AppRef, place: &Place) -> AppRef {
+    let uid = app
+        .cgroup
+        .strip_prefix("/uid_")
+        .and_then(|uid| uid.parse().ok());
+    let here = uid.map(|uid| uids::app(place, uid));
+    match here {
+        Some(here) => AppRef {
+            id: app.id,
+            pid: app.pid,
+            ..here
+        },
+        None => app,
+    }
+}
+
+/// An app by its UID: the group that init and libprocessgroup give it.
 fn app(uid: u32, package: &str, pid: u32) -> AppRef {
     AppRef {
         cgroup: format!("/uid_{uid}"),
@@ -243,14 +273,25 @@ impl Source for AndroidReplay {
 /// Says what a log says, until it ends.
 pub fn follow(from: &mut impl BufRead, out: &Out) -> Result<(), Fault> {
     let (mut replay, mut room) = (Replay::default(), Vec::new());
+    let place = out.resolver().place();
     while let Some(line) = crate::socket::line(from, &mut room)? {
         let text = String::from_utf8_lossy(line);
         match replay.take(&parse(&text)) {
             Some(Step::Front) => match replay.front() {
                 none if none.is_empty() => out.nobody()?,
-                apps => out.focus(Report::Front(apps))?,
+                apps => {
+                    let apps = apps.into_iter().map(|app| placed(app, place));
+                    out.focus(Report::Front(apps.collect()))?;
+                }
             },
-            Some(Step::Tell(report)) => out.say(crate::event::Event::Other(report))?,
+            Some(Step::Tell(report)) => {
+                let report = match report {
+                    Report::Launch(app) => Report::Launch(placed(app, place)),
+                    Report::Window(app) => Report::Window(placed(app, place)),
+                    other => other,
+                };
+                out.say(crate::event::Event::Other(report))?;
+            }
             Some(Step::Away(on)) => out.away(Nobody::Locked, on)?,
             None => {}
         }

@@ -33,6 +33,46 @@ fn the_front_is_followed_through_split_screen_users_and_shared_uids() {
 }
 
 #[test]
+fn a_sandbox_is_in_front_with_its_app() {
+    let mut replay = Replay::default();
+    for line in [
+        "am_proc_start: [0,1,10123,com.example.mail,activity,x]",
+        "am_proc_start: [0,2,20123,com.android.sdksandbox:com.example.mail,,x]",
+        "am_proc_start: [0,3,20124,com.android.sdksandbox:com.example.other,,x]",
+        "wm_resume_activity: [0,7,1,com.example.mail/.Main]",
+    ] {
+        replay.take(&parse(line));
+    }
+    assert_eq!(groups(&replay), ["/uid_10123", "/uid_20123"]);
+    replay.take(&parse(
+        "am_proc_died: [0,2,com.android.sdksandbox:com.example.mail,900,19]",
+    ));
+    assert_eq!(groups(&replay), ["/uid_10123"]);
+}
+
+#[test]
+fn control_groups_that_are_there_have_their_inodes() {
+    let fake = crate::testing::FakePlace::new();
+    let mail = fake.group("/uid_10123", 0);
+    let (to, from) = std::sync::mpsc::sync_channel(256);
+    let out = Out::new("android-replay", fake.resolver(), to);
+    follow(&mut LOG.as_bytes(), &out).expect("its end");
+    drop(out);
+    let inodes: BTreeSet<u64> = from
+        .iter()
+        .filter_map(|event| match event {
+            crate::event::Event::Focus(Report::Front(apps)) => Some(apps),
+            crate::event::Event::Other(Report::Launch(app)) => Some(vec![app]),
+            _ => None,
+        })
+        .flatten()
+        .filter(|app| app.cgroup == "/uid_10123")
+        .map(|app| app.inode)
+        .collect();
+    assert_eq!(inodes, BTreeSet::from([mail.inode]));
+}
+
+#[test]
 fn a_launch_precedes_its_window() {
     let mut replay = Replay::default();
     let told: Vec<Report> = LOG

@@ -23,6 +23,7 @@ use crate::session_bus::SessionBus;
 use crate::source::Source;
 use crate::startup::Startup;
 use crate::toplevel::Toplevels;
+use crate::uid_observer::UidObserver;
 use crate::x11::X11;
 use crate::x11_screen::X11Screen;
 
@@ -40,6 +41,7 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(Toplevels::new(env)),
         Box::new(X11::new(env)),
         Box::new(Listed::new(env, resolver.place())),
+        Box::new(UidObserver),
         Box::new(Manual),
         Box::new(AndroidReplay),
         Box::new(Cannot::new(env, resolver.place())),

@@ -8,6 +8,7 @@ use fasttrack_agent::conduct::{Conductor, Sources, Wanted};
 use fasttrack_agent::daemon::{Arrival, Daemon};
 use fasttrack_agent::env::Env;
 use fasttrack_agent::event::Event;
+use fasttrack_agent::knobs::{self, Knobs};
 use fasttrack_agent::merge::{Merge, Step};
 use fasttrack_agent::place::Place;
 use fasttrack_agent::resolve::Resolver;
@@ -27,6 +28,7 @@ fasttrack-agent: tells fasttrackd who is in front in this session
 
   fasttrack-agent                 tells the daemon; the source of focus is chosen by itself
   fasttrack-agent --source NAME   takes this source of focus, whatever agent.toml says
+  fasttrack-agent --kernel        tells the patched kernel UIDs, without a daemon: for Android, as root
   fasttrack-agent --print         writes each report as a line of JSON in place of telling the daemon
   fasttrack-agent --list          says of each source whether it can tell here
   fasttrack-agent --version | --help
@@ -39,6 +41,7 @@ const EVENTS_MOST: usize = 256;
 struct Options {
     source: Option<String>,
     print: bool,
+    kernel: bool,
     list: bool,
 }
 
@@ -46,12 +49,14 @@ fn options(words: &[String]) -> Option<Options> {
     let mut options = Options {
         source: None,
         print: false,
+        kernel: false,
         list: false,
     };
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
             "--print" => options.print = true,
+            "--kernel" => options.kernel = true,
             "--list" => options.list = true,
             "--source" => options.source = Some(words.next()?.to_string()),
             _ => return None,
@@ -97,7 +102,7 @@ fn run(options: &Options) -> ExitCode {
         eprintln!("no source of this name; --list says which there are");
         return ExitCode::from(2);
     }
-    match serve(options.print, wanted, env, resolver, problems) {
+    match serve(options, wanted, env, resolver, problems) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("fasttrack-agent: {fault}");
@@ -153,7 +158,7 @@ impl Sources for Session {
 }
 
 fn serve(
-    print: bool,
+    options: &Options,
     wanted: Wanted,
     env: Env,
     resolver: Resolver,
@@ -165,9 +170,11 @@ fn serve(
     let out = Out::new("agent", resolver.clone(), to)
         .with_scoper(Some(Arc::new(UserManager)))
         .with_wake(wake.clone());
-    let mut sink: Box<dyn Sink> = match print {
-        true => Box::new(Print(std::io::stdout().lock())),
-        false => Box::new(Daemon::connect()?),
+    let print = options.print;
+    let mut sink: Box<dyn Sink> = match (print, options.kernel) {
+        (true, _) => Box::new(Print(std::io::stdout().lock())),
+        (false, true) => Box::new(Knobs::new(Path::new(knobs::FOLDER))?),
+        (false, false) => Box::new(Daemon::connect()?),
     };
     for problem in problems {
         out.say(Event::Fault {
@@ -178,7 +185,7 @@ fn serve(
     let sources = Session {
         own: env,
         resolver,
-        daemon: !print,
+        daemon: !print && !options.kernel,
     };
     let conductor = Conductor::new(sources, wanted, out, wake);
     std::thread::spawn(move || {

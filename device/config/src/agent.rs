@@ -11,7 +11,7 @@ use toml::Spanned;
 pub const FILE: &str = "fasttrack/agent.toml";
 
 /// Sources of focus.
-pub const FOCUS: [&str; 13] = [
+pub const FOCUS: [&str; 14] = [
     "sway",
     "i3",
     "hyprland",
@@ -22,6 +22,7 @@ pub const FOCUS: [&str; 13] = [
     "toplevel",
     "x11",
     "toplevel-list",
+    "uid-observer",
     "manual",
     "android-replay",
     "none",

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Android, live: the activity manager tells an `IUidObserver` each change of an app's processes. Written by AOSP's
+//! interfaces, tested against parcels by its layout, not tried on a phone. The agent needs the permission
+//! PACKAGE_USAGE_STATS there, as the shell's user has, and tells the kernel itself: `--kernel`.
+
+use crate::binder::{self, REGISTER};
+use crate::binder_driver::{Device, Driver, Link};
+use crate::event::Event;
+use crate::source::{Fault, Out, Probe, Source};
+use crate::uids::{app, Uids};
+use fasttrack_bus::APPS_MOST;
+use fasttrack_detector::report::{Report, Sense};
+use std::path::Path;
+
+const DEVICE: &str = "/dev/binder";
+/// Only Android has it; other systems may have binder for containers of Android's.
+const ANDROID: &str = "/system/bin/servicemanager";
+/// This process's number of its only object.
+const OBSERVER: u64 = 1;
+/// The package that is said to ask; the shell's user has no other.
+const PACKAGE: &str = "com.android.shell";
+
+/// The activity manager's UIDs.
+#[derive(Default)]
+pub struct UidObserver;
+
+impl Source for UidObserver {
+    fn name(&self) -> &'static str {
+        "uid-observer"
+    }
+
+    fn probe(&self) -> Probe {
+        match Path::new(DEVICE).exists() && Path::new(ANDROID).exists() {
+            true => Probe::Yes,
+            false => Probe::No("this is not Android".into()),
+        }
+    }
+
+    fn run(&mut self, out: &Out) -> Result<(), Fault> {
+        follow(Device::open(Path::new(DEVICE))?, out)
+    }
+}
+
+/// Registers an observer, and says what it is told.
+pub fn follow(driver: impl Driver, out: &Out) -> Result<(), Fault> {
+    let mut link = Link::new(driver);
+    let asked = binder::get_service("activity");
+    let answer = link.call(0, binder::GET_SERVICE, &asked, &[])?;
+    let manager = binder::service(&answer)?;
+    link.keep(manager);
+    let (arguments, at) = binder::register(OBSERVER, PACKAGE);
+    let answer = link.call(manager, REGISTER, &arguments, &[at as u64])?;
+    binder::registered(&answer)?;
+    link.listen();
+    let mut uids = Uids::default();
+    loop {
+        let call = link.incoming()?;
+        let before = uids.clone();
+        let changed = match binder::parse(call.code, &call.parcel) {
+            Ok(call) => uids.take(call),
+            // One that is not understood is counted, and the next one may be.
+            Err(Fault(why)) => {
+                out.say(Event::Fault {
+                    source: "uid-observer",
+                    why,
+                })?;
+                false
+            }
+        };
+        if changed {
+            tell(&before, &uids, out)?;
+        }
+    }
+}
+
+fn tell(before: &Uids, now: &Uids, out: &Out) -> Result<(), Fault> {
+    let place = out.resolver().place();
+    let (old, new) = (before.noticed(), now.noticed());
+    let changes = old
+        .iter()
+        .filter(|uid| !new.contains(uid))
+        .map(|uid| (uid, false));
+    let begun = new
+        .iter()
+        .filter(|uid| !old.contains(uid))
+        .map(|uid| (uid, true));
+    for (uid, on) in changes.chain(begun) {
+        out.perceptible(app(place, *uid), Sense::Audio, on)?;
+    }
+    let front = now.front();
+    if front != before.front() {
+        match front.is_empty() {
+            true => out.nobody()?,
+            false => {
+                let apps = front.iter().take(APPS_MOST).map(|uid| app(place, *uid));
+                out.focus(Report::Front(apps.collect()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binder::tests::call;
+    use crate::binder_driver::tests::Played;
+    use crate::testing::FakePlace;
+    use fasttrack_detector::report::Nobody;
+
+    #[test]
+    fn an_observer_is_registered_and_what_it_is_told_is_said() {
+        let fake = FakePlace::new();
+        let mail = fake.group("/uid_10123", 0);
+        let played = Played::default();
+        // The service's handle, then that the observer is registered.
+        let mut answer = vec![0; 4];
+        answer.extend(0x7368_2a85_u32.to_le_bytes());
+        answer.extend([0; 4]);
+        answer.extend(5_u64.to_le_bytes());
+        answer.extend([0; 12]);
+        played.reply(&answer);
+        played.reply(&[0; 4]);
+        for (uid, state) in [
+            (10_123, 2),
+            (99_001, 3),
+            (10_160, 4),
+            (10_123, 15),
+            (99_001, 15),
+        ] {
+            played.call(4, &call(&[uid, state, 7, 0, 0]));
+        }
+        played.call(4, b"nonsense");
+        played.death();
+        let (to, from) = std::sync::mpsc::sync_channel(64);
+        let out = Out::new("uid-observer", fake.resolver(), to);
+        let end = follow(played.clone(), &out).expect_err("its end");
+        assert!(end.0.contains("system server"), "{end}");
+        drop(out);
+        let told: Vec<String> = from
+            .iter()
+            .map(|event| match event {
+                Event::Focus(Report::Front(apps)) => {
+                    assert!(apps
+                        .iter()
+                        .all(|app| app.id != "10123" || app.inode == mail.inode));
+                    let ids: Vec<String> = apps.into_iter().map(|app| app.id).collect();
+                    ids.join(" ")
+                }
+                Event::Focus(Report::Nobody(Nobody::Unfocused)) => "nobody".into(),
+                Event::Other(Report::Perceptible { app, on, .. }) => format!("{} {on}", app.id),
+                Event::Fault { .. } => "fault".into(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "10123",
+                "10123 99001",
+                "10160 true",
+                "99001",
+                "nobody",
+                "fault"
+            ]
+        );
+    }
+}
