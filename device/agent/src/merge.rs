@@ -2,7 +2,8 @@
 //! Of all that the sources say, what the daemon has to know: a pure function of events.
 //!
 //! The compositor says who has the focus, others that nobody sits in front of the screen. While one of these holds, the
-//! focus is remembered and not told; afterwards it holds again. What is already known is not told twice.
+//! focus is remembered and not told; afterwards it holds again. Nobody is idle while an app keeps the screen awake or is a
+//! registered game: videos are watched, and gamepads are no input to a compositor. What is already known is not told twice.
 
 use crate::event::Event;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
@@ -115,8 +116,12 @@ impl Merge {
     /// The most telling reason first: a locked screen of a session that is not active is of no interest.
     fn effective(&self) -> Option<Report> {
         let order = [Nobody::Inactive, Nobody::Locked, Nobody::Idle];
+        let watches =
+            |(_, sense): &(AppRef, Sense)| matches!(sense, Sense::Inhibitor | Sense::Game);
+        let watched = self.senses.iter().any(watches);
         let away = order
             .into_iter()
+            .filter(|why| *why != Nobody::Idle || !watched)
             .find(|why| self.away.iter().any(|(_, one)| one == why));
         match away {
             Some(why) => Some(Report::Nobody(why)),
@@ -154,7 +159,9 @@ impl Merge {
             self.launches.truncate(LAUNCHES_MOST - 1);
             self.launches.push_front(app.inode);
         }
-        vec![Step::Tell(report)]
+        let mut steps = vec![Step::Tell(report)];
+        steps.extend(self.front());
+        steps
     }
 
     fn again(&mut self) -> Vec<Step> {
@@ -274,6 +281,25 @@ mod tests {
         assert_eq!(merge.take(saver(true)), []);
         assert_eq!(merge.take(away(Nobody::Locked, false)), []);
         assert_eq!(merge.take(saver(false)), [Step::Tell(front("a"))]);
+    }
+
+    #[test]
+    fn nobody_is_idle_while_a_video_or_a_game_runs() {
+        let mut merge = Merge::default();
+        let game = |on| Report::Perceptible {
+            app: app("g"),
+            sense: Sense::Game,
+            on,
+        };
+        let idle = || Step::Tell(Report::Nobody(Nobody::Idle));
+        merge.take(Event::Focus(front("g")));
+        assert_eq!(merge.take(away(Nobody::Idle, true)), [idle()]);
+        let back = [Step::Tell(game(true)), Step::Tell(front("g"))];
+        assert_eq!(merge.take(Event::Other(game(true))), back);
+        assert_eq!(merge.take(away(Nobody::Locked, true)).len(), 1);
+        merge.take(away(Nobody::Locked, false));
+        let ends = [Step::Tell(game(false)), idle()];
+        assert_eq!(merge.take(Event::Other(game(false))), ends);
     }
 
     #[test]
