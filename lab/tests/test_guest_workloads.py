@@ -43,6 +43,28 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     assert again == records
 
 
+def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
+    """Somebody in front looks at pictures: the service is not held for that, and those behind are."""
+    (save,) = programs.fronts(("save",), 1)
+    asked = matrix.Asked(
+        fronts=(replace(save, files=()), programs.Program("broken", "ls no-such-file")),
+        behinds=tuple(programs.behinds(("write",))),
+        places=PLACES,
+        policies=POLICIES,
+        seed=1,
+        times_s=(2.0, 120.0, 300.0),
+        service=True,
+    )
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
+    saved, broken = matrix.rows(records, POLICIES)
+    stock, ours = (saved.over_alone(rule) for rule in POLICIES)
+    assert stock is not None and ours is not None and stock > 5 * ours
+    assert not saved.worse
+    assert broken.alone is None
+    lines = calls.failures(records)
+    assert len(lines) == 3 and all("the service ended with status" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("front", "behind", "place", "most"),
     [

@@ -196,6 +196,34 @@ def test_a_matrix_has_the_programs_alone_and_every_pair() -> None:
     assert started is not None and any((started / front.PROGRAMS).iterdir())
 
 
+def test_a_service_is_timed_beside_somebody_in_front() -> None:
+    runs = dict(matrix_asked(fronts=tuple(programs.fronts(("save",), 1)), service=True).runs())
+    alone, *_ = runs.values()
+    spec = runs[Cell("service-save", "s6", "bfq", ("read", "read"), 1, "ext4")]
+    for one, kind, count in ((alone, "nothing", 2), (spec, "read", 4)):
+        looks, *_, service = one.job["apps"]
+        assert len(one.job["apps"]) == count
+        assert looks["argv"][-1] == f"exec python3 /run/fasttrack/front.py {kind} 1 10 300 /tmp/ended"
+        assert (service["uid"], service["role"], service["start_s"]) == (1000, "service", looks["start_s"])
+        assert "( exec python3 /run/fasttrack/front.py save 1 ); echo $? > /tmp/ended.new" in service["argv"][-1]
+    assert {file["app"] for file in spec.job["files"] if file["path"] == front.FILM} == {"service"}
+
+
+def test_the_service_is_what_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cell = Cell("service-save", "s6", "stock", ("write", "write"), 1)
+    good, failed = record(cell, said(9.0)), record(cell, said(9.0), exit_code=3)
+    for one in (good, failed):
+        assert one.result is not None
+        one.result["printed"]["service"] = {"out": said(1.5), "err": "no room\n"}
+    assert calls.calls_of(good) == calls.parse(said(1.5))
+    assert (calls.problem(failed) or "").startswith("the service ended with status 3: no room")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ended").write_text("3\n")
+    with pytest.raises(SystemExit) as ended:
+        front.main(["nothing", "1", "10", "60", str(tmp_path / "ended")])
+    assert ended.value.code == 3
+
+
 def test_one_cell_is_looked_into(tmp_path: Path) -> None:
     one = {"fronts": tuple(programs.fronts(("save",), 1)), "behinds": tuple(programs.behinds(("write",)))}
     asked = matrix_asked(**one, policies=("bfq",))

@@ -12,6 +12,7 @@ import click
 
 from fasttrack_lab.commands import common
 from fasttrack_lab.host import ui
+from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.inputs import phone, policy
 
 FS = "ext4"
@@ -36,6 +37,12 @@ LIMIT_S = 600.0
     help=f"File system, several times  [default: {FS}]",
 )
 @click.option("--policies", default="stock,bfq,cgroup,fasttrack", show_default=True, help="Policies, with commas.")
+@click.option(
+    "--service",
+    is_flag=True,
+    help="The programs of --front are a system service's, beside an app in front that reads 64 KiB from the storage "
+    "each 10 ms: what the foreground costs others.",
+)
 @common.warmup_option(WARMUP_S)
 @common.seed_option
 @common.jobs_option
@@ -53,6 +60,7 @@ def command(
     phones: tuple[str, ...],
     file_systems: tuple[str, ...],
     policies: str,
+    service: bool,
     warmup: float,
     seed: int,
     jobs: int | None,
@@ -67,7 +75,8 @@ def command(
     """Run every kind of program in front beside two of every kind behind, under every policy.
 
     Times are virtual seconds in the calls of the program in front, over those of the same alone under stock.
-    --why and --trace run one cell, and show where the program in front waits in it.
+    --why and --trace run one cell, and show where the program in front waits in it; with --service the one in front is
+    the app beside it.
     """
     from fasttrack_lab.compare import comparison  # noqa: PLC0415 # slow to import; --help does not wait for it
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415
@@ -80,13 +89,17 @@ def command(
         policy.load(rule).values(phone.load(name).name)
     mine = programs.own(own_fronts, "--front-program", front.KINDS, programs.FRONT_FILES)
     others = programs.own(own_behinds, "--behind-program", behind.KINDS)
+    timed = (*(programs.fronts(fronts, seed) if fronts or not mine else ()), *mine)
+    if service and any(one.programs for one in timed) and fronts:
+        raise UsageProblem(f"--service: a service cannot be {programs.NEEDS_PROGRAMS}; leave it out")
     asked = matrix.Asked(
-        fronts=(*(programs.fronts(fronts, seed) if fronts or not mine else ()), *mine),
+        fronts=tuple(one for one in timed if not (service and one.programs)),
         behinds=(*(programs.behinds(behinds) if behinds or not others else ()), *others),
         places=places,
         policies=rules,
         seed=seed,
         times_s=(warmup, LIMIT_S, time_limit),
+        service=service,
     )
     why_ns = common.why_ns(why, why_interval)
     if why_ns or trace_to:

@@ -8,6 +8,9 @@ from typing import Any
 
 FOREGROUND = "foreground"
 FOREGROUND_UID = 10101
+SERVICE = "service"
+SERVICE_UID = 1000
+"""Android's system server has it: no app, and neither foreground nor background."""
 BACKGROUND_UID = 10201
 
 
@@ -22,10 +25,16 @@ def command_app(name: str, uid: int, role: str, line: str) -> dict[str, Any]:
     return {"name": name, "uid": uid, "role": role, "start_s": 0.0, "threads": [], "argv": argv, "cwd": ".", "env": {}}
 
 
-def exec_job(foreground: str, backgrounds: Sequence[str], warmup_s: float, limit_s: float) -> dict[str, Any]:
-    """The job of a foreground command that starts WARMUP_S after its background commands."""
+def exec_job(
+    foreground: str, backgrounds: Sequence[str], warmup_s: float, limit_s: float, service: str | None = None
+) -> dict[str, Any]:
+    """The job of a foreground command that starts WARMUP_S after its background commands, and a service's with it."""
     apps = [command_app(FOREGROUND, FOREGROUND_UID, "foreground", foreground)]
     for index, line in enumerate(backgrounds):
         apps.append(command_app(background_name(index), BACKGROUND_UID + index, "background", line))
-    apps[0]["start_s"] = warmup_s
+    if service is not None:
+        apps.append(command_app(SERVICE, SERVICE_UID, "service", service))
+    for app in apps:
+        if app["role"] != "background":
+            app["start_s"] = warmup_s
     return {"mode": "exec", "apps": apps, "files": [], "touch_s": warmup_s, "limit_s": limit_s + warmup_s}

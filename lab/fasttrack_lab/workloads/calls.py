@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from fasttrack_lab.compare.records import Record
-from fasttrack_lab.inputs.exec_job import FOREGROUND
+from fasttrack_lab.inputs.exec_job import FOREGROUND, SERVICE
 
 SAID = 160
 """Characters of a program's error that are shown."""
@@ -18,7 +18,10 @@ SAID = 160
 
 @dataclass(frozen=True)
 class Calls:
-    """Times in the calls of a program in front, in virtual s. Of a program that prints none: its whole time alone."""
+    """Times in the calls of a program in front, or of a service, in virtual s.
+
+    Of a program that prints none: its whole time alone.
+    """
 
     sum_s: float
     p50_s: float | None = None
@@ -49,11 +52,18 @@ def problem(record: Record) -> str | None:
     if record.error is not None or record.result is None:
         return record.error or "no result"
     if code := record.result.get("exit_code"):
-        return f"the program in front ended with status {code}{_last_words(record.result, FOREGROUND)}"
+        timed = _timed(record.result)
+        what = "the service" if timed == SERVICE else "the program in front"
+        return f"{what} ended with status {code}{_last_words(record.result, timed)}"
     for name, app in record.result["background"].items():
         if "exit_code" in app:
             return f"{name} ended before it was to, with status {app['exit_code']}{_last_words(record.result, name)}"
     return None
+
+
+def _timed(result: dict[str, Any]) -> str:
+    """The app whose calls are timed: the service where there is one."""
+    return SERVICE if SERVICE in result.get("printed", {}) else FOREGROUND
 
 
 def _last_words(result: dict[str, Any], app: str) -> str:
@@ -66,7 +76,7 @@ def calls_of(record: Record) -> Calls | None:
     """The times of a run, or None where it failed."""
     if problem(record) is not None or record.result is None:
         return None
-    printed = record.result.get("printed", {}).get(FOREGROUND, {}).get("out", "")
+    printed = record.result.get("printed", {}).get(_timed(record.result), {}).get("out", "")
     return parse(printed) or Calls(sum_s=float(record.result["response_s"]))
 
 

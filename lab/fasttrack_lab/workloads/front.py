@@ -3,7 +3,8 @@
 """An ordinary program in front; runs in the guest, with the standard library alone.
 
 front.py KIND SEED works in the current directory and ends. front.py KIND SEED THINK_MS WINDOW_S does calls of a paced
-kind for so long, with a pause after each. The last line that either prints is JSON: the time in its calls.
+kind for so long, with a pause after each; with a path behind it, until that is there, and ends with the status in it.
+The last line that either prints is JSON: the time in its calls.
 """
 
 from __future__ import annotations
@@ -370,17 +371,18 @@ KINDS: dict[str, Kind] = {
 """The kinds that `./fasttrack matrix` has in front."""
 
 Paced = Callable[[random.Random], Callable[[], object]]
-PACED: dict[str, Paced] = {"read": reader, "write": writer, "commit": committer, "nothing": nothing}
+IDLE = "nothing"
+PACED: dict[str, Paced] = {"read": reader, "write": writer, "commit": committer, IDLE: nothing}
 """The kinds of `./fasttrack frontier`: what makes the call that is done again and again."""
 
 BREATH_S = 0.001
 """The processor is infinitely fast: calls that wait for nothing, without a pause, would have no end."""
 
 
-def pace(call: Calls, one: Callable[[], object], think_s: float, window_s: float) -> None:
-    """Calls for so long, with a pause after each."""
+def pace(call: Calls, one: Callable[[], object], think_s: float, window_s: float, until: str = "") -> None:
+    """Calls for so long, with a pause after each; or until a path is there."""
     end_ns = call.begin_ns + round(window_s * 1e9)
-    while time.monotonic_ns() < end_ns:
+    while time.monotonic_ns() < end_ns and not (until and Path(until).exists()):
         call(one)
         pause_s = think_s if call.took_ns[-1] else max(think_s, BREATH_S)
         if pause_s:
@@ -396,8 +398,10 @@ def main(arguments: list[str]) -> None:
     else:
         one = PACED[kind](chance)
         call = Calls()
-        pace(call, one, float(arguments[2]) / 1e3, float(arguments[3]))
+        pace(call, one, float(arguments[2]) / 1e3, float(arguments[3]), *arguments[4:])
     print(json.dumps(call.report()))
+    for until in arguments[4:]:
+        sys.exit(int(Path(until).read_text()) if Path(until).exists() else 1)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from fasttrack_lab.workloads import behind, front
 from fasttrack_lab.workloads.calls import Calls, bytes_between, calls_of, ratio_text
 from fasttrack_lab.workloads.programs import DATA_BYTES, FRONT_TEXT, MIB, RUN, Place, Program, behinds, spec_of
 
-IDLE = "nothing"
+IDLE = front.IDLE
 KINDS = tuple(kind for kind in front.PACED if kind != IDLE)
 BEHIND = ("write", "read")
 THINKS_MS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0)

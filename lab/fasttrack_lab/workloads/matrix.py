@@ -2,7 +2,8 @@
 """Programs in front of programs: the runs of a matrix, and what its cells say.
 
 A cell is a program in front, beside two of a kind behind, on a phone with a file system. Its time is the time in the
-program's calls, over the time of the same alone under the policy `stock`.
+program's calls, over the time of the same alone under the policy `stock`. The program may also be a service's, beside
+somebody in front who looks at pictures: what is told of it then is what the one in front costs it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
+from fasttrack_lab.workloads import front
 from fasttrack_lab.workloads.calls import Calls, calls_of, ratio_text
-from fasttrack_lab.workloads.programs import Place, Program, spec_of
+from fasttrack_lab.workloads.programs import Place, Program, looks, spec_of
 
 BESIDE = 2
 """Programs of a kind behind."""
@@ -32,6 +34,8 @@ OURS = "fasttrack"
 FLOOR_S = 0.001
 """Times count as this at least: in a millisecond nobody has waited, and many programs wait for nothing alone."""
 CSV = "cells.csv"
+LOOKS, LOOKS_MS = "read", 10.0
+"""What somebody in front does beside a service: a cold read of 64 KiB each 10 ms, 4 % of an s6's time."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Asked:
     policies: tuple[str, ...]
     seed: int
     times_s: tuple[float, float, float]
+    service: bool = False
+    """Whether the programs in front are a service's."""
 
     def runs(self) -> Iterator[tuple[Cell, RunSpec]]:
         """All runs: those alone first, which every cell needs."""
@@ -75,9 +81,13 @@ class Asked:
     def _run(self, place: Place, one: Program, other: Program | None, rule: str) -> tuple[Cell, RunSpec]:
         name, fs = place
         others = [other] * BESIDE if other else []
-        cell = Cell(one.name, name, rule, tuple(program.name for program in others), self.seed, fs)
+        scenario = f"service-{one.name}" if self.service else one.name
+        cell = Cell(scenario, name, rule, tuple(program.name for program in others), self.seed, fs)
         on = phone.load(name).with_fs(fs), policy.load(rule)
-        return cell, spec_of(cell, on, (one, others), self.times_s)
+        if not self.service:
+            return cell, spec_of(cell, on, (one, others), self.times_s)
+        ahead = looks(LOOKS if other else front.IDLE, self.seed, LOOKS_MS, self.times_s[1])
+        return cell, spec_of(cell, on, (ahead, others), self.times_s, one)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from fasttrack_lab.host.errors import LabError, UsageProblem, unknown
 from fasttrack_lab.host.paths import cache_dir, digest, write_if_changed
 from fasttrack_lab.inputs.cell import Cell
-from fasttrack_lab.inputs.exec_job import FOREGROUND, background_name, exec_job
+from fasttrack_lab.inputs.exec_job import FOREGROUND, SERVICE, background_name, exec_job
 from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.inputs.policy import Policy
 from fasttrack_lab.run.runner import RunSpec
@@ -45,6 +45,9 @@ BEHIND_FILES: Mapping[str, Files] = {
     "copy": ((behind.LARGE, 300 * MIB),),
 }
 """Two readers of 900 MiB each read more than a guest's memory, so that no cache helps."""
+
+ENDED = "/tmp/ended"
+"""Where a service's program leaves its exit status."""
 
 NEEDS_PROGRAMS = "coldexec"
 STARTED = ("cp", "dd", "fio", "git", "ls", "mkfs.ext4", "perl", "python3", "sqlite3", "tar")
@@ -90,6 +93,12 @@ def fronts(kinds: Sequence[str], seed: int) -> list[Program]:
         )
         for kind in known("--front", kinds, front.KINDS)
     ]
+
+
+def looks(kind: str, seed: int, think_ms: float, limit_s: float) -> Program:
+    """A program in front that does calls of a paced kind until a service has ended."""
+    line = f"exec python3 {RUN}/{FRONT_TEXT} {kind} {seed} {think_ms:g} {limit_s:g} {ENDED}"
+    return Program("looks", line, ((front.DATA, DATA_BYTES),))
 
 
 def behinds(kinds: Sequence[str]) -> list[Program]:
@@ -144,15 +153,19 @@ def spec_of(
     place: tuple[Phone, Policy],
     programs: tuple[Program, Sequence[Program]],
     times_s: tuple[float, float, float],
+    service: Program | None = None,
 ) -> RunSpec:
-    """The run of a cell: a phone and a policy; a program in front and those behind.
+    """The run of a cell: a phone and a policy; a program in front and those behind; a service that starts with it.
 
     TIMES_S: virtual seconds before the program in front starts, and that it may take; real seconds for all.
     """
     (phone, policy), (first, others), (warmup_s, limit_s, real_s) = place, programs, times_s
     lines = [one.line.replace("{seed}", str(cell.seed * 100 + index)) for index, one in enumerate(others)]
-    job = exec_job(first.line, lines, warmup_s, limit_s)
+    # A service does not end a run, so it stays; its status is there at once, or not at all.
+    line = f"( {service.line} ); echo $? > {ENDED}.new; mv {ENDED}.new {ENDED}; exec sleep 1000" if service else None
+    job = exec_job(first.line, lines, warmup_s, limit_s, line)
     apps = [(FOREGROUND, first), *((background_name(index), one) for index, one in enumerate(others))]
+    apps += [(SERVICE, service)] if service else []
     job["files"] = [
         {"app": name, "path": path, "bytes": size, "kind": "data"} for name, one in apps for path, size in one.files
     ]
