@@ -23,6 +23,7 @@
 #include <linux/atomic.h>
 #include <linux/backing-dev.h>
 #include <linux/jiffies.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -110,10 +111,12 @@ static bool ft_uses(const struct address_space *mapping, u32 *app)
 	return READ_ONCE(mapping->fasttrack_user) != *app;
 }
 
-/* Is @mapping of a file whose pages are counted? Of memory they come otherwise. */
+/* Are @mapping's pages on the LRUs of files? Those of memory alone are not. */
 static bool ft_is_counted(struct address_space *mapping)
 {
-	return mapping->host && !shmem_mapping(mapping);
+	return mapping->host && !shmem_mapping(mapping) &&
+	       !mapping_unevictable(mapping) &&
+	       mapping->host->i_sb->s_magic != HUGETLBFS_MAGIC;
 }
 
 /* Current, if it is in front, uses @mapping's file, whose lock is held. */
