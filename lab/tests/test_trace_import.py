@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import random
@@ -519,11 +520,45 @@ def test_what_is_not_of_a_format(tmp_path: Path, form: str, data: bytes) -> None
     assert found.damages or not data.strip() or form == "ftrace"
 
 
-def test_a_report_over_nothing_says_so(tmp_path: Path) -> None:
-    done = import_all([written(tmp_path, "a", b"\xff" * 70000)], tmp_path / "out", "blkparse")
+def said(out: Path, name: str) -> list[str]:
+    return trace_shown.head(trace_report.make(sources.open_all([out]), [name]))
+
+
+@pytest.mark.parametrize("sample", {form: sample for sample, (form, _) in SAMPLES.items()}.values())
+def test_a_report_over_nothing_says_so(tmp_path: Path, sample: str) -> None:
+    """Whether there was nothing, or nothing can be read of it."""
+    form = SAMPLES[sample][0]
+    done = import_all([written(tmp_path, "a", b"\xff" * 70000)], tmp_path / "out", form)
     assert len(done.damages) == 1
-    report = trace_report.make(sources.open_all([tmp_path / "out"]), ["a"])
-    assert trace_shown.head(report) == ["a: no I/O was recorded"]
+    head, lost, where = said(tmp_path / "out", "a")
+    assert (head, lost.split(":")[0]) == ("a: no I/O can be read; records are lost", "LOST (unreadable)")
+    assert str(tmp_path / "a") in where
+    import_all([written(tmp_path, "a", b"")], tmp_path / "out", form)
+    assert said(tmp_path / "out", "a")[-1].endswith("nothing was recorded, or nothing was copied at byte 0")
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("ftrace", "# tracer: nop\n#\n"),
+        ("pixel6a", "proces,device,rw_flag,sector,size,timestamp\n"),
+        ("blkparse", "CPU0 (sda):\n Reads Queued:           0,        0KiB\n"),
+    ],
+)
+def test_a_recording_without_io_is_told(tmp_path: Path, form: str, text: str) -> None:
+    """No damage, and nothing in it; in an archive, too."""
+    assert import_all([written(tmp_path, "a", text)], tmp_path / "out", form).damages == []
+    assert said(tmp_path / "out", "a") == ["a: no I/O was recorded"]
+    delta.append(tmp_path / "archive", [tmp_path / "out"])
+    assert said(tmp_path / "archive", "a") == ["a: no I/O was recorded"]
+
+
+def test_a_cut_line_of_a_task_without_name_is_told(tmp_path: Path) -> None:
+    """It begins as a tag of a page does."""
+    whole = ftrace()
+    for end in ("          <idle>-0     [0", "  <id", "</script>"):
+        done = import_all([written(tmp_path, "a.txt", whole + end)], tmp_path / "out")
+        assert bool(done.damages) is (end != "</script>")
 
 
 def test_damage_is_in_the_report(tmp_path: Path) -> None:
@@ -728,15 +763,32 @@ def test_trace_cmd_says_the_same(tmp_path: Path, sample: str) -> None:
     assert len(re.findall(r"block_bio_queue:", text)) == len(rows(out, "bio")) == 3
 
 
-@pytest.mark.parametrize("name", ["pubg_precond", "slideshow_exec"])
+@pytest.mark.parametrize("name", ["pubg_precond", "slideshow_exec", "genshin_impact_exec"])
 def test_recordings_of_a_phone(tmp_path: Path, name: str) -> None:
-    """Every line is a bio or was logged twice."""
+    """Every line is a bio or was logged twice, and the report has the file's own sums."""
     path = recorded(f"pixel6a/{name}.csv.gz")
     done = import_all([path], tmp_path / "out")
     (one,) = done.recordings
     assert done.damages == []
-    lines = gzip.decompress(path.read_bytes()).count(b"\n") - 1
-    assert one.kinds["Q"] + one.skipped["requests logged twice within 1 s"] == lines
+    with gzip.open(path, "rt", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert one.kinds["Q"] + one.skipped["requests logged twice within 1 s"] == len(lines)
     assert done.shares()["bio.carrier"] > 0.99
     report = trace_report.make(sources.open_all([tmp_path / "out"]), [name])
-    assert sum(row["count"] for row in report.answers["reads_writes"].rows) == one.kinds["Q"]
+    told = {row["operation"]: (row["count"], row["bytes"]) for row in report.answers["reads_writes"].rows}
+    assert told == _sums(lines)
+
+
+def _sums(lines: list[dict[str, str]]) -> dict[str, tuple[int, int]]:
+    """Count and bytes by operation, without requests that equal a kept one of the second before."""
+    kept: dict[tuple[str, ...], float] = {}
+    found: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        key, time = tuple(line[name] for name in ("device", "rw_flag", "sector", "size")), float(line["timestamp"])
+        if abs(time - kept.get(key, -1e9)) < 1:
+            continue
+        kept[key] = time
+        operation = {"R": "read", "W": "write"}[line["rw_flag"]]
+        count, size = found.get(operation, (0, 0))
+        found[operation] = count + 1, size + 512 * int(line["size"])
+    return found

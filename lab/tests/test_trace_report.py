@@ -176,6 +176,12 @@ def test_a_report_over_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = reported(monkeypatch, [])
     assert shown(report).strip() == "logs: no I/O was recorded"
     assert "no I/O was recorded" in trace_shown.page(report)
+    lost = reported(monkeypatch, [record("loss", 5 * SECOND, reason="disk_error", count=17)])
+    assert [line.rstrip() for line in shown(lost).strip().splitlines()] == [
+        "logs: no I/O can be read; records are lost",
+        "LOST (disk_error): 17 records; 1 intervals",
+    ]
+    assert "17 records" in trace_shown.page(lost)
 
 
 WAL = [

@@ -51,11 +51,13 @@ def _recordings(count: int) -> str:
 
 
 def head(report: Report) -> list[str]:
-    """What is reported on, and what is lost."""
+    """What is reported on, and what is lost: of nothing, whether there was nothing or it is gone."""
+    traces = ", ".join(report.traces)
     if report.is_empty:
-        return [f"{', '.join(report.traces)}: no I/O was recorded"]
-    count = sum(row["count"] for row in report.answers["reads_writes"].rows)
-    lines = [f"{', '.join(report.traces)}: {count} bios in {report.seconds:.1f} s, {_recordings(len(report.sessions))}"]
+        lines = [f"{traces}: {'no I/O can be read; records are lost' if report.lossy else 'no I/O was recorded'}"]
+    else:
+        count = sum(row["count"] for row in report.answers["reads_writes"].rows)
+        lines = [f"{traces}: {count} bios in {report.seconds:.1f} s, {_recordings(len(report.sessions))}"]
     if len(report.installs) > 1:
         named = ", ".join(report.installs[:_INSTALLS]) + (", ..." if len(report.installs) > _INSTALLS else "")
         lines.append(f"{len(report.installs)} installations: {named}")

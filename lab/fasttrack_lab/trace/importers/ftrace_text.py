@@ -39,6 +39,12 @@ def recognises(head: str) -> bool:
     )
 
 
+def _is_no_event(text: str) -> bool:
+    """Whether the begin of a line is that of a comment or of a tag: tasks without a name have brackets, too."""
+    unnamed = any(text.startswith(name) or name.startswith(text) for name in ("<idle>", "<...>"))
+    return text == "" or text.startswith("#") or (text.startswith("<") and not unnamed)
+
+
 def read(files: Sequence[Path], intake: Intake) -> None:
     """Reads texts."""
     for path in files:
@@ -65,7 +71,7 @@ class _Text:
         if _SEEN.search(line.text) is None:
             self._aside(line.text)
             # Of a page the last line is a tag.
-            return CUT_LINE if not line.is_whole and line.text.lstrip()[:1] not in ("", "#", "<") else None
+            return None if line.is_whole or _is_no_event(line.text.lstrip()) else CUT_LINE
         match = _LINE.fullmatch(line.text)
         if not line.is_whole and not line.text.endswith("]"):
             return CUT_LINE
