@@ -93,6 +93,17 @@ def test_what_a_key_starts_has_a_scope_and_is_in_front_before_its_window(daemon:
 
 
 @pytest.mark.guest
+def test_top_says_to_root_whom_the_kernel_has_paused(daemon: dict[str, Any]) -> None:
+    """While a launch reads, those behind write; the tracepoint is followed in an instance that does not stay."""
+    before, after = daemon["top"]["before"], daemon["top"]["after"]
+    assert {row["pauses"] for row in before} == {0}
+    paused = {row["name"]: row["pauses"] for row in after if row["class"] == "background"}
+    assert sum(paused.values()) > 0, paused
+    assert all(row["pauses"] == 0 for row in after if row["class"] == "foreground")
+    assert daemon["top"]["instances"] == []
+
+
+@pytest.mark.guest
 def test_after_an_apps_end_the_agent_is_quiet(daemon: dict[str, Any]) -> None:
     """It has asked the user's manager without end once, for units that had ended."""
     assert daemon["quiet"]["s"] >= 1

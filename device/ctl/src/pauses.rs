@@ -30,7 +30,8 @@ pub struct Paused {
 pub struct Pauses {
     root: PathBuf,
     instance: PathBuf,
-    pipe: File,
+    /// Until the end: an instance that is read is busy.
+    pipe: Option<File>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
     groups: BTreeMap<u32, String>,
@@ -56,7 +57,7 @@ impl Pauses {
             Ok(pipe) => Ok(Pauses {
                 root: root.to_path_buf(),
                 instance,
-                pipe,
+                pipe: Some(pipe),
                 begun: String::new(),
                 groups: BTreeMap::new(),
                 by_group: BTreeMap::new(),
@@ -73,7 +74,7 @@ impl Pauses {
     pub fn until_now(&mut self) -> &BTreeMap<String, Paused> {
         let mut bytes = vec![0; 64 << 10];
         // It ends where nothing is left, which is an error of a pipe that does not block.
-        while let Ok(count @ 1..) = self.pipe.read(&mut bytes) {
+        while let Some(Ok(count @ 1..)) = self.pipe.as_mut().map(|pipe| pipe.read(&mut bytes)) {
             self.begun
                 .push_str(&String::from_utf8_lossy(&bytes[..count]));
             let end = self.begun.rfind('\n').map_or(0, |at| at + 1);
@@ -101,6 +102,7 @@ impl Pauses {
 
 impl Drop for Pauses {
     fn drop(&mut self) {
+        drop(self.pipe.take());
         // Whoever cannot stop what it has begun leaves it to the next start of the machine.
         let _ = fs::write(self.instance.join(EVENT).join("enable"), "0");
         let _ = fs::remove_dir(&self.instance);
@@ -162,7 +164,7 @@ mod tests {
         let mut pauses = Pauses {
             root: root.path().to_path_buf(),
             instance: root.path().join("instance"),
-            pipe: File::open(&pipe).expect("a file"),
+            pipe: Some(File::open(&pipe).expect("a file")),
             begun: String::new(),
             groups: BTreeMap::new(),
             by_group: BTreeMap::new(),

@@ -32,6 +32,7 @@ DISPLAY = "wayland-1"
 SLICE = f"/user.slice/user-{USER}.slice/user@{USER}.service/app.slice"
 CGROUPS = Path("/sys/fs/cgroup")
 KNOBS = Path("/sys/kernel/fasttrack")
+TRACEFS = Path("/sys/kernel/tracing")
 MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
 MODE_PACKAGE = "package"
 """The daemon and the agent come with their Debian package: packaged.py."""
@@ -47,6 +48,8 @@ WINDOW_S = 600.0
 """A launch may take so long, s."""
 LOOK_S = 0.0001
 """How often it is looked whether something is there, s: an order below what is measured."""
+TOP_S = 5
+"""Between two pictures of top, s: a launch takes a tenth of it."""
 QUIET_S = 2.0
 """After the last app's end everything has been told within this time, s."""
 SOON_S, LATER_S = 0.1, 0.01
@@ -299,6 +302,22 @@ def launch_by_key(opened: Iterator[str]) -> dict[str, Any]:
     return facts
 
 
+def top_meanwhile(holds: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
+    """What HOLDS gives, and what top shows of apps and of their pauses from before until after it."""
+    # The unit that does this elsewhere is masked: root.sh.
+    output("mount", "-t", "tracefs", "tracefs", str(TRACEFS))
+    argv = ["fasttrackctl", "--json", "top", "--interval", str(TOP_S), "--count", "2"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as top:
+        assert top.stdout is not None and top.stderr is not None
+        first = top.stdout.readline()
+        given = holds()
+        second, said = top.stdout.read(), top.stderr.read()
+    if top.returncode:
+        raise Failed(f"fasttrackctl top: exit status {top.returncode}: {said.strip()}")
+    instances = [path.name for path in TRACEFS.glob("instances/*")]
+    return given, {"before": json.loads(first), "after": json.loads(second), "instances": instances}
+
+
 def end_scope(name: str, child: subprocess.Popen[bytes]) -> None:
     """Ends an app."""
     subprocess.run(as_user("systemctl", "--user", "stop", name), check=False)
@@ -412,7 +431,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"launches": [launch(number, mode, opened) for number in range(config["launches"])]}
     note("all launches are done")
     if mode == MODE_DAEMON:
-        found["by_key"] = launch_by_key(opened)
+        found["by_key"], found["top"] = top_meanwhile(lambda: launch_by_key(opened))
     if mode in WITH_DAEMON:
         found["quiet"] = quiet_facts()
         found["units"] = unit_facts()
