@@ -8,6 +8,8 @@ import dataclasses
 import html
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -490,3 +492,15 @@ def test_what_is_not_in_an_interval_does_not_mark_it(monkeypatch: pytest.MonkeyP
 def test_what_a_sample_leaves_marks_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     report = reported(monkeypatch, [*NIGHT, lost(0, 3 * HOUR, reason="sampled")])
     assert set(overlapped(report, "by_hour", "hour").values()) == {0}
+
+
+def test_what_is_slow_to_load_is_not_loaded() -> None:
+    """A report of log files, a second long, does without."""
+    asked = (
+        "import sys; from fasttrack_lab.trace import engines, logs, sources, trace_report, trace_shown;"
+        "print([one for one in ('pyarrow', 'pandas', 'deltalake', 'matplotlib') if one in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=CHECKOUT / "lab", capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

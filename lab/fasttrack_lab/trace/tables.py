@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis
 import ibis.expr.types as ir
-import pyarrow as pa
 
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import interval
 from fasttrack_lab.trace.interval import Moment
+
+if TYPE_CHECKING:
+    # Takes half a second to load, and a report of log files does without.
+    import pyarrow as pa
 
 INT, TEXT, FLAG = "int64", "string", "boolean"
 
