@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -101,18 +101,18 @@ def test_a_writer_that_was_killed_goes_on(archive: Path, logs: Logs, monkeypatch
     folder = logs.hold(bio(1, SECOND), "a")
     commit, done = delta.commit, Counter[str]()
 
-    def killed(table: Path, *rest: object) -> None:
+    def killed(table: Path, *rest: object) -> bool:
         if table.name == "segments":
             raise KeyboardInterrupt
-        commit(table, *rest)  # type: ignore[arg-type]
+        return commit(table, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(delta, "commit", killed)
     with pytest.raises(KeyboardInterrupt):
         delta.append(archive, [folder])
 
-    def counts(table: Path, *rest: object) -> None:
+    def counts(table: Path, *rest: object) -> bool:
         done[table.name] += 1
-        commit(table, *rest)  # type: ignore[arg-type]
+        return commit(table, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(delta, "commit", counts)
     delta.append(archive, [folder])
@@ -120,23 +120,40 @@ def test_a_writer_that_was_killed_goes_on(archive: Path, logs: Logs, monkeypatch
     assert (count(archive), count(archive, "segments")) == (1, 1)
 
 
-def test_of_two_writers_one_is_refused(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another appends the same file between this one's look and its commit."""
-    folder = logs.hold(bio(1, SECOND), "a")
-    delta.append(archive, [logs.hold(bio(9, 9 * SECOND), "first")])
-    folder = logs.hold(bio(1, SECOND), "a")
+def in_between(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Something happens between a writer's look and its commit."""
     write = delta.write_deltalake
 
     def late(*arguments: object, **options: object) -> None:
         monkeypatch.setattr(delta, "write_deltalake", write)
-        there = DeltaTable(archive / "sessions")
-        delta.append(archive, [folder])
-        write(there, *arguments[1:], **options)  # type: ignore[arg-type]
+        meanwhile()
+        write(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(delta, "write_deltalake", late)
-    with pytest.raises(LabError, match="somebody else appends the same files"):
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_of_two_writers_of_a_file_one_adds_it(
+    archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    """Whether the archive is there or not."""
+    if made:
+        delta.append(archive, [logs.hold(bio(9, 9 * SECOND), "first")])
+    folder = logs.hold(bio(1, SECOND), "a")
+    in_between(monkeypatch, lambda: delta.append(archive, [folder]))
+    assert delta.append(archive, [folder]).rows == 0
+    assert {name: count(archive, name) for name in ("sessions", "io", "files")} == {"sessions": 1, "io": 1, "files": 2}
+
+
+def test_who_comes_late_with_a_part_is_told(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of several files are one commit."""
+    second = [record("session", SECOND, log=2), record("clock", SECOND, log=2, real_ns=0, utc_offset_s=0)]
+    folder = logs.hold([*bio(1, SECOND), *second], "a", "b")
+    in_between(monkeypatch, lambda: delta.append(archive, [folder / "00000001.ftlog"]))
+    with pytest.raises(LabError, match="somebody else appends the same files; run the same command again"):
         delta.append(archive, [folder])
-    assert count(archive) == 1
+    delta.append(archive, [folder])
+    assert {name: count(archive, name) for name in ("sessions", "io")} == {"sessions": 2, "io": 1}
 
 
 def test_a_schema_grows(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

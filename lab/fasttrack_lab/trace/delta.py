@@ -2,7 +2,7 @@
 """The archive: every table of a trace as a Delta table, partitioned by day (UTC).
 
 The content hash of a log file, or of an import, is the id of its transaction: who appends it again changes nothing, and
-of two who append it at once one is refused. A file that has grown since replaces its rows. Neither old files nor
+of two who append it at once one does. A file that has grown since replaces its rows. Neither old files nor
 Delta's old log are kept, so `erase` leaves no byte of a device.
 """
 
@@ -19,7 +19,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import digest, file_sha256
@@ -93,8 +93,9 @@ def _append_exported(folder: Path, path: Path) -> Appended:
     for name, table in tables:
         if name in lacking:
             data = dated(table.to_pyarrow())
-            commit(folder / name, data, [(row["session"], row["log"]) for row in logged], [Transaction(key, _VERSION)])
-            rows += data.num_rows
+            places = [(row["session"], row["log"]) for row in logged]
+            if commit(folder / name, data, places, [Transaction(key, _VERSION)]):
+                rows += data.num_rows
     return Appended(1, 0, rows)
 
 
@@ -118,8 +119,8 @@ def _append(folder: Path, tables: Tables, keys: dict[Path, str], lacking: dict[P
         data = dated(table.filter(mine).to_pyarrow())
         places = [(sessions[number], number) for number in wanted if number in sessions]
         transactions = [Transaction(keys[file], _VERSION) for file in files]
-        commit(folder / name, data, places, transactions)
-        rows += data.num_rows
+        if commit(folder / name, data, places, transactions):
+            rows += data.num_rows
     return rows
 
 
@@ -130,27 +131,46 @@ def dated(data: pa.Table) -> pa.Table:
     return data.append_column(DAY, days)
 
 
-def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> None:
-    """One commit. Rows of the same log files, which have grown since, are replaced."""
-    properties = CommitProperties(app_transactions=transactions)
-    replaced = " OR ".join(f"(session = '{session}' AND log = {number})" for session, number in places)
-    there = _table(folder.parent, folder.name)
-    options: dict[str, Any] = {"configuration": _KEEP_NOTHING} if there is None else {}
-    if there is not None and places and _has(there, places):
+_TRIES = 20
+"""Commits that may be refused, each because another writer's came first."""
+
+
+def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> bool:
+    """One commit. Rows of the same log files, which have grown since, are replaced.
+
+    False: another writer has committed the same since this one looked. What it has committed beside is no obstacle.
+    """
+    for _ in range(_TRIES):
+        there = _table(folder.parent, folder.name)
+        try:
+            if there is None:
+                # Without rows: of two that create a table with rows, both might be in it.
+                DeltaTable.create(folder, data.schema, mode="ignore", partition_by=[DAY], configuration=_KEEP_NOTHING)
+                continue
+            known = [there.transaction_version(one.app_id) is not None for one in transactions]
+            if known and all(known):
+                return False
+            if any(known):
+                break
+            _write(there, data, places, transactions)
+            return True
+        except CommitFailedError:
+            continue
+        except DeltaError:
+            # Another writer has made the table meanwhile.
+            if there is not None or _table(folder.parent, folder.name) is None:
+                raise
+    raise LabError(f"{folder}: somebody else appends the same files; run the same command again")
+
+
+def _write(there: DeltaTable, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> None:
+    """Onto what is THERE: a commit since then with one of the transactions refuses this one."""
+    options: dict[str, Any] = {"mode": "append"}
+    if places and _has(there, places):
+        replaced = " OR ".join(f"(session = '{session}' AND log = {number})" for session, number in places)
         options = {"mode": "overwrite", "predicate": replaced}
-    try:
-        write_deltalake(
-            folder,
-            data,
-            **{"mode": "append", **options},
-            partition_by=[DAY],
-            schema_mode="merge",
-            commit_properties=properties,
-        )
-    except CommitFailedError as error:
-        raise LabError(
-            f"{folder}: somebody else appends the same files: {error}; run the same command again"
-        ) from error
+    properties = CommitProperties(app_transactions=transactions)
+    write_deltalake(there, data, partition_by=[DAY], schema_mode="merge", commit_properties=properties, **options)
 
 
 def _has(table: DeltaTable, places: list[tuple[str, int]]) -> bool:
