@@ -172,6 +172,21 @@ def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     assert drawn.busy(io_profile.FOREGROUND, io_profile.CALLS) > 0.5 * (drawn.end - drawn.begin)
 
 
+def test_payers_that_a_transaction_has_no_room_for(tools: Tools) -> None:
+    """They are in the share of nobody, and counted."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.payers", data=EXT4, program=program))
+    lost = [one for one in traced.of("loss") if one["reason"] == "payers"]
+    assert sum(one["count"] for one in lost) == traced.shown["left_out"] > 0
+    widest = max(traced.of("transaction"), key=lambda one: int(one["handles"]))
+    shares = [one for one in traced.of("share") if one["transaction"] == widest["transaction"]]
+    assert len([one for one in shares if "task" in one]) == 63
+    for name in ("handles", "blocks"):
+        assert sum(one[name] for one in shares) == widest[name]
+    (nobody,) = [one for one in shares if "task" not in one]
+    assert nobody["handles"] + nobody["blocks"] >= traced.shown["left_out"]
+
+
 def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
     program = str(guest_program.build(guest_program.COLLECTOR))
     traced = Traced(ask(tools, "trace.own", data=EXT4, program=program))

@@ -7,7 +7,7 @@ use crate::codec::{enums, records, Time};
 pub const SCHEMA_VERSION: u16 = 7;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0xf5d4f30532bb2372;
+pub const SCHEMA_ID: u64 = 0x1ac8f3357c296af4;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -145,6 +145,8 @@ enums! {
         RECURSION = 6 "recursion",
         /// `sampled`.
         SAMPLED = 7 "sampled",
+        /// `payers`.
+        PAYERS = 8 "payers",
     }
     /// What a request or bio asks of the device.
     Operation {

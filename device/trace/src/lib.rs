@@ -13,6 +13,7 @@ pub mod flight;
 pub mod identity;
 pub mod join;
 pub mod output;
+pub mod payers;
 pub mod privacy;
 pub mod recent;
 pub mod recorder;

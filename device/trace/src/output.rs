@@ -5,6 +5,7 @@ use crate::budget::Budget;
 use crate::clocks;
 use crate::flight::{Flight, Triggers};
 use crate::join::Joiner;
+use crate::payers::{Payers, LEFT_OUT};
 use crate::privacy::Privacy;
 use crate::sample::Sample;
 use fasttrack_trace_log::{
@@ -18,6 +19,7 @@ pub struct Output {
     privacy: Privacy,
     sample: Sample,
     budget: Budget,
+    payers: Payers,
     flight: Option<(Flight, Triggers)>,
     session: Session,
     number: u64,
@@ -48,6 +50,7 @@ impl Output {
             privacy,
             sample: Sample::new(1),
             budget,
+            payers: Payers::new(LEFT_OUT.into(), clocks::boot()),
             flight: None,
             session,
             number: 0,
@@ -230,6 +233,7 @@ impl Output {
             }
         }
         due.extend(self.sample.ended(now.time.0, end));
+        due.extend(self.payers.grown(now.time.0));
         due.extend(joiner.take_own(now.time.0));
         joiner.due(now.time.0, end, &mut due);
         if let Some(reason) = clocks::changed(&self.clock, &now) {

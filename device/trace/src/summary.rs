@@ -106,8 +106,9 @@ impl Summary {
                 let kind = wait.kind.and_then(|kind| kind.name()).unwrap_or(UNKNOWN);
                 self.waits.add(wait, kind);
             }
-            // The weights of what was taken stand for it.
-            Record::Loss(loss) if loss.reason == Some(LossReason::SAMPLED) => {}
+            // The weights of what was taken stand for it; or it is in the share of nobody.
+            Record::Loss(loss)
+                if matches!(loss.reason, Some(LossReason::SAMPLED | LossReason::PAYERS)) => {}
             Record::Loss(loss) => match loss.count {
                 Some(count) => self.lost += count,
                 None => self.uncounted += 1,

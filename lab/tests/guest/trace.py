@@ -185,6 +185,27 @@ def stopped(program: str, stop_s: float, count: int, per_second: int, buffer_kib
     return {"overrun": overrun, "losses": losses, "bios": bios, "took_s": took, "resident_kib": resident, **sizes}
 
 
+PAYERS = 90
+
+
+def makes_its_file() -> None:
+    (DATA / str(os.getuid())).touch()
+
+
+def payers(program: str) -> Shown:
+    """More apps than a transaction has room for make a file each."""
+    shown: Shown = {}
+    os.sync()
+    collector = Collector(program)
+    for number in range(PAYERS):
+        as_uid(10_200 + number, makes_its_file)
+    os.sync()
+    time.sleep(1)
+    shown["left_out"] = int(read("/sys/module/io_origin/parameters/payers_left_out"))
+    collector.end()
+    return shown | {"records": collector.records()}
+
+
 def own(program: str) -> Shown:
     """The logs are on the phone: the collector causes I/O itself."""
     make("other", 1)
@@ -384,4 +405,4 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, own, killed, flight, databases, faults, from_boot, ring)
+    run(works, stopped, payers, own, killed, flight, databases, faults, from_boot, ring)

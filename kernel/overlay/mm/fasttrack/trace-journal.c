@@ -21,6 +21,7 @@
  */
 #include <linux/list.h>
 #include <linux/magic.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
@@ -29,8 +30,17 @@
 /* Transactions at once: one runs and one commits, of each file system. */
 #define IO_COMMITS_MAX	256
 
-/* Payers of one; who comes later is not told apart. */
+/* Payers of one; who comes later is in the share of task 0, and counted. */
 #define IO_SHARES	64
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "io_origin."
+
+/* Under io_journal_lock. */
+static unsigned int io_payers_left_out;
+module_param_named(payers_left_out, io_payers_left_out, uint, 0444);
+MODULE_PARM_DESC(payers_left_out,
+		 "Handles and blocks of payers that had no room in a transaction");
 
 /* Kernel threads that work for files at once; another's has no payer. */
 #define IO_AGENT_BITS	8
@@ -116,8 +126,10 @@ static void io_share_add(struct io_shares *shares, unsigned long payer,
 	while (i < shares->nr && (shares->of[i].task != task ||
 				  shares->of[i].through_flusher != through))
 		i++;
-	if (i == IO_SHARES)
+	if (i == IO_SHARES) {
+		io_payers_left_out += handles + blocks;
 		i = 0;
+	}
 	if (i == shares->nr) {
 		shares->of[i].task = task;
 		shares->of[i].through_flusher = through;
