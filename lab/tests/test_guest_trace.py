@@ -278,6 +278,24 @@ def test_flight_recorder(tools: Tools) -> None:
     assert count("signal", "bio") >= count("fsync", "bio") + 50
 
 
+def test_flight_recorder_with_a_bound_of_waits(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.waits", data=EXT4, phone_name="ufs40", program=program)
+    assert shown["before"] == []
+    traced = Traced({"records": shown["after"]})
+    assert {mark["reason"] for mark in traced.of("mark")} == {"wait"}
+    assert max(wait["duration_ns"] for wait in traced.of("wait")) >= 500_000
+    assert sum(call["kind"] == "direct_write" for call in traced.of("call")) + len(traced.of("bio")) > 2
+
+
+def test_its_ring_is_not_removed_while_it_records(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = ask(tools, "trace.disturbed", data=EXT4, phone_name="ufs40", program=program)
+    assert shown["rmdir"] == "Device or resource busy" and not shown["stays"]
+    traced = Traced(shown)
+    assert traced.owned("/run/data/direct")["write", FRONT] == 100 * 4096 and not traced.of("loss")
+
+
 def test_transactions_of_sqlite(tools: Tools) -> None:
     """One for each that SQLite's own process has committed, within it, and none for what is rolled back."""
     program = str(guest_program.build(guest_program.COLLECTOR))

@@ -307,6 +307,35 @@ def databases(program: str) -> Shown:
     return {"truth": truth, "records": collector.records()}
 
 
+def waits(program: str) -> Shown:
+    """A flight recorder with a bound of waits, of which an fsync's is over it; what it had before, and after."""
+    shown: Shown = {}
+    collector = Collector(program, record=("--flight", "2", "--wait-over", "0.5"))
+    as_uid(FRONT, lambda: sends(2, 1000))
+    time.sleep(1)
+    shown["before"] = collector.records()
+    as_uid(BEHIND, synced)
+    time.sleep(1)
+    shown["after"] = collector.records()
+    collector.end()
+    return shown
+
+
+def disturbed(program: str) -> Shown:
+    """Somebody removes the ring while it records: the kernel refuses, and it records on."""
+    collector = Collector(program)
+    (ring,) = (TRACE / "instances").glob("fasttrack-trace-*")
+    shown: Shown = {"rmdir": "ok"}
+    try:
+        ring.rmdir()
+    except OSError as error:
+        shown["rmdir"] = error.strerror
+    as_uid(FRONT, lambda: sends(100, 1000))
+    time.sleep(0.5)
+    collector.end()
+    return shown | {"records": collector.records(), "stays": ring.exists()}
+
+
 def ends_with(process: subprocess.Popen[str]) -> tuple[int, str]:
     """How a collector ends by itself, and the last that it says."""
     said = process.communicate(timeout=60)[1]
@@ -405,4 +434,4 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, payers, own, killed, flight, databases, faults, from_boot, ring)
+    run(works, stopped, payers, own, killed, flight, waits, disturbed, databases, faults, from_boot, ring)
