@@ -39,7 +39,7 @@ SDA = 8 << 20
 GAPS = {"shared_map": 32}
 """Way -> blocks that may be unknown: the half that the second app writes to by its map."""
 
-WRITTEN = 4000
+WRITTEN, HOTPLUG = 4000, 300
 
 DIRECT_AT_MOST = 4000
 """Instructions that a direct write may take more: for its bio, and for the events of its request."""
@@ -125,6 +125,14 @@ def test_what_is_lost_is_counted(program: str) -> None:
     assert of_programs > WRITTEN // 4
     # Of the kernel's types it has those that its programs need.
     assert booted.shown["resident_kib"]["VmHWM"] <= 16 << 10
+
+
+@pytest.mark.parametrize("source", ["bpf", "tracefs"])
+def test_a_processor_that_goes_and_comes(program: str, source: str) -> None:
+    booted = Booted(program, "ext4", "hotplug", source=source, count=HOTPLUG)
+    bios = sum(one["record"] == "bio" and one["dev"] == booted.shown["dev"] for one in booted.records)
+    assert bios == 3 * HOTPLUG
+    assert not [one for one in booted.records if one["record"] == "loss"]
 
 
 def test_faults(program: str) -> None:

@@ -54,6 +54,22 @@ def losses(program: str, count: int) -> Shown:
     return {"overrun": overrun, "resident_kib": resident, "dev": os.major(dev) << 20 | os.minor(dev)}
 
 
+def hotplug(program: str, source: str, count: int) -> Shown:
+    """A processor goes while its ring has events, and comes back: writes on it before and after, and on the other."""
+    collector = Collector(program, "--source", source)
+    online = Path("/sys/devices/system/cpu/cpu1/online")
+    for state, processor in (("1", 1), ("0", 0), ("1", 1)):
+        write(online, state)
+        os.sched_setaffinity(0, {processor})
+        floods(count)
+    # Away again, when it is the last thing that happens.
+    os.sched_setaffinity(0, {0})
+    write(online, "0")
+    collector.end()
+    dev = Path("/dev/nullb0").stat().st_rdev
+    return {"dev": os.major(dev) << 20 | os.minor(dev)}
+
+
 BATCHES, OPERATIONS = 9, 500
 BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, BLKTRACETEARDOWN = 0xC0481273, 0x1274, 0x1275, 0x1276
 STOCK_EVENTS = ("block/block_rq_issue", "block/block_rq_complete")
@@ -173,4 +189,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(origin.suite, losses, faults, costs)
+    run(origin.suite, losses, hotplug, faults, costs)
