@@ -52,6 +52,7 @@ pub fn read<E: From<InstanceError>>(
                 sum.events += 1;
                 joiner.event(&event, &mut records);
             }
+            Delivered::Ahead(event) => joiner.ahead(&event),
             Delivered::Loss(missing) => {
                 sum.lost += missing.count.unwrap_or(0);
                 joiner.forget(&mut records);

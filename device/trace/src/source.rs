@@ -29,6 +29,9 @@ pub enum Delivered<'a> {
     Event(Event<'a>),
     /// Events that are missing.
     Loss(Missing),
+    /// A file's end, which is delivered again in its turn: it has happened already, and whoever asks the system for that
+    /// inode finds another file's.
+    Ahead(Event<'a>),
 }
 
 /// Gives events.
@@ -58,6 +61,9 @@ pub const INSTANCE: &str = "fasttrack-trace";
 /// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
 const SESSION: &str = "io_session";
 const SETTLE_NS: u64 = 5_000_000_000;
+
+/// Events of the end of an inode.
+const ENDS: [&str; 2] = ["ext4_evict_inode", "f2fs_evict_inode"];
 
 /// The kernel has joined already.
 pub fn patched(root: &Path) -> bool {
@@ -181,6 +187,7 @@ impl Ftrace {
     fn deliver(&mut self, until: u64, sink: &mut dyn FnMut(Delivered<'_>)) {
         self.held.events.sort_by_key(|event| event.0);
         self.held.losses.sort_by_key(|loss| loss.until);
+        self.look_ahead(sink);
         let count = self.held.events.partition_point(|event| event.0 < until);
         let lost = self.held.losses.partition_point(|loss| loss.until < until);
         let mut losses = self.held.losses.drain(..lost).peekable();
@@ -203,6 +210,26 @@ impl Ftrace {
         }
         for loss in losses {
             sink(Delivered::Loss(loss));
+        }
+    }
+
+    /// Delivers the ends of files that are known already.
+    fn look_ahead(&self, sink: &mut dyn FnMut(Delivered<'_>)) {
+        let formats = self.instance.formats();
+        let ends: Vec<_> = formats
+            .values()
+            .filter(|format| ENDS.contains(&format.name.as_str()))
+            .collect();
+        for (time, cpu, data) in &self.held.events {
+            let is = |format: &&&EventFormat| data.starts_with(&format.id.to_le_bytes());
+            if let Some(format) = ends.iter().find(is) {
+                sink(Delivered::Ahead(Event {
+                    time: *time,
+                    cpu: *cpu,
+                    format,
+                    data,
+                }));
+            }
         }
     }
 

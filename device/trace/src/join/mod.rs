@@ -336,6 +336,15 @@ impl Joiner {
         }));
     }
 
+    /// A file's end that comes later, and has happened: its inode's number may be another file's now.
+    pub fn ahead(&mut self, event: &Event<'_>) {
+        if let (Some(dev), Some(inode), Some(0)) =
+            (event.dev("dev"), event.number("ino"), event.number("nlink"))
+        {
+            self.names.ends(dev, inode, event.time);
+        }
+    }
+
     fn evicted(&mut self, event: &Event<'_>, out: &mut Vec<Record>) {
         let (Some(dev), Some(inode)) = (event.dev("dev"), event.number("ino")) else {
             return;
@@ -344,7 +353,7 @@ impl Joiner {
         self.pages.forget(volume.disk, inode);
         if event.number("nlink") == Some(0) {
             let size = event.number("size");
-            if let Some(mut gone) = self.names.unlinked(dev, inode) {
+            if let Some(mut gone) = self.names.unlinked(dev, inode, event.time) {
                 gone.time = Time(event.time);
                 gone.event = Some(FileEvent::UNLINK);
                 gone.bytes = size.or(gone.bytes);

@@ -104,6 +104,8 @@ pub struct Names {
     by_inode: HashMap<(u64, u64), u64>,
     /// Files of whose end the kernel has told.
     gone: HashSet<u64>,
+    /// When inodes end whose end has not come yet.
+    ends: HashMap<(u64, u64), u64>,
     volumes: HashMap<u64, Volume>,
     last: u64,
 }
@@ -132,6 +134,7 @@ impl Names {
             files: BTreeMap::new(),
             by_inode: HashMap::new(),
             gone: HashSet::new(),
+            ends: HashMap::new(),
             volumes: HashMap::new(),
             // The first is 1: the kernel's are even.
             last: u64::MAX,
@@ -270,7 +273,12 @@ impl Names {
         for id in trim(&mut self.files) {
             self.by_inode.retain(|_, kept| *kept != id);
         }
-        let found = self.lookup.file(dev, inode, generation);
+        // What is found now is another one's if this one has ended since.
+        let ended = self.ends.get(&(dev, inode));
+        let found = match ended.is_some_and(|end| *end >= time) {
+            true => None,
+            false => self.lookup.file(dev, inode, generation),
+        };
         let facts = found.unwrap_or_default();
         self.last = self.last.wrapping_add(2);
         let id = self.last;
@@ -386,8 +394,19 @@ impl Names {
         record
     }
 
+    /// A file of this inode ends at `time`, of which the event comes later.
+    pub fn ends(&mut self, dev: u64, inode: u64, time: u64) {
+        if self.ends.len() >= KEPT {
+            self.ends.clear();
+        }
+        self.ends.insert((dev, inode), time);
+    }
+
     /// A file's inode is gone: its number may come again. Gives the file, unless the kernel has told of its end.
-    pub fn unlinked(&mut self, dev: u64, inode: u64) -> Option<File> {
+    pub fn unlinked(&mut self, dev: u64, inode: u64, time: u64) -> Option<File> {
+        if self.ends.get(&(dev, inode)).is_some_and(|end| *end <= time) {
+            self.ends.remove(&(dev, inode));
+        }
         let id = self.by_inode.remove(&(dev, inode))?;
         if self.gone.remove(&id) {
             return None;
@@ -532,6 +551,42 @@ mod tests {
     use super::*;
     use crate::tracefs::EventFormat;
 
+    /// Every inode is the file that is there now.
+    struct Now;
+
+    impl Lookup for Now {
+        fn task(&mut self, _: u64) -> Option<TaskFacts> {
+            None
+        }
+
+        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+            Some(FileFacts {
+                path: Some("/new".to_string()),
+                ..FileFacts::default()
+            })
+        }
+
+        fn volume(&mut self, disk: u64) -> Volume {
+            Nothing.volume(disk)
+        }
+
+        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_has_ended_since_is_not_looked_up() {
+        let mut names = Names::new(Box::new(Now), 1);
+        names.ends(5, 77, 20);
+        names.file(5, 77, 10);
+        let old = names.unlinked(5, 77, 20).expect("a file");
+        assert_eq!(old.path, None);
+        let new = names.file(5, 77, 30).expect("an id");
+        assert_eq!(names.files[&new].record.path.as_deref(), Some("/new"));
+        assert_ne!(old.file, Some(new));
+    }
+
     #[test]
     fn a_file_that_ends_before_its_use_has_a_record_and_a_description() {
         let fields = ["file", "dev", "inode", "event", "bytes"];
@@ -565,6 +620,6 @@ mod tests {
         );
         // What it does yet is that file's.
         assert_eq!(names.file(5, 77, 10), Some(42));
-        assert_eq!(names.unlinked(5, 77), None);
+        assert_eq!(names.unlinked(5, 77, 11), None);
     }
 }
