@@ -205,6 +205,9 @@ fn log(line: Option<String>) {
 /// The one owner of state: takes events until no source is left.
 fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
     let (mut merge, mut again) = (Merge::default(), Again::default());
+    let mut names = Vec::new();
+    // Whether this daemon has taken a report, and knows the sources. Who has nothing to report has none to name.
+    let (mut reports, mut named) = (false, false);
     loop {
         let event = match again.wait(from) {
             Ok(event) => event,
@@ -213,16 +216,16 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let whole = event == Event::Daemon;
+        if whole {
+            (reports, named) = (false, false);
+        }
         let mut taken = true;
         for step in merge.take(event) {
             let told = match step {
-                Step::Tell(report) => sink.take(&report),
+                Step::Tell(report) => sink.take(&report).map(|()| reports = true),
                 Step::Trouble(trouble) => sink.trouble(&trouble),
-                Step::Sources(names) => {
-                    // A daemon of another version may not know what they are: reports are told all the same.
-                    if let Err(Fault(why)) = sink.sources(&names) {
-                        log(merge.untold(why));
-                    }
+                Step::Sources(all) => {
+                    (names, named) = (all, false);
                     Ok(())
                 }
                 Step::Log(line) => {
@@ -238,6 +241,13 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
                     log(merge.untold(why));
                 }
                 Ok(()) => {}
+            }
+        }
+        if reports && !named {
+            named = true;
+            // A daemon of another version may not know what they are: reports are told all the same.
+            if let Err(Fault(why)) = sink.sources(&names) {
+                log(merge.untold(why));
             }
         }
         again.told(whole, taken, Instant::now());

@@ -53,7 +53,6 @@ pub struct Merge {
     focus: Option<Report>,
     away: Vec<(&'static str, Nobody)>,
     told: Option<Report>,
-    sources: Vec<&'static str>,
     senses: Vec<(AppRef, Sense)>,
     launches: VecDeque<u64>,
     counts: BTreeMap<&'static str, Counts>,
@@ -85,10 +84,7 @@ impl Merge {
                 self.counts.entry(source).or_default().faults += 1;
                 self.trouble(source, why)
             }
-            Event::Sources(names) => {
-                self.sources.clone_from(&names);
-                vec![Step::Sources(names)]
-            }
+            Event::Sources(names) => vec![Step::Sources(names)],
             Event::Daemon => self.again(),
         }
     }
@@ -173,9 +169,8 @@ impl Merge {
         });
         let troubles = self.last.keys().filter_map(|source| self.told_of(source));
         let troubles: Vec<Step> = troubles.map(Step::Trouble).collect();
-        let sources = (!self.sources.is_empty()).then(|| Step::Sources(self.sources.clone()));
         let reports = self.told.iter().cloned().chain(senses).map(Step::Tell);
-        reports.chain(sources).chain(troubles).collect()
+        reports.chain(troubles).collect()
     }
 
     fn trouble(&mut self, source: &'static str, why: String) -> Vec<Step> {
@@ -237,18 +232,6 @@ mod tests {
             merge.take(Event::Focus(front("b"))),
             [Step::Tell(front("b"))]
         );
-    }
-
-    #[test]
-    fn sources_in_use_are_told_again_when_the_daemon_comes() {
-        let mut merge = Merge::default();
-        assert_eq!(merge.take(Event::Daemon), []);
-        let told = [Step::Sources(vec!["sway", "launch"])];
-        assert_eq!(
-            merge.take(Event::Sources(vec!["sway", "launch"])),
-            told.clone()
-        );
-        assert_eq!(merge.take(Event::Daemon), told);
     }
 
     #[test]
