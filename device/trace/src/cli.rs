@@ -102,7 +102,7 @@ pub struct Record {
     #[arg(long, value_name = "S", default_value = "5", value_parser = positive)]
     pub block_time: f64,
     /// Records of bios, calls and waits that an app may have in a second; above, they are summed up. 0 is without end.
-    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub budget: u64,
     /// Record one bio of N, with its segments and requests, chosen by a hash: each stands for N, and what is left out is
     /// counted. Calls, waits and transactions are all recorded. 1 to 1000000.
