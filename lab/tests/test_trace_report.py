@@ -305,6 +305,7 @@ def test_the_plot_of_a_list_says_what_it_leaves_out(archive: Path) -> None:
         "top_files",
         "databases",
         "app_latency",
+        "payers",
     }
     more = len(report.answers["apps"].rows) - 12
     assert f"The first rows; the table has {more} more." in trace_shown.page(report)
