@@ -238,6 +238,10 @@ bool ft_anybody_paused(void);
 /* depend.c */
 extern struct wait_queue_head ft_writeback_paused;
 
+/* task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock. */
+#define FT_TASK_OP		BIT(0)
+#define FT_TASK_LOCK		BIT(1)
+
 /* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
 #define FT_WAIT_SHOWN		BIT(0)
 #define FT_WAIT_FOREGROUND	BIT(1)

@@ -162,7 +162,7 @@ static bool ft_has_request(const struct task_struct *task)
 {
 	pid_t pid = task_pid_nr((struct task_struct *)task);
 
-	if (READ_ONCE(task->fasttrack_lock))
+	if (READ_ONCE(task->fasttrack_flags) & FT_TASK_LOCK)
 		return false;
 	return atomic_read(&ft_requests[fasttrack_sender(pid)]) > 0 ||
 	       (task->in_iowait &&

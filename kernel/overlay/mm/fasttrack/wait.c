@@ -21,12 +21,14 @@
  *
  * Who depends and who sleeps is kept in depend.c; promote.c tells the schedulers.
  */
+#include <linux/build_bug.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/pid_namespace.h>
 #include <linux/sched/task.h>
+#include <linux/stddef.h>
 
 #include "internal.h"
 #include "policy.h"
@@ -45,6 +47,18 @@ void __fasttrack_file_wait(const struct address_space *mapping)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_file_wait);
 
+static_assert(offsetofend(struct task_struct, fasttrack_paused_ms) -
+	      offsetof(struct task_struct, fasttrack_folio) <= 40,
+	      "task_struct has room for 40 bytes of FastTrack's");
+
+/* A flag of current's, which nobody else writes. */
+static void ft_flag(u8 flag, bool on)
+{
+	u8 others = current->fasttrack_flags & ~flag;
+
+	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
+}
+
 /**
  * __fasttrack_op - current has an operation open that a checkpoint waits for
  * @open: it begins; else it ends
@@ -53,7 +67,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_file_wait);
  */
 void __fasttrack_op(bool open)
 {
-	WRITE_ONCE(current->fasttrack_op, open);
+	ft_flag(FT_TASK_OP, open);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_op);
 
@@ -169,7 +183,7 @@ void __fasttrack_sync_end(unsigned int begun)
  */
 unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
 {
-	WRITE_ONCE(current->fasttrack_lock, true);
+	ft_flag(FT_TASK_LOCK, true);
 	return FT_LOCK_SHOWN |
 	       (__fasttrack_others_begin(holder) ? FT_LOCK_OTHERS : 0);
 }
@@ -183,7 +197,7 @@ unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
  */
 void __fasttrack_lock_wait_end(unsigned int begun)
 {
-	WRITE_ONCE(current->fasttrack_lock, false);
+	ft_flag(FT_TASK_LOCK, false);
 	if (begun & FT_LOCK_OTHERS)
 		__fasttrack_others_end();
 	else if (ft_foreground_waits())
@@ -273,6 +287,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
 	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
 	bool worker = current->fasttrack_scope.override;
+	bool has_op = current->fasttrack_flags & FT_TASK_OP;
 	struct fasttrack_sleeper sleeper;
 	unsigned int done = 0;
 	bool served;
@@ -282,14 +297,14 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	if (!foreground || worker) {
 		WRITE_ONCE(current->fasttrack_folio, folio);
 		done |= FT_WAIT_SHOWN;
-		if (current->fasttrack_op && !foreground)
+		if (has_op && !foreground)
 			done |= ft_op_sleep_begin(folio);
 		/* Pairs with those of whoever looks for it. */
 		smp_mb();
 	}
 	if (!foreground) {
 		if (fasttrack_inherits(current) ||
-		    (current->fasttrack_op && ft_foreground_waits()))
+		    (has_op && ft_foreground_waits()))
 			ft_promote(folio, false);
 		if (!worker)
 			return done;

@@ -74,9 +74,9 @@ static void ft_test_who_is_looked_at(struct kunit *test)
 	fasttrack_request(fasttrack_sender(task_pid_nr(task)), 1);
 	KUNIT_EXPECT_FALSE(test, ft_sleeps_unnamed(task));
 	/* It has sent something, and sleeps for a lock. */
-	task->fasttrack_lock = true;
+	task->fasttrack_flags = FT_TASK_LOCK;
 	KUNIT_EXPECT_TRUE(test, ft_sleeps_unnamed(task));
-	task->fasttrack_lock = false;
+	task->fasttrack_flags = 0;
 	fasttrack_request(fasttrack_sender(task_pid_nr(task)), -1);
 	KUNIT_EXPECT_TRUE(test, ft_sleeps_unnamed(task));
 	ft_worker_watch_end(task);
