@@ -255,7 +255,7 @@ mod tests {
             games: vec![game],
             ..Decision::default()
         };
-        let mut ioprio = Ioprio::new(&system, &wanted);
+        let mut ioprio = Ioprio::new(&system, &wanted, Reach::all());
         let mut counters = Counters::silent();
         ioprio.apply(&decision, &mut counters);
         assert!(!ioprio.set.contains_key("/game"));
