@@ -238,7 +238,10 @@ bool ft_anybody_paused(void);
 /* depend.c */
 extern struct wait_queue_head ft_writeback_paused;
 
-/* task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock. */
+/*
+ * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
+ * a background task has.
+ */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
 

@@ -23,11 +23,13 @@
 #include <linux/atomic.h>
 #include <linux/backing-dev.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
+#include <linux/swap.h>
 #include <linux/vmstat.h>
 #include <linux/wait.h>
 
@@ -56,10 +58,14 @@ static unsigned long ft_refaults(void)
 	return global_node_page_state(WORKINGSET_REFAULT_FILE);
 }
 
+/* Pages of the page cache that are of files, locked ones too. */
 static unsigned long ft_file_pages(void)
 {
-	return global_node_page_state(NR_ACTIVE_FILE) +
-	       global_node_page_state(NR_INACTIVE_FILE);
+	unsigned long pages = global_node_page_state(NR_FILE_PAGES);
+	unsigned long others = global_node_page_state(NR_SHMEM) +
+			       total_swapcache_pages();
+
+	return pages - min(pages, others);
 }
 
 /* Another app is in front. */
@@ -96,19 +102,21 @@ static void ft_dirty_met(void)
 		WRITE_ONCE(ft_dirty_vain, false);
 }
 
-/*
- * Is @mapping's file, which current uses, another's until now, and current in
- * front? Then it is the app @app's. Most calls follow one of the same app: the
- * line stays shared.
- */
-static bool ft_uses(const struct address_space *mapping, u32 *app)
+/* Is current, who uses a file, in front? */
+static bool ft_front_uses(void)
 {
 	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
 	    !ft_is_user_task(current))
 		return false;
 	ft_reclaim_used();
-	*app = ft_app_of(current);
-	return READ_ONCE(mapping->fasttrack_user) != *app;
+	return true;
+}
+
+/* Most uses are of a file that is in use by somebody in front: its line stays shared. */
+static bool ft_in_use(const struct address_space *mapping)
+{
+	return fasttrack_app_class(READ_ONCE(mapping->fasttrack_user)) ==
+	       FASTTRACK_FOREGROUND;
 }
 
 /* Are @mapping's pages on the LRUs of files? Those of memory alone are not. */
@@ -119,31 +127,39 @@ static bool ft_is_counted(struct address_space *mapping)
 	       mapping->host->i_sb->s_magic != HUGETLBFS_MAGIC;
 }
 
-/* Current, if it is in front, uses @mapping's file, whose lock is held. */
-void ft_file_used(struct address_space *mapping)
+/* @mapping's file is current's from now on, and so are its pages. */
+static void ft_take_into_use(struct address_space *mapping)
 {
-	u32 before = READ_ONCE(mapping->fasttrack_user);
-	u32 app;
+	u32 app = ft_app_of(current);
 
-	if (!ft_uses(mapping, &app))
+	lockdep_assert_held(&mapping->i_pages.xa_lock);
+
+	if (ft_in_use(mapping))
 		return;
 	if (ft_is_counted(mapping)) {
-		ft_app_cached(before, -(long)mapping->nrpages);
+		ft_app_cached(READ_ONCE(mapping->fasttrack_user),
+			      -(long)mapping->nrpages);
 		ft_app_cached(app, mapping->nrpages);
 	}
 	WRITE_ONCE(mapping->fasttrack_user, app);
+}
+
+/* Current, if it is in front, uses @mapping's file, whose lock is held. */
+void ft_file_used(struct address_space *mapping)
+{
+	if (ft_front_uses())
+		ft_take_into_use(mapping);
 }
 
 /* The same, without the lock. */
 void __fasttrack_mapping_used(struct address_space *mapping)
 {
 	unsigned long flags;
-	u32 app;
 
-	if (!ft_uses(mapping, &app))
+	if (!ft_front_uses() || ft_in_use(mapping))
 		return;
 	xa_lock_irqsave(&mapping->i_pages, flags);
-	ft_file_used(mapping);
+	ft_take_into_use(mapping);
 	xa_unlock_irqrestore(&mapping->i_pages, flags);
 }
 
@@ -176,8 +192,7 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 	if (!READ_ONCE(ft_knobs.page_reclaimer) || folio_test_anon(folio) ||
 	    !mapping || !ft_foreground_set())
 		return false;
-	if (fasttrack_app_class(READ_ONCE(mapping->fasttrack_user)) !=
-	    FASTTRACK_FOREGROUND) {
+	if (!ft_in_use(mapping)) {
 		if (dirty)
 			ft_dirty_met();
 		return false;

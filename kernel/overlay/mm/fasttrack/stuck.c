@@ -154,9 +154,9 @@ static bool ft_is_waited_for(const struct task_struct *task)
 }
 
 /*
- * Does @task sleep for a request of its own in a queue or device? Not for a lock,
- * whatever it has sent. Of a flush, which no I/O scheduler sees, it waits for the
- * block layer and has sent no data last.
+ * Does @task sleep for a request of its own in a queue or device? Not for a lock
+ * that a background task has, whatever it has sent. Of a flush, which no I/O
+ * scheduler sees, it waits for the block layer and has sent no data last.
  */
 static bool ft_has_request(const struct task_struct *task)
 {

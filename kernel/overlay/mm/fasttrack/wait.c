@@ -183,7 +183,9 @@ void __fasttrack_sync_end(unsigned int begun)
  */
 unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
 {
-	ft_flag(FT_TASK_LOCK, true);
+	/* Of others, who has the lock is looked at itself, if it is stuck. */
+	ft_flag(FT_TASK_LOCK, holder && __fasttrack_task_class(holder) ==
+				       FASTTRACK_BACKGROUND);
 	return FT_LOCK_SHOWN |
 	       (__fasttrack_others_begin(holder) ? FT_LOCK_OTHERS : 0);
 }
