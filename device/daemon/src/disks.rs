@@ -53,6 +53,13 @@ struct Mount {
     options: String,
 }
 
+/// What a search has found, and which mounts it has been to: layers of an overlay may lead back to it.
+#[derive(Default)]
+struct Search {
+    disks: BTreeSet<Disk>,
+    mounts: BTreeSet<usize>,
+}
+
 /// What is mounted where.
 pub struct Mounts {
     system: System,
@@ -82,12 +89,12 @@ impl Mounts {
 
     /// The disks under a directory.
     pub fn under(&self, path: &str) -> BTreeSet<Disk> {
-        let mut found = BTreeSet::new();
+        let mut found = Search::default();
         self.add_under(&resolved(&self.system, path), DEPTH_MOST, &mut found);
-        found
+        found.disks
     }
 
-    fn add_under(&self, path: &Path, depth: usize, found: &mut BTreeSet<Disk>) {
+    fn add_under(&self, path: &Path, depth: usize, found: &mut Search) {
         if depth == 0 {
             return;
         }
@@ -98,7 +105,10 @@ impl Mounts {
             .enumerate()
             .filter(|(_, mount)| path.starts_with(&mount.place))
             .max_by_key(|(index, mount)| (mount.place.components().count(), *index));
-        let Some((_, mount)) = at else { return };
+        let Some((index, mount)) = at else { return };
+        if !found.mounts.insert(index) {
+            return;
+        }
         if mount.kind == "overlay" {
             for layer in layers(&mount.options) {
                 self.add_under(Path::new(layer), depth - 1, found);
@@ -151,7 +161,7 @@ impl Mounts {
         Some(device.file_name()?.to_str()?.to_string())
     }
 
-    fn add_below(&self, device: &Path, depth: usize, found: &mut BTreeSet<Disk>) {
+    fn add_below(&self, device: &Path, depth: usize, found: &mut Search) {
         if depth == 0 {
             return;
         }
@@ -163,7 +173,7 @@ impl Mounts {
         if let Ok(file) = crate::system::read(&whole.join("loop/backing_file")) {
             self.add_under(Path::new(&file), depth - 1, found);
         } else if below.is_empty() {
-            found.extend(disk(whole));
+            found.disks.extend(disk(whole));
         }
         for device in below {
             if let Ok(device) = fs::canonicalize(device) {

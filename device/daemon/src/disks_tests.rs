@@ -135,6 +135,23 @@ fn overlays_and_loop_devices_lead_to_what_they_lie_on() {
 }
 
 #[test]
+fn layers_that_lead_back_to_their_overlay_are_followed_once() {
+    let layers: Vec<String> = (0..60).map(|layer| format!("/a/{layer}")).collect();
+    let layers = layers.join(":");
+    let mut mounts = "21 1 8:0 / / rw - ext4 /dev/sda rw\n".to_string();
+    for (number, place) in [(22, "/a"), (23, "/b")] {
+        mounts += &format!(
+            "{number} 21 0:{number} / {place} rw - overlay overlay rw,lowerdir=/b/1:/b/2:{layers},upperdir=/top\n"
+        );
+    }
+    let machine = Machine::new(&mounts).device("sda", "8:0", Some("[bfq]"), &[]);
+    let (to, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || to.send(["/a", "/b/home"].map(|path| machine.under(path))));
+    let found = found.recv_timeout(std::time::Duration::from_secs(10));
+    assert_eq!(found.expect("it ends"), ["sda: bfq", "sda: bfq"]);
+}
+
+#[test]
 fn the_later_mount_hides_the_earlier_and_links_are_followed() {
     let mounts = "21 1 8:0 / / rw - ext4 /dev/sda rw\n\
         22 21 8:0 / /var/home rw - ext4 /dev/sda rw\n\
