@@ -30,6 +30,13 @@ pub enum Refusal {
     OtherInode,
 }
 
+impl Refusal {
+    /// Whether the group that was meant has ended. Who cannot open one does not know.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Refusal::Missing | Refusal::OtherInode)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
@@ -105,6 +112,11 @@ impl Cgroup {
         } else {
             Err(Refusal::OtherInode)
         }
+    }
+
+    /// Whether the group that is meant has ended.
+    pub fn is_gone(system: &System, app: &AppRef) -> bool {
+        Cgroup::open(system, app).is_err_and(|why| why.is_gone())
     }
 
     /// Opens the group that has a path now.

@@ -238,7 +238,7 @@ impl Daemon {
             self.sweep(now, true);
             let system = &self.system;
             self.frozen_for
-                .retain(|path, _| Cgroup::open_path(system, path).is_ok());
+                .retain(|path, _| !Cgroup::open_path(system, path).is_err_and(|why| why.is_gone()));
             self.effects.renew(&self.decision, &mut self.counters);
         }
         if self
@@ -494,7 +494,7 @@ impl Daemon {
         let lists = decision.foreground.iter().chain(&decision.perceptible);
         let apps = lists.chain(behind).map(|verdict| &verdict.app);
         let gone: Vec<AppRef> = apps
-            .filter(|app| Cgroup::open(&self.system, app).is_err())
+            .filter(|app| Cgroup::is_gone(&self.system, app))
             .cloned()
             .collect();
         if gone.is_empty() {

@@ -3,22 +3,22 @@
 //!
 //! Two signs, because each misses something. The I/O pressure of the app's own control group
 //! (Documentation/accounting/psi.rst) counts every wait since the last look, but not those for a journal, and may be off.
-//! A task in uninterruptible sleep is seen only at the look, whatever it waits for. Nobody looks but while such an app is
+//! A task in uninterruptible sleep is seen only at the look, whatever it waits for. No descriptor is kept: there may be
+//! many such apps, with many threads each. Nobody looks but while such an app is
 //! there: for [`fasttrack_detector::policy::LAUNCH_MOST`] at most.
 
 use crate::cgroup::Cgroup;
 use crate::system::System;
-use crate::waits::Waits;
+use crate::waits::waits;
 use fasttrack_detector::decision::same_app;
 use fasttrack_detector::report::AppRef;
 use std::time::Duration;
 
-/// How often it looks: 20 times in the two seconds that have to be without a wait. A look costs some 0.1 ms.
+/// How often it looks: 20 times in the two seconds that have to be without a wait.
 const LOOK: Duration = Duration::from_millis(100);
 
 struct One {
     app: AppRef,
-    waits: Waits,
     /// For how long its tasks have waited in all, microseconds; none where the kernel does not say.
     pressure: Option<u64>,
 }
@@ -49,14 +49,8 @@ impl Settling {
         self.apps.retain(is_one);
         for app in apps {
             if !self.apps.iter().any(|one| same_app(&one.app, &app)) {
-                let mut waits = Waits::new(&self.system);
-                waits.set_groups(vec![app.cgroup.clone()]);
                 let pressure = pressure(&self.system, &app);
-                self.apps.push(One {
-                    app,
-                    waits,
-                    pressure,
-                });
+                self.apps.push(One { app, pressure });
             }
         }
     }
@@ -76,7 +70,7 @@ impl Settling {
         for one in &mut self.apps {
             let before = std::mem::replace(&mut one.pressure, pressure(&self.system, &one.app));
             let grown = matches!((before, one.pressure), (Some(was), Some(is)) if is > was);
-            if grown || one.waits.look(now) {
+            if grown || waits(&self.system, &one.app.cgroup) {
                 found.push(one.app.clone());
             }
         }
@@ -143,6 +137,12 @@ mod tests {
         assert_eq!(settling.look(ms(1200)), [app("/a")]);
         put("proc/11/stat", "11 (x) D 1");
         assert_eq!(settling.look(ms(1300)), [app("/b")]);
+        let open = fs::read_dir("/proc/self/fd")
+            .expect("descriptors")
+            .flatten();
+        let kept = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let kept: Vec<_> = kept.filter(|path| path.starts_with(root.path())).collect();
+        assert!(kept.is_empty(), "{kept:?}");
         settling.follow(ms(1300), Vec::new());
         assert_eq!(settling.deadline(), None);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whether a task of the app in front waits for storage: is in uninterruptible sleep.
 //!
-//! Descriptors are kept: opening `/proc/TID/stat` costs more than reading it. Who waited last is looked at first, and
+//! [`Waits`] keeps descriptors: opening `/proc/TID/stat` costs more than reading it. Who waited last is looked at first, and
 //! the first that waits ends the look.
 
 use crate::system::System;
@@ -74,24 +74,41 @@ impl Waits {
 
     /// Opens what is new and closes what has ended.
     fn list(&mut self) {
-        let mut tids = Vec::new();
-        for group in &self.groups {
-            let folder = self.system.cgroups().join(group.trim_start_matches('/'));
-            for folder in below(&folder) {
-                let text = fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
-                tids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
-            }
-        }
-        tids.truncate(THREADS_MOST);
+        let tids = tids(&self.system, &self.groups);
         self.threads.retain(|thread| tids.contains(&thread.tid));
         for tid in tids {
             if self.threads.iter().all(|thread| thread.tid != tid) {
-                if let Ok(stat) = File::open(self.system.path(&format!("proc/{tid}/stat"))) {
+                if let Ok(stat) = stat(&self.system, tid) {
                     self.threads.push(Thread { tid, stat });
                 }
             }
         }
     }
+}
+
+/// Whether a thread of a group waits; for who asks so seldom that descriptors are not worth their number.
+pub fn waits(system: &System, group: &str) -> bool {
+    let tids = tids(system, [group]);
+    let mut stats = tids.into_iter().filter_map(|tid| stat(system, tid).ok());
+    stats.any(|stat| is_waiting(&stat).unwrap_or(false))
+}
+
+/// The threads of groups and of those below them, [`THREADS_MOST`] of them.
+fn tids(system: &System, groups: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<u32> {
+    let mut tids = Vec::new();
+    for group in groups {
+        let group = group.as_ref().trim_start_matches('/');
+        for folder in below(&system.cgroups().join(group)) {
+            let text = fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
+            tids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        }
+    }
+    tids.truncate(THREADS_MOST);
+    tids
+}
+
+fn stat(system: &System, tid: u32) -> io::Result<File> {
+    File::open(system.path(&format!("proc/{tid}/stat")))
 }
 
 /// A group and those below it.

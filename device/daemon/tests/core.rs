@@ -375,6 +375,26 @@ fn who_is_heard_is_said_again_and_who_has_ended_behind_is_forgotten() {
 }
 
 #[test]
+fn who_is_in_front_stays_while_no_group_can_be_opened() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    let place = tree.root().join("sys/fs/cgroup");
+    let aside = tree.root().join("aside");
+    std::fs::rename(&place, &aside).expect("renamed");
+    // As with no descriptor left, the error is none of those that say that the group has ended.
+    std::os::unix::fs::symlink("x".repeat(300), &place).expect("a link");
+    daemon.tick(secs(3) + BEAT);
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+    std::fs::remove_file(&place).expect("removed");
+    std::fs::rename(&aside, &place).expect("renamed");
+    tree.end(&one);
+    daemon.tick(secs(4) + 2 * BEAT);
+    assert_eq!(tree.kernel("foreground_cgroups"), "");
+}
+
+#[test]
 fn who_takes_over_from_a_daemon_that_was_killed_switches_off_what_that_had_switched_on() {
     let tree = Tree::with_kernel();
     if !takes_marks(&tree) {

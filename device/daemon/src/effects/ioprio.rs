@@ -190,7 +190,7 @@ impl Effect for Ioprio {
     fn renew(&mut self, counters: &mut Counters) {
         let system = self.system.clone();
         self.set
-            .retain(|_, (app, _)| Cgroup::open(&system, app).is_ok());
+            .retain(|_, (app, _)| !Cgroup::is_gone(&system, app));
         self.maintenance = look(&system, &self.rules, &self.reach);
         for app in self.maintenance.clone() {
             if self.ranks && !self.set.contains_key(&app.cgroup) {

@@ -108,7 +108,7 @@ impl Weights {
     fn forget_ended(&mut self) {
         let system = &self.system;
         self.set
-            .retain(|_, (app, _)| Cgroup::open(system, app).is_ok());
+            .retain(|_, (app, _)| !Cgroup::is_gone(system, app));
     }
 
     fn set(&mut self, key: Key, (inode, value): Value, counters: &mut Counters) {
