@@ -337,7 +337,9 @@ impl Daemon {
         report: Report,
     ) -> Result<(), String> {
         let report = self.check(session.user, report)?;
-        if !self.agents.contains_key(&session) {
+        // An agent that tells of its sources first has been seen, but its user's files have not.
+        let seen = self.agents.get(&session);
+        if seen.is_none_or(|seen| seen.reports == 0) {
             self.effects.look_again(&self.decision, &mut self.counters);
         }
         let seen = self.agents.entry(session.clone()).or_default();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{apps, Tree};
-use fasttrack_bus::{Status, WireApp};
+use fasttrack_bus::{Status, WireApp, WireTrouble};
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
@@ -305,6 +305,30 @@ fn weights_reach_users_background_work_that_begins_later() {
         );
         eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here");
     }
+}
+
+#[test]
+fn an_agent_that_tells_of_its_sources_first_has_its_user_s_files_probed() {
+    let tree = Tree::new();
+    tree.put("sys/block/sda/queue/scheduler", "[bfq] none");
+    let mut daemon = a_daemon(&tree);
+    assert_ne!(status(&mut daemon, 1).rung, "weights");
+    let sources = vec!["sway".to_string()];
+    daemon.handle(secs(2), Input::Sources(session(), 7, sources));
+    let trouble = WireTrouble {
+        source: "pipewire".into(),
+        meaning: "there is none".into(),
+        faults: 1,
+        unknown: 0,
+    };
+    daemon.handle(secs(2), Input::Source(session(), 7, trouble));
+    let one = tree.app(USER, "a.scope");
+    let weight = |group: &str| format!("sys/fs/cgroup{group}/io.bfq.weight");
+    for group in [apps(USER), one.cgroup.clone()] {
+        tree.put(&weight(&group), "100");
+    }
+    says(&mut daemon, 3, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(tree.get(&weight(&one.cgroup)), "1000");
 }
 
 #[test]
