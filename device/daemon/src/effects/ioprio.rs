@@ -170,11 +170,14 @@ impl Effect for Ioprio {
         for game in &decision.games {
             wanted.remove(&game.cgroup);
         }
+        let is_game = |path: &str| decision.games.iter().any(|game| game.cgroup == path);
         let over: Vec<String> = self
             .set
-            .keys()
-            .filter(|path| !wanted.contains_key(*path))
-            .cloned()
+            .iter()
+            .filter(|(path, _)| !wanted.contains_key(*path))
+            // GameMode gives its games the same: what is whose cannot be told while there is a game.
+            .filter(|(path, (_, value))| *value != FRONT || !is_game(path))
+            .map(|(path, _)| path.clone())
             .collect();
         for (app, value) in wanted.into_values() {
             self.give(app, value, counters);
@@ -261,6 +264,52 @@ mod tests {
         assert!(!ioprio.set.contains_key("/game"));
         // Where the mark cannot be set, that of the other one was tried for.
         assert!(ioprio.set.contains_key("/other") || !counters.errors().is_empty());
+    }
+
+    #[test]
+    fn what_gamemode_has_set_stays_whether_the_game_was_in_front_before_or_after() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+        let place = folder.path().join("sys/fs/cgroup/game");
+        fs::create_dir_all(&place).expect("a group");
+        fs::write(place.join("cgroup.threads"), child.id().to_string()).expect("a file");
+        let group = Cgroup::open_path(&system, "/game").expect("a group");
+        let app = group.app();
+        let decision = |front: bool, game: bool| Decision {
+            foreground: front
+                .then(|| fasttrack_detector::Verdict {
+                    app: app.clone(),
+                    rule: fasttrack_detector::Rule::Focus,
+                    since: std::time::Duration::ZERO,
+                    session: None,
+                })
+                .into_iter()
+                .collect(),
+            games: game.then(|| app.clone()).into_iter().collect(),
+            ..Decision::default()
+        };
+        let marks = group.set_attribute(MARK, "0").is_ok() && group.remove_attribute(MARK).is_ok();
+        let wanted = fasttrack_config::Config::default().effects;
+        let mut ioprio = Ioprio::new(&system, &wanted, Reach::all());
+        let mut counters = Counters::silent();
+        let mut after = |front, game| {
+            ioprio.apply(&decision(front, game), &mut counters);
+            get(child.id()) == Some(FRONT)
+        };
+        let front_first = [(true, false), (true, true), (false, true), (false, false)];
+        let front_first = front_first.map(|(front, game)| after(front, game));
+        set(child.id(), FRONT);
+        let game_first = [(false, true), (true, true), (false, true)];
+        let game_first = game_first.map(|(front, game)| after(front, game));
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert_eq!(game_first, [true; 3]);
+        if marks {
+            assert_eq!(front_first, [true, true, true, false]);
+        } else {
+            eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here");
+        }
     }
 
     #[test]

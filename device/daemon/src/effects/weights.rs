@@ -107,8 +107,7 @@ impl Weights {
     /// What has ended has taken its values along, and another group may have its path.
     fn forget_ended(&mut self) {
         let system = &self.system;
-        self.set
-            .retain(|_, (app, _)| !Cgroup::is_gone(system, app));
+        self.set.retain(|_, (app, _)| !Cgroup::is_gone(system, app));
     }
 
     fn set(&mut self, key: Key, (inode, value): Value, counters: &mut Counters) {
