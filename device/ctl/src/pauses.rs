@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Where tracefs is mounted.
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+/// What names of instances begin with, before the PID.
+const PREFIX: &str = "fasttrackctl-";
 const EVENT: &str = "events/fasttrack/fasttrack_pause";
 
 /// Room of each processor, KiB: some two thousand pauses between two pictures.
@@ -34,8 +36,12 @@ pub struct Pauses {
     pipe: Option<File>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
+    /// Where processes are that have paused since the last picture, and where those were that had before it: a PID is
+    /// given again, and who has paused may have ended.
     groups: BTreeMap<u32, String>,
+    groups_before: BTreeMap<u32, String>,
     by_group: BTreeMap<String, Paused>,
+    lost: u64,
 }
 
 impl Pauses {
@@ -51,7 +57,9 @@ impl Pauses {
         if !tracefs.join(EVENT).is_dir() {
             return Err("this kernel has no tracepoint fasttrack_pause".to_string());
         }
-        let instance = tracefs.join(format!("instances/fasttrackctl-{}", std::process::id()));
+        let instances = tracefs.join("instances");
+        remove_left(root, &instances);
+        let instance = instances.join(format!("{PREFIX}{}", std::process::id()));
         let begun = fs::create_dir(&instance).and_then(|()| begin(&instance));
         match begun {
             Ok(pipe) => Ok(Pauses {
@@ -60,7 +68,9 @@ impl Pauses {
                 pipe: Some(pipe),
                 begun: String::new(),
                 groups: BTreeMap::new(),
+                groups_before: BTreeMap::new(),
                 by_group: BTreeMap::new(),
+                lost: 0,
             }),
             Err(error) => {
                 // It may not be there.
@@ -72,6 +82,7 @@ impl Pauses {
 
     /// Those until now, by control group.
     pub fn until_now(&mut self) -> &BTreeMap<String, Paused> {
+        self.groups_before = std::mem::take(&mut self.groups);
         let mut bytes = vec![0; 64 << 10];
         // It ends where nothing is left, which is an error of a pipe that does not block.
         while let Some(Ok(count @ 1..)) = self.pipe.as_mut().map(|pipe| pipe.read(&mut bytes)) {
@@ -84,12 +95,20 @@ impl Pauses {
         &self.by_group
     }
 
+    /// How many were lost because they came faster than they were read; at least, where the kernel does not know.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
     fn take(&mut self, line: &str) {
+        self.lost += lost(line);
         let Some((pid, ns)) = pause(line) else { return };
         let group = match self.groups.get(&pid) {
             Some(group) => group.clone(),
             None => {
-                let group = group_of(&self.root, pid);
+                let before = || self.groups_before.get(&pid).cloned();
+                let group = group_of(&self.root, pid).or_else(before);
+                let group = group.unwrap_or_default();
                 self.groups.insert(pid, group.clone());
                 group
             }
@@ -103,9 +122,27 @@ impl Pauses {
 impl Drop for Pauses {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // Whoever cannot stop what it has begun leaves it to the next start of the machine.
-        let _ = fs::write(self.instance.join(EVENT).join("enable"), "0");
-        let _ = fs::remove_dir(&self.instance);
+        remove(&self.instance);
+    }
+}
+
+/// Ends what the kernel writes into an instance. Who cannot leaves it to the next that begins, or to the next boot.
+fn remove(instance: &Path) {
+    let _ = fs::write(instance.join(EVENT).join("enable"), "0");
+    let _ = fs::remove_dir(instance);
+}
+
+/// Removes instances of processes that were killed.
+fn remove_left(root: &Path, instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
+        if pid == std::process::id() || !root.join(format!("proc/{pid}")).exists() {
+            remove(&entry.path());
+        }
     }
 }
 
@@ -130,11 +167,20 @@ fn pause(line: &str) -> Option<(u32, u64)> {
     ))
 }
 
-/// The control group of a process; empty where it has ended.
-fn group_of(root: &Path, pid: u32) -> String {
-    let text = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).unwrap_or_default();
-    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
-    path.unwrap_or("").to_string()
+/// How many events a line says were lost. Where the kernel has not counted them, one.
+fn lost(line: &str) -> u64 {
+    let told = line
+        .strip_prefix("CPU:")
+        .and_then(|line| line.split_once(" [LOST "));
+    told.and_then(|(_, told)| told.strip_suffix("EVENTS]"))
+        .map_or(0, |number| number.trim().parse().unwrap_or(1))
+}
+
+/// The control group of a process, unless it has ended.
+fn group_of(root: &Path, pid: u32) -> Option<String> {
+    let text = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(path.to_string())
 }
 
 #[cfg(test)]
@@ -167,12 +213,46 @@ mod tests {
             pipe: Some(File::open(&pipe).expect("a file")),
             begun: String::new(),
             groups: BTreeMap::new(),
+            groups_before: BTreeMap::new(),
             by_group: BTreeMap::new(),
+            lost: 0,
         };
         let found = pauses.until_now().clone();
         assert_eq!(found["/user.slice/a.scope"], Paused { times: 2, ns: 7 });
         assert_eq!(found[""], Paused { times: 1, ns: 3 });
         assert_eq!(pauses.begun, "  tar-7 [0");
+        assert_eq!(pauses.lost(), 3);
+        assert_eq!(lost("CPU:1 [LOST EVENTS]"), 1);
+        // It has ended: it was where it was. Then its PID is another's.
+        let more = |text: &str| {
+            let mut file = OpenOptions::new().append(true).open(&pipe).expect("a file");
+            io::Write::write_all(&mut file, text.as_bytes()).expect("written");
+        };
+        fs::remove_file(root.path().join("proc/7/cgroup")).expect("removed");
+        more(&format!("\n{}", line(7, 1)));
+        assert_eq!(pauses.until_now()["/user.slice/a.scope"].times, 3);
+        put("proc/7/cgroup", "0::/user.slice/b.scope\n");
+        more(&line(7, 4));
+        let found = pauses.until_now();
+        assert_eq!(found["/user.slice/a.scope"].times, 3);
+        assert_eq!(found["/user.slice/b.scope"], Paused { times: 1, ns: 4 });
+    }
+
+    #[test]
+    fn instances_of_the_dead_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let instances = root.path().join("sys/kernel/tracing/instances");
+        for name in ["fasttrackctl-7", "fasttrackctl-8", "fasttrackctl-x", "mine"] {
+            fs::create_dir_all(instances.join(name)).expect("folders");
+        }
+        fs::create_dir_all(root.path().join("proc/8")).expect("folders");
+        fs::create_dir_all(root.path().join("sys/kernel/tracing").join(EVENT)).expect("folders");
+        let _ = Pauses::follow(root.path());
+        let left = fs::read_dir(&instances).expect("instances").flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.retain(|name| *name != *format!("{PREFIX}{}", std::process::id()));
+        left.sort();
+        assert_eq!(left, ["fasttrackctl-8", "fasttrackctl-x", "mine"]);
     }
 
     #[test]

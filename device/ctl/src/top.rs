@@ -8,7 +8,10 @@ use fasttrack_bus::{ManagerProxy, Usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::future::Future;
+use std::io;
 use std::time::Duration;
+use tokio::signal::unix::{signal, SignalKind};
 
 /// Clears the screen of a terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -27,6 +30,8 @@ struct Moment {
     kernel: BTreeMap<String, u64>,
     /// Of apps, by control group; or why they are not known.
     paused: Result<BTreeMap<String, Paused>, String>,
+    /// How many pauses were lost.
+    lost: u64,
 }
 
 /// An app as JSON: what the daemon tells, and what the kernel does.
@@ -37,13 +42,42 @@ struct Row<'a> {
     /// Since `top` has begun; null where that is not known.
     pauses: Option<u64>,
     paused_ms: Option<u64>,
+    /// Of all apps: how many are in none of these numbers, because they came faster than they were read.
+    pauses_lost: u64,
 }
 
 /// Shows pictures until there are enough.
 pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, cli: &Cli) -> Result<(), Failure> {
-    let mut before: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let end = end().map_err(|error| error.to_string())?;
+    // From here on the kernel writes for it, which it has to stop however it ends.
     let mut pauses = Pauses::follow(&cli.root);
-    let mut end = Box::pin(tokio::signal::ctrl_c());
+    tokio::select! {
+        done = pictures(daemon, how, cli, &mut pauses) => done,
+        () = end => Ok(()),
+    }
+}
+
+/// Waits for a signal that ends a program; one that comes between the call and the wait counts.
+fn end() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
+async fn pictures(
+    daemon: &ManagerProxy<'_>,
+    how: &Top,
+    cli: &Cli,
+    pauses: &mut Result<Pauses, String>,
+) -> Result<(), Failure> {
+    let mut before: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut shown = 0;
     loop {
         let usage = daemon.usage().await.map_err(meaning)?;
@@ -51,10 +85,11 @@ pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, cli: &Cli) -> Result<(), 
         let now = Moment {
             usage,
             kernel: counters,
-            paused: match &mut pauses {
+            paused: match pauses {
                 Ok(pauses) => Ok(pauses.until_now().clone()),
                 Err(why) => Err(why.clone()),
             },
+            lost: pauses.as_ref().map_or(0, Pauses::lost),
         };
         let text = if cli.json {
             serde_json::to_string(&rows(&now)).map_err(|error| error.to_string())? + "\n"
@@ -71,11 +106,7 @@ pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, cli: &Cli) -> Result<(), 
         if how.count > 0 && shown >= how.count {
             return Ok(());
         }
-        // Interrupted, it has still to stop what the kernel writes for it.
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(how.interval)) => {}
-            _ = &mut end => return Ok(()),
-        }
+        tokio::time::sleep(Duration::from_secs(how.interval)).await;
     }
 }
 
@@ -86,6 +117,7 @@ fn rows(now: &Moment) -> Vec<Row<'_>> {
             usage,
             pauses: paused.map(|paused| paused.times),
             paused_ms: paused.map(|paused| paused.ns / 1_000_000),
+            pauses_lost: now.lost,
         }
     };
     now.usage.iter().map(row).collect()
@@ -160,6 +192,10 @@ fn above(now: &Moment) -> String {
         return String::new();
     }
     let why = match &now.paused {
+        Ok(_) if now.lost > 0 => format!(
+            "pauses of apps since top has begun, without {} or more that were lost",
+            now.lost
+        ),
         Ok(_) => "pauses of apps since top has begun".to_string(),
         Err(why) => format!("pauses of apps are not known: {why}"),
     };
@@ -196,6 +232,7 @@ mod tests {
             usage: vec![one("background", 40_960), one("foreground", 1)],
             kernel: BTreeMap::new(),
             paused: Err("this kernel has no tracepoint".to_string()),
+            lost: 0,
         };
         let text = picture(&now, &before, 2);
         let words = words(&text);
@@ -207,6 +244,20 @@ mod tests {
             words[2],
             ["background", "20", "0", "0", "0", "-", "-", "background"]
         );
+    }
+
+    #[tokio::test]
+    async fn each_signal_that_ends_a_program_is_waited_for_from_the_call_on() {
+        for name in ["INT", "TERM", "HUP"] {
+            let end = end().expect("signals");
+            let kill = format!("kill -{name} {}", std::process::id());
+            let sent = std::process::Command::new("sh")
+                .args(["-c", &kill])
+                .status();
+            assert!(sent.expect("a shell").success());
+            let told = tokio::time::timeout(Duration::from_secs(10), end).await;
+            assert!(told.is_ok(), "{name}");
+        }
     }
 
     #[test]
@@ -223,6 +274,7 @@ mod tests {
                 ("/background/job".to_string(), paused(1, 4_000_000)),
                 ("/background-2".to_string(), paused(8, 1)),
             ])),
+            lost: 0,
         };
         let text = picture(&now, &BTreeMap::new(), 1);
         let first = "kernel, all apps: 9 pauses, 4 holds; pauses of apps since top has begun";
@@ -233,6 +285,9 @@ mod tests {
             (&json[0]["pauses"], &json[0]["name"]),
             (&3.into(), &"background".into())
         );
+        now.lost = 5;
+        let text = picture(&now, &BTreeMap::new(), 1);
+        assert!(text.contains("without 5 or more that were lost"), "{text}");
         now.paused = Err("root alone may".to_string());
         let text = picture(&now, &BTreeMap::new(), 1);
         assert!(text.contains("not known: root alone may"), "{text}");
