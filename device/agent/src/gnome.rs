@@ -220,6 +220,7 @@ mod tests {
         let backend = fake.group("/user.slice/portal.service", 9);
         dialogs.open(crate::portal::Dialog {
             backend: 9,
+            to: ":1.9".into(),
             apps: vec![one.clone()],
             call: (":1.1".into(), 1),
             handle: "/h".into(),

@@ -3,9 +3,11 @@
 //! backend, `xdg-desktop-portal-gtk` and others, which serves all apps.
 //!
 //! Who asks is seen on the session's bus: the portal calls its backend with a handle that has the app's connection in it
-//! (xdg-desktop-portal, "org.freedesktop.portal.Request"), and the backend answers when the dialog is closed. Both are
-//! seen by a monitor of the bus that asks for these few messages alone, so nothing else wakes it. On X11 and in KWin the
-//! dialog names its parent besides, and that is followed there.
+//! (xdg-desktop-portal, "org.freedesktop.portal.Request"), and the backend answers when the dialog is closed. A monitor
+//! of the bus sees both. It asks for the portal's calls that open a window or give one up, for the answers of backends,
+//! for changes of the owners of their names, and for calls that set the environment: nothing else wakes it. A call
+//! counts only from the owner of the portal's name to the owner of a backend's. On X11 and in KWin the dialog names its
+//! parent besides, and that is followed there.
 
 use crate::bus;
 use crate::resolve::Owner;
@@ -14,28 +16,37 @@ use crate::window::Window;
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::AppRef;
 use futures_util::StreamExt;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zbus::message::Type;
 use zbus::zvariant::{ObjectPath, Structure, Value};
 use zbus::{Connection, MatchRule, Message, MessageStream};
 
-/// Interfaces of backends whose calls open a window.
-const DIALOGS: [&str; 12] = [
-    "org.freedesktop.impl.portal.Access",
-    "org.freedesktop.impl.portal.Account",
-    "org.freedesktop.impl.portal.AppChooser",
-    "org.freedesktop.impl.portal.DynamicLauncher",
-    "org.freedesktop.impl.portal.Email",
-    "org.freedesktop.impl.portal.FileChooser",
-    "org.freedesktop.impl.portal.GlobalShortcuts",
-    "org.freedesktop.impl.portal.Print",
-    "org.freedesktop.impl.portal.RemoteDesktop",
-    "org.freedesktop.impl.portal.ScreenCast",
-    "org.freedesktop.impl.portal.Screenshot",
-    "org.freedesktop.impl.portal.Wallpaper",
+/// Interfaces of backends begin with this.
+const INTERFACES: &str = "org.freedesktop.impl.portal.";
+/// Calls of backends that open a window, all with the handle first: the rest of the interface, and the member.
+const DIALOGS: [(&str, &str); 16] = [
+    ("Access", "AccessDialog"),
+    ("Account", "GetUserInformation"),
+    ("AppChooser", "ChooseApplication"),
+    ("DynamicLauncher", "PrepareInstall"),
+    ("Email", "ComposeEmail"),
+    ("FileChooser", "OpenFile"),
+    ("FileChooser", "SaveFile"),
+    ("FileChooser", "SaveFiles"),
+    ("GlobalShortcuts", "BindShortcuts"),
+    ("Print", "PreparePrint"),
+    ("Print", "Print"),
+    ("RemoteDesktop", "Start"),
+    ("ScreenCast", "Start"),
+    ("Screenshot", "Screenshot"),
+    ("Screenshot", "PickColor"),
+    ("Wallpaper", "SetWallpaperURI"),
 ];
 /// By which the portal gives a dialog up.
-const REQUEST: &str = "org.freedesktop.impl.portal.Request";
+const CLOSE: (&str, &str) = ("Request", "Close");
+/// The portal's name on the bus.
+const PORTAL: &str = "org.freedesktop.portal.Desktop";
 /// Calls that set the session's environment, as `dbus-update-activation-environment` does them. `systemctl` has a socket
 /// of its own to the user manager.
 const SETS: [(&str, &str); 3] = [
@@ -43,8 +54,11 @@ const SETS: [(&str, &str); 3] = [
     ("org.freedesktop.systemd1.Manager", "SetEnvironment"),
     ("org.freedesktop.systemd1.Manager", "UnsetAndSetEnvironment"),
 ];
-/// Names of backends on the bus begin with this.
-const BACKENDS: &str = "org.freedesktop.impl.portal.desktop.";
+/// Names of backends on the bus are below this one.
+const BACKENDS: &str = "org.freedesktop.impl.portal.desktop";
+/// The bus itself, and its signal of a name that has another owner.
+const BUS: &str = "org.freedesktop.DBus";
+const OWNER: &str = "NameOwnerChanged";
 /// Before the connection, with underscores, in a handle.
 const HANDLES: &str = "/org/freedesktop/portal/desktop/request/";
 /// Dialogs at once at most: an app can ask for more, and the oldest are forgotten.
@@ -63,6 +77,8 @@ pub fn asker(handle: &str) -> Option<String> {
 pub struct Dialog {
     /// Process of the backend, which owns the window.
     pub backend: u32,
+    /// The backend's connection.
+    pub to: String,
     /// Who has asked.
     pub apps: Vec<AppRef>,
     /// The connection that waits for the answer, and the number of its call.
@@ -85,10 +101,16 @@ impl Dialogs {
         all.push(dialog);
     }
 
-    /// The call of one was answered.
-    pub fn answered(&self, to: &str, number: u32) {
-        let other = |one: &Dialog| one.call.0 != to || one.call.1 != number;
+    /// The call of one was answered, by its backend.
+    pub fn answered(&self, from: &str, to: &str, number: u32) {
+        let other = |one: &Dialog| one.to != from || one.call.0 != to || one.call.1 != number;
         self.all().retain(other);
+    }
+
+    /// A connection has ended, or has given its name up: its dialogs are nobody's.
+    pub fn left(&self, connection: &str) {
+        self.all()
+            .retain(|one| one.to != connection && one.call.0 != connection);
     }
 
     /// One is given up.
@@ -175,36 +197,80 @@ impl Source for Portals {
     }
 }
 
+/// Owners of the portal's name and of its backends', empty where there is none.
+#[derive(Debug, Default)]
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// All backends that the bus can start or that run, without their owners.
+    async fn all(bus: &Connection) -> Result<Names, Fault> {
+        let daemon = zbus::fdo::DBusProxy::new(bus).await?;
+        let mut names = daemon.list_activatable_names().await?;
+        names.extend(daemon.list_names().await?);
+        let names = names.iter().map(ToString::to_string);
+        let is_backend = |name: &String| {
+            let rest = name.strip_prefix(BACKENDS);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let names = names.filter(is_backend).chain([PORTAL.to_string()]);
+        Ok(Names(names.map(|name| (name, String::new())).collect()))
+    }
+
+    async fn ask(&mut self, bus: &Connection) -> Result<(), Fault> {
+        for (name, owner) in &mut self.0 {
+            *owner = bus::owner(bus, name).await?.unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn backends(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter().filter(|(name, _)| *name != PORTAL)
+    }
+
+    fn is_portal(&self, connection: &str) -> bool {
+        self.0.get(PORTAL).is_some_and(|owner| owner == connection)
+    }
+
+    /// The connection of a backend, of that or of its name.
+    fn backend(&self, to: &str) -> Option<&str> {
+        let its = |(name, owner): &(&String, &String)| {
+            !owner.is_empty() && (name.as_str() == to || owner.as_str() == to)
+        };
+        self.backends().find(its).map(|(_, owner)| owner.as_str())
+    }
+}
+
 /// Follows dialogs by a connection that becomes a monitor; the other one asks whose connections are.
 pub async fn follow(asks: &Connection, monitor: Connection, out: &Out) -> Result<(), Fault> {
-    let rules = rules(asks).await?;
+    let mut names = Names::all(asks).await?;
+    let rules = rules(&names)?;
     let mut messages = MessageStream::from(&monitor);
     let proxy = zbus::fdo::MonitoringProxy::new(&monitor).await?;
     proxy.become_monitor(&rules, 0).await?;
+    // What changes from here on is in the messages.
+    names.ask(asks).await?;
     while let Some(message) = messages.next().await {
-        take(asks, &message?, out).await?;
+        take(asks, &message?, &mut names, out).await?;
     }
     Err(Fault::new("the session's bus has closed"))
 }
 
-async fn rules(bus: &Connection) -> Result<Vec<MatchRule<'static>>, Fault> {
+fn rules(names: &Names) -> Result<Vec<MatchRule<'static>>, Fault> {
     let of = |kind| MatchRule::builder().msg_type(kind);
     let mut rules = Vec::new();
-    for interface in DIALOGS.iter().chain(&[REQUEST]) {
-        rules.push(of(Type::MethodCall).interface(*interface)?.build());
+    for (interface, member) in DIALOGS.into_iter().chain([CLOSE]) {
+        let rule = of(Type::MethodCall).sender(PORTAL)?;
+        let rule = rule.interface(format!("{INTERFACES}{interface}"))?;
+        rules.push(rule.member(member)?.build());
     }
     for (interface, member) in SETS {
         let rule = of(Type::MethodCall).interface(interface)?.member(member)?;
         rules.push(rule.build());
     }
-    let daemon = zbus::fdo::DBusProxy::new(bus).await?;
-    let mut names = daemon.list_activatable_names().await?;
-    names.extend(daemon.list_names().await?);
-    let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    names.retain(|name| name.starts_with(BACKENDS));
-    names.sort();
-    names.dedup();
-    for name in names {
+    let owner = || of(Type::Signal).sender(BUS)?.interface(BUS)?.member(OWNER);
+    rules.push(owner()?.arg(0, PORTAL)?.build());
+    rules.push(owner()?.arg0ns(BACKENDS)?.build());
+    for (name, _) in names.backends() {
         for kind in [Type::MethodReturn, Type::Error] {
             rules.push(of(kind).sender(name.clone())?.build());
         }
@@ -212,54 +278,70 @@ async fn rules(bus: &Connection) -> Result<Vec<MatchRule<'static>>, Fault> {
     Ok(rules)
 }
 
-async fn take(asks: &Connection, message: &Message, out: &Out) -> Result<(), Fault> {
+async fn take(
+    asks: &Connection,
+    message: &Message,
+    names: &mut Names,
+    out: &Out,
+) -> Result<(), Fault> {
     let header = message.header();
-    let text = |name: Option<&str>| name.unwrap_or_default().to_string();
+    let from = header.sender().map_or("", |name| name.as_str());
+    let interface = header.interface().map_or("", |name| name.as_str());
+    let member = header.member().map_or("", |name| name.as_str());
     match header.message_type() {
-        Type::MethodCall => {
-            let interface = text(header.interface().map(|name| name.as_str()));
-            if interface == REQUEST {
+        Type::MethodCall if SETS.contains(&(interface, member)) => out.environment(),
+        Type::MethodCall if names.is_portal(from) => {
+            let call = (interface.strip_prefix(INTERFACES).unwrap_or(""), member);
+            if call == CLOSE {
                 out.dialogs()
                     .closed(header.path().map_or("", |path| path.as_str()));
-            } else if SETS.iter().any(|(one, _)| *one == interface) {
-                out.environment();
-            } else if DIALOGS.contains(&interface.as_str()) {
-                begin(asks, message, out).await?;
+            } else if DIALOGS.contains(&call) {
+                begin(asks, message, names, out).await;
             }
         }
         Type::MethodReturn | Type::Error => {
-            let to = text(header.destination().map(|name| name.as_str()));
+            let to = header.destination().map_or("", |name| name.as_str());
             if let Some(number) = header.reply_serial() {
-                out.dialogs().answered(&to, number.get());
+                out.dialogs().answered(from, to, number.get());
             }
         }
-        Type::Signal => {}
+        Type::Signal if (from, interface, member) == (BUS, BUS, OWNER) => {
+            let (name, old, new): (String, String, String) = message.body().deserialize()?;
+            // The answers of a backend that has come since, and that the bus does not start, are not seen.
+            if let Some(owner) = names.0.get_mut(&name) {
+                out.dialogs().left(&old);
+                *owner = new;
+            }
+        }
+        Type::MethodCall | Type::Signal => {}
     }
     Ok(())
 }
 
 /// A dialog opens. One of which nobody can tell who has asked stays its backend's.
-async fn begin(asks: &Connection, message: &Message, out: &Out) -> Result<(), Fault> {
+async fn begin(asks: &Connection, message: &Message, names: &Names, out: &Out) {
     let header = message.header();
-    let handle = handle(message);
-    let (Some(from), Some(to), Some(handle)) = (header.sender(), header.destination(), handle)
-    else {
-        return Ok(());
+    let backend = header
+        .destination()
+        .and_then(|to| names.backend(to.as_str()));
+    let (Some(from), Some(to), Some(handle)) = (header.sender(), backend, handle(message)) else {
+        return;
     };
     let Some(asker) = asker(&handle) else {
-        return Ok(());
+        return;
     };
     // Any of them may have ended.
     let pids = (
-        bus::process(asks, to.as_str()).await,
+        bus::process(asks, to).await,
         bus::process(asks, &asker).await,
     );
     let (Ok(backend), Ok(pid)) = pids else {
-        return Ok(());
+        return;
     };
     if let Owner::App(apps) = out.resolver().owner(&Window::of(pid, "")) {
         out.dialogs().open(Dialog {
             backend,
+            to: to.to_string(),
             apps,
             call: (
                 from.to_string(),
@@ -268,7 +350,6 @@ async fn begin(asks: &Connection, message: &Message, out: &Out) -> Result<(), Fa
             handle,
         });
     }
-    Ok(())
 }
 
 /// The first argument of all these calls.

@@ -9,7 +9,7 @@ use crate::testing::{mutate, FakePlace};
 use fasttrack_detector::report::Report;
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 use zbus::zvariant::OwnedValue;
 
 #[test]
@@ -28,6 +28,7 @@ fn a_handle_has_the_connection_that_asks() {
 fn dialog(backend: u32, apps: &[&AppRef], number: u32) -> Dialog {
     Dialog {
         backend,
+        to: ":1.9".into(),
         apps: apps.iter().map(|app| (*app).clone()).collect(),
         call: (":1.1".into(), number),
         handle: format!("/h{number}"),
@@ -58,17 +59,31 @@ fn a_window_of_a_backend_is_who_has_asked_and_two_are_ambiguous() {
     dialogs.open(dialog(9, &[&two], 3));
     let both = Event::Focus(Report::Ambiguous(vec![one.clone(), two.clone()]));
     assert_eq!(front(chooser()), both);
-    dialogs.answered(":1.1", 3);
-    dialogs.answered(":1.2", 2);
+    dialogs.answered(":1.9", ":1.1", 3);
+    dialogs.answered(":1.9", ":1.2", 2);
+    dialogs.answered(":1.8", ":1.1", 2);
     dialogs.closed("/h1");
     assert_eq!(front(chooser()), asks);
-    dialogs.answered(":1.1", 2);
+    dialogs.answered(":1.9", ":1.1", 2);
     assert_eq!(dialogs.backends(), Vec::<u32>::new());
     (0..100).for_each(|number| dialogs.open(dialog(9, &[&one], number)));
     assert_eq!(dialogs.backends().len(), OPEN_MOST);
 }
 
-struct FileChooser(Arc<Notify>);
+#[test]
+fn a_call_that_types_a_key_wakes_nobody() {
+    let rules = rules(&Names::default()).expect("rules");
+    for rule in rules
+        .iter()
+        .filter(|rule| rule.msg_type() == Some(Type::MethodCall))
+    {
+        assert!(rule
+            .member()
+            .is_some_and(|member| !member.starts_with("Notify")));
+    }
+}
+
+struct FileChooser(Arc<Semaphore>);
 
 #[zbus::interface(name = "org.freedesktop.impl.portal.FileChooser")]
 impl FileChooser {
@@ -80,13 +95,39 @@ impl FileChooser {
         _title: &str,
         _options: HashMap<String, OwnedValue>,
     ) -> (u32, HashMap<String, OwnedValue>) {
-        self.0.notified().await;
+        self.0.acquire().await.expect("open").forget();
         (0, HashMap::new())
     }
 }
 
+/// Calls a backend, and waits until the bus has taken the call.
+async fn open(from: &Connection, to: &str, handle: &str) {
+    let handle = ObjectPath::try_from(handle).expect("a path");
+    let options: HashMap<&str, Value<'_>> = HashMap::new();
+    let body = (handle, "org.example.Editor", "", "Open", options);
+    let call = Message::method_call("/org/freedesktop/portal/desktop", "OpenFile")
+        .and_then(|it| it.destination(to))
+        .and_then(|it| it.interface("org.freedesktop.impl.portal.FileChooser"))
+        .and_then(|it| it.build(&body))
+        .expect("a call");
+    from.send(&call).await.expect("sent");
+    let daemon = zbus::fdo::DBusProxy::new(from).await.expect("the bus");
+    daemon.get_id().await.expect("an answer");
+}
+
+/// Waits for so many open dialogs, not for ever; says how many there are.
+async fn wait(out: &Out, dialogs: usize) -> usize {
+    for _ in 0..200 {
+        if out.dialogs().backends().len() == dialogs {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    out.dialogs().backends().len()
+}
+
 #[test]
-fn a_dialog_is_open_from_the_call_to_its_answer() {
+fn a_dialog_is_the_portals_call_to_a_backend_until_its_answer_or_the_backends_end() {
     let Some(bus) = Bus::start() else {
         return;
     };
@@ -94,57 +135,42 @@ fn a_dialog_is_open_from_the_call_to_its_answer() {
     let app = fake.app("app-org.example.Editor-1.scope", std::process::id());
     let (to, _from) = sync_channel(64);
     let out = Out::new("portal", fake.resolver(), to);
-    let close = Arc::new(Notify::new());
+    let close = Arc::new(Semaphore::new(0));
     crate::bus::runtime().expect("a runtime").block_on(async {
-        let name = format!("{BACKENDS}test");
+        let name = format!("{BACKENDS}.test");
+        let chooser = FileChooser(close.clone());
         let backend = zbus::connection::Builder::address(bus.address.as_str())
-            .and_then(|it| {
-                it.serve_at(
-                    "/org/freedesktop/portal/desktop",
-                    FileChooser(close.clone()),
-                )
-            })
+            .and_then(|it| it.serve_at("/org/freedesktop/portal/desktop", chooser))
             .and_then(|it| it.name(name.clone()))
             .expect("a backend");
-        let _backend = backend.build().await.expect("a backend");
+        let backend = backend.build().await.expect("a backend");
         let (portal, editor) = (bus.connect().await, bus.connect().await);
         let (asks, monitor) = (bus.connect().await, bus.connect().await);
         let followed = follow(&asks, monitor, &out);
         let unique = editor.unique_name().expect("a name").to_string();
         let handle = format!("{HANDLES}{}/t", unique[1..].replace('.', "_"));
         let called = async {
+            portal.request_name(PORTAL).await.expect("its name");
             // Until it monitors, a call may go unseen.
-            loop {
-                let handle = ObjectPath::try_from(handle.as_str()).expect("a path");
-                let options: HashMap<&str, Value<'_>> = HashMap::new();
-                let body = (handle, "org.example.Editor", "", "Open", options);
-                let call = portal.call_method(
-                    Some(name.as_str()),
-                    "/org/freedesktop/portal/desktop",
-                    Some(DIALOGS[5]),
-                    "OpenFile",
-                    &body,
-                );
-                let seen = async {
-                    for _ in 0..20 {
-                        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                        if !out.dialogs().backends().is_empty() {
-                            break;
-                        }
-                    }
-                    let open = out.dialogs().backends().len();
-                    close.notify_one();
-                    open
-                };
-                let (answer, open) = tokio::join!(call, seen);
-                answer.expect("an answer");
-                if open == 1 {
-                    break;
-                }
+            let mut calls = 0;
+            while out.dialogs().backends().is_empty() {
+                open(&portal, &name, &handle).await;
+                calls += 1;
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
-            while !out.dialogs().backends().is_empty() {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
+            close.add_permits(calls);
+            assert_eq!(wait(&out, 0).await, 0);
+            // Neither of the first two is the portal's call to a backend.
+            open(&editor, &name, &handle).await;
+            open(&portal, &unique, &handle).await;
+            open(&portal, &name, &handle).await;
+            assert_eq!(wait(&out, 1).await, 1);
+            close.add_permits(2);
+            assert_eq!(wait(&out, 0).await, 0);
+            open(&portal, &name, &handle).await;
+            assert_eq!(wait(&out, 1).await, 1);
+            backend.close().await.expect("its end");
+            assert_eq!(wait(&out, 0).await, 0);
         };
         tokio::select! {
             end = followed => panic!("{end:?}"),
