@@ -26,6 +26,9 @@ const LOOKS: [Duration; 4] = [
     Duration::from_secs(10),
 ];
 
+/// A sign that comes this soon after one before waits until then: who makes many wakes nobody more often.
+const APART: Duration = Duration::from_secs(1);
+
 /// What may be changed about the choice.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
@@ -99,6 +102,9 @@ pub struct Conductor<S: Sources> {
     /// Names of those that were begun for the first time, or that tell the focus in place of another, and not logged yet.
     begun: Vec<&'static str>,
     looks: Vec<Instant>,
+    /// The last sign that was looked at, and when the next one is that has come since.
+    signed: Option<Instant>,
+    merged: Option<Instant>,
 }
 
 impl<S: Sources> Conductor<S> {
@@ -116,6 +122,8 @@ impl<S: Sources> Conductor<S> {
             told: Vec::new(),
             begun: Vec::new(),
             looks: Vec::new(),
+            signed: None,
+            merged: None,
         }
     }
 
@@ -136,12 +144,23 @@ impl<S: Sources> Conductor<S> {
                 }
             }
             match sign {
-                true => self.sign(now),
+                true => self.signs(now),
                 false => self.due(now),
             }
             self.tell()?;
         }
         Ok(())
+    }
+
+    /// Something has appeared: it is looked at, or waits where that was done just before.
+    fn signs(&mut self, now: Instant) {
+        match self.signed.map(|at| at + APART) {
+            Some(next) if now < next => {
+                self.merged = Some(next);
+                self.due(now);
+            }
+            _ => self.sign(now),
+        }
     }
 
     /// Tells which sources are in use, if others are than when this was told last.
@@ -170,8 +189,9 @@ impl<S: Sources> Conductor<S> {
         focus.into_iter().chain(others).collect()
     }
 
-    /// Something has appeared.
+    /// Looks at everything, and again a few times.
     fn sign(&mut self, now: Instant) {
+        (self.signed, self.merged) = (Some(now), None);
         self.looks = LOOKS.iter().map(|after| now + *after).collect();
         for slot in self.slots.values_mut() {
             if !matches!(slot.state, State::Runs(..)) {
@@ -183,6 +203,9 @@ impl<S: Sources> Conductor<S> {
 
     /// What is due by time alone.
     fn due(&mut self, now: Instant) {
+        if self.merged.is_some_and(|at| at <= now) {
+            return self.sign(now);
+        }
         let before = self.looks.len();
         self.looks.retain(|at| *at > now);
         self.look(now, self.looks.len() < before);
@@ -193,7 +216,8 @@ impl<S: Sources> Conductor<S> {
             State::Again(at) => Some(at),
             State::Runs(..) | State::Rests => None,
         });
-        self.looks.iter().copied().chain(again).min()
+        let looks = self.looks.iter().copied().chain(self.merged);
+        looks.chain(again).min()
     }
 
     /// A source that reads what was written for it alone, and has come to its end.

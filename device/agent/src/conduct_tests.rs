@@ -165,6 +165,27 @@ fn a_compositor_that_comes_late_is_found_and_tells_more_than_nothing() {
 }
 
 #[test]
+fn many_signs_are_one_look_a_second() {
+    let mut play = Play::new(Wanted::default());
+    play.stage.can(&[cannot::NAME]);
+    let begin = play.now;
+    let mut looks = 0;
+    for _ in 0..1000 {
+        play.conductor.signs(play.now);
+        looks += u32::from(play.conductor.signed == Some(play.now));
+        play.now += Duration::from_millis(10);
+    }
+    assert_eq!((play.now - begin).as_secs(), 10);
+    assert_eq!(looks, 10);
+    // The last one is not lost.
+    assert_eq!(play.conductor.merged, Some(play.now));
+    play.conductor.due(play.now);
+    assert_eq!(play.conductor.signed, Some(play.now));
+    play.pass();
+    assert_eq!(play.conductor.deadline(), None);
+}
+
+#[test]
 fn one_that_works_is_replaced_only_where_the_environment_has_changed() {
     let mut play = Play::new(Wanted::default());
     play.stage.can(&["good"]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Signs that a source may be able to tell that could not before: a socket of a compositor or a server appears, the
-//! session's environment is set, a source has ended. One thread waits for them, and nothing wakes it otherwise.
+//! session's environment is set, a source has ended. One thread waits for them, and nothing wakes it otherwise. Any user
+//! may write where X servers have their sockets: what is none, or another user's, is no sign.
 
 use crate::env::Env;
 use crate::source::Fault;
@@ -8,7 +9,8 @@ use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -85,6 +87,9 @@ pub struct Signs {
     runtime: Option<PathBuf>,
     /// Number of the watch on that directory, which others use as well.
     shared: Option<i32>,
+    /// Where X servers have their sockets, and the number of the watch on it.
+    servers: PathBuf,
+    x11: Option<i32>,
 }
 
 /// Whether a file of this name in the runtime directory is a sign.
@@ -92,14 +97,31 @@ pub fn is_sign(name: &str) -> bool {
     !name.ends_with(".lock") && NAMES.iter().any(|begin| name.starts_with(begin))
 }
 
+/// Whether a file is the socket of an X server: `X` and a number, root's or this user's.
+fn is_server(folder: &Path, name: &str) -> bool {
+    let number = name.strip_prefix('X').unwrap_or("");
+    let known = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let own = [0, rustix::process::geteuid().as_raw()];
+    let file = known.then(|| folder.join(name).symlink_metadata());
+    file.is_some_and(|file| {
+        file.is_ok_and(|file| file.file_type().is_socket() && own.contains(&file.uid()))
+    })
+}
+
 impl Signs {
     /// In a session's runtime directory, and where X servers are.
     pub fn new(env: &Env, wake: Wake) -> Result<Signs, Fault> {
+        Signs::with(env, wake, PathBuf::from(X11))
+    }
+
+    fn with(env: &Env, wake: Wake, servers: PathBuf) -> Result<Signs, Fault> {
         let mut signs = Signs {
             wake,
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
             runtime: env.runtime(""),
             shared: None,
+            servers,
+            x11: None,
         };
         signs.watch();
         Ok(signs)
@@ -109,7 +131,7 @@ impl Signs {
     fn watch(&mut self) {
         let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
         let watch = |folder: PathBuf| inotify::add_watch(&self.inotify, folder, flags).ok();
-        watch(PathBuf::from(X11));
+        self.x11 = watch(self.servers.clone());
         if let Some(runtime) = &self.runtime {
             for folder in FOLDERS {
                 watch(runtime.join(folder));
@@ -148,7 +170,11 @@ impl Signs {
                 Ok(event) => {
                     let name = event.file_name().and_then(|name| name.to_str().ok());
                     // Where events were lost, one may have been a sign.
-                    sign |= Some(event.wd()) != self.shared || name.is_none_or(is_sign);
+                    sign |= name.is_none_or(|name| match Some(event.wd()) {
+                        watch if watch == self.shared => is_sign(name),
+                        watch if watch == self.x11 => is_server(&self.servers, name),
+                        _ => true,
+                    });
                 }
                 Err(rustix::io::Errno::AGAIN) => return Ok(sign),
                 Err(error) => return Err(error.into()),
@@ -160,6 +186,32 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_any_user_may_write_sockets_of_x_servers_alone_are_signs() {
+        let servers = tempfile::tempdir().expect("a folder");
+        let wake = Wake::new().expect("an eventfd");
+        let path = servers.path().to_path_buf();
+        let mut signs = Signs::with(&Env::default(), wake, path).expect("signs");
+        let mut soon = || signs.wait(Some(Duration::from_millis(1))).expect("waited");
+        let bind = |name: &str| {
+            std::os::unix::net::UnixListener::bind(servers.path().join(name)).expect("a socket")
+        };
+        std::fs::write(servers.path().join("X1"), "").expect("a file");
+        let _others = ["X", "Xa", "x2", "wayland-0"].map(bind);
+        std::os::unix::fs::symlink("X2", servers.path().join("X3")).expect("a link");
+        assert!(!soon().socket);
+        let _server = bind("X2");
+        assert!(soon().socket);
+        let other = rustix::fs::Uid::from_raw(rustix::process::geteuid().as_raw() ^ 0x1_0000);
+        let moved = servers.path().join("moved");
+        let _foreign = bind("moved");
+        // Root alone can make one that is another user's.
+        if rustix::fs::chown(&moved, Some(other), None).is_ok() {
+            std::fs::rename(&moved, servers.path().join("X4")).expect("a name");
+            assert!(!soon().socket);
+        }
+    }
 
     #[test]
     fn sockets_are_signs_and_other_files_are_none() {
