@@ -36,6 +36,8 @@ pub struct Wanted {
     pub focus: Option<String>,
     /// Not these sources.
     pub without: Vec<String>,
+    /// Whether the agent ends with that source: who replays something and reads what is printed waits for it.
+    pub ends: bool,
 }
 
 /// How a source is.
@@ -127,7 +129,7 @@ impl<S: Sources> Conductor<S> {
         }
     }
 
-    /// Runs them until a source that was asked for has nothing more to say.
+    /// Runs them: until a source that was asked for has nothing more to say where the agent ends with it, else for ever.
     pub fn run(mut self, mut signs: Signs) -> Result<(), Fault> {
         self.sign(Instant::now());
         self.tell()?;
@@ -222,7 +224,7 @@ impl<S: Sources> Conductor<S> {
 
     /// A source that reads what was written for it alone, and has come to its end.
     fn is_over(&self) -> bool {
-        let asked = self.wanted.focus.as_deref();
+        let asked = self.wanted.focus.as_deref().filter(|_| self.wanted.ends);
         let slot = asked.and_then(|name| self.slots.get(name));
         slot.is_some_and(|slot| slot.state == State::Rests && !slot.backoff.is_over())
     }

@@ -273,6 +273,7 @@ fn others_come_and_go_besides() {
     let mut play = Play::new(Wanted {
         focus: None,
         without: vec!["sound".into(), "best".into()],
+        ends: false,
     });
     play.stage.can(&["best", "good", "sound"]);
     play.sign();
@@ -281,19 +282,26 @@ fn others_come_and_go_besides() {
 }
 
 #[test]
-fn one_that_is_asked_for_needs_not_say_that_it_can_and_ends_the_agent() {
-    let wanted = Wanted {
-        focus: Some("good".into()),
-        without: Vec::new(),
-    };
-    let mut play = Play::new(wanted);
-    play.sign();
-    assert_eq!(play.next(), "good");
-    assert!(!play.conductor.is_over());
-    play.stage.end("good", Ok(()));
-    play.ended();
-    assert!(play.conductor.is_over());
-    drop(play.wake);
+fn one_that_is_asked_for_needs_not_say_that_it_can_and_ends_the_agent_where_that_is_wanted() {
+    for ends in [true, false] {
+        let wanted = Wanted {
+            focus: Some("good".into()),
+            without: Vec::new(),
+            ends,
+        };
+        let mut play = Play::new(wanted);
+        play.sign();
+        assert_eq!(play.next(), "good");
+        assert!(!play.conductor.is_over());
+        play.stage.end("good", Ok(()));
+        play.ended();
+        assert_eq!(play.conductor.is_over(), ends);
+        // Another source that comes then is still begun.
+        play.stage.can(&["sound"]);
+        play.sign();
+        assert!(play.conductor.slots.contains_key("sound"));
+        drop(play.wake);
+    }
 }
 
 #[test]

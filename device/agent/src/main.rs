@@ -96,6 +96,7 @@ fn run(options: &Options) -> ExitCode {
     let wanted = Wanted {
         focus: options.source.clone().or(config.source),
         without: config.without,
+        ends: options.print && options.source.is_some(),
     };
     let known = |name: &String| all.iter().any(|source| source.name() == name);
     if !wanted.focus.iter().all(known) {
