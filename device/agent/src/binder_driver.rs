@@ -66,6 +66,9 @@ pub struct Link<D: Driver> {
     driver: D,
     /// Commands that wait for the next exchange.
     commands: Vec<u8>,
+    /// Buffers of parcels that were copied. They are given back after the commands that wait: with a reply's buffer the
+    /// kernel drops the handles in it that nobody has acquired.
+    copied: Vec<u64>,
     answers: VecDeque<Answer>,
 }
 
@@ -86,6 +89,7 @@ impl<D: Driver> Link<D> {
         Link {
             driver,
             commands: Vec::new(),
+            copied: Vec::new(),
             answers: VecDeque::new(),
         }
     }
@@ -131,7 +135,8 @@ impl<D: Driver> Link<D> {
         }
     }
 
-    /// Keeps an object of another process, and asks to be told of its end.
+    /// Keeps an object of another process, and asks to be told of its end. Before the next exchange after the reply that
+    /// has its handle.
     pub fn keep(&mut self, handle: u32) {
         self.command(BC_ACQUIRE, &handle.to_le_bytes());
         let mut body = handle.to_le_bytes().to_vec();
@@ -157,6 +162,9 @@ impl<D: Driver> Link<D> {
     }
 
     fn exchange(&mut self) -> Result<(), Fault> {
+        for address in std::mem::take(&mut self.copied) {
+            self.command(BC_FREE_BUFFER, &address.to_le_bytes());
+        }
         let commands = std::mem::take(&mut self.commands);
         let mut answers = Vec::new();
         self.driver.exchange(&commands, &mut answers)?;
@@ -208,14 +216,14 @@ impl<D: Driver> Link<D> {
         }
     }
 
-    /// Copies a parcel, and gives its memory back.
+    /// Copies a parcel, whose memory is given back with the next exchange.
     fn parcel(&mut self, transaction: &[u8]) -> Option<Vec<u8>> {
         let (length, address) = (long(transaction, 32), long(transaction, 48));
         let parcel = match length {
             0..=PARCEL_MOST => self.driver.parcel(address, length),
             _ => None,
         };
-        self.command(BC_FREE_BUFFER, &address.to_le_bytes());
+        self.copied.push(address);
         parcel
     }
 }

@@ -60,6 +60,18 @@ impl Played {
         self.answer(bytes);
     }
 
+    /// The commands so far, without what follows them.
+    pub fn kinds(&self) -> Vec<u32> {
+        let commands = self.commands.lock().expect("no panic");
+        let (mut kinds, mut at) = (Vec::new(), 0);
+        while at < commands.len() {
+            let kind = word(&commands, at);
+            kinds.push(kind);
+            at += 4 + (kind >> 16 & 0x3fff) as usize;
+        }
+        kinds
+    }
+
     pub fn death(&self) {
         let mut bytes = BR_DEAD_BINDER.to_le_bytes().to_vec();
         bytes.extend([0; 8]);
@@ -90,6 +102,25 @@ fn a_call_has_its_answer_and_calls_of_others_are_kept() {
     let has = |kind: u32| commands.windows(4).any(|four| four == kind.to_le_bytes());
     assert!(has(BC_TRANSACTION) && has(BC_ACQUIRE_DONE) && has(BC_FREE_BUFFER));
     assert!(!has(BC_REPLY));
+}
+
+#[test]
+fn a_handle_is_acquired_before_the_reply_that_brought_it_is_freed() {
+    let played = Played::default();
+    let mut link = Link::new(played.clone());
+    played.reply(b"handle 5");
+    assert!(link.call(0, 1, b"", &[]).is_ok());
+    link.keep(5);
+    played.reply(b"done");
+    assert!(link.call(5, 2, b"", &[]).is_ok());
+    let order = [
+        BC_TRANSACTION,
+        BC_ACQUIRE,
+        BC_REQUEST_DEATH,
+        BC_TRANSACTION,
+        BC_FREE_BUFFER,
+    ];
+    assert_eq!(played.kinds(), order);
 }
 
 #[test]
