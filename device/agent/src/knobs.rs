@@ -42,9 +42,12 @@ fn words(uids: &BTreeSet<u32>) -> String {
 }
 
 impl Knobs {
-    /// Switches the kernel's part on.
+    /// Switches the kernel's part on, with empty lists: an agent that was killed has left its own.
     pub fn new(folder: &Path) -> Result<Knobs, Fault> {
         let put = |name: &str, text: &str| write(folder, name, text);
+        for list in ["foreground_uids", "perceptible_uids"] {
+            put(list, "\n")?;
+        }
         put("app_uids", APPS)?;
         put("lease_ms", LEASE_MS)?;
         put("enabled", "1")?;
@@ -122,6 +125,16 @@ mod tests {
             id: String::new(),
             pid: 0,
         };
+        // What an agent before has left is not believed again, even for a moment.
+        for list in ["foreground_uids", "perceptible_uids"] {
+            fs::write(folder.path().join(list), "10199\n").expect("a file");
+        }
+        let lease = folder.path().join("lease_ms");
+        fs::create_dir(&lease).expect("no file");
+        assert!(Knobs::new(folder.path()).is_err_and(|why| why.0.contains("lease_ms")));
+        let both = (get("foreground_uids"), get("perceptible_uids"));
+        assert_eq!(both, ("\n".into(), "\n".into()));
+        fs::remove_dir(&lease).expect("no folder");
         let mut knobs = Knobs::new(folder.path()).expect("files");
         assert_eq!((&*get("app_uids"), &*get("enabled")), (APPS, "1"));
         let both = vec![app("/apps/uid_1010200"), app("/uid_10123"), app("/a.scope")];
@@ -142,8 +155,7 @@ mod tests {
             (&*get("perceptible_uids"), &*get("foreground_uids")),
             ("\n", "\n")
         );
-        assert!(
-            Knobs::new(Path::new("/nowhere")).is_err_and(|why| why.0.contains("/nowhere/app_uids"))
-        );
+        assert!(Knobs::new(Path::new("/nowhere"))
+            .is_err_and(|why| why.0.contains("/nowhere/foreground_uids")));
     }
 }

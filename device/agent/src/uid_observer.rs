@@ -41,7 +41,8 @@ impl Source for UidObserver {
     }
 }
 
-/// Registers an observer, and says what it is told.
+/// Registers an observer, and says what it is told. At its end nobody can be noticed: a system server that comes again
+/// does not say what has ended meanwhile.
 pub fn follow(driver: impl Driver, out: &Out) -> Result<(), Fault> {
     let mut link = Link::new(driver);
     let asked = binder::get_service("activity");
@@ -53,6 +54,14 @@ pub fn follow(driver: impl Driver, out: &Out) -> Result<(), Fault> {
     binder::registered(&answer)?;
     link.listen();
     let mut uids = Uids::default();
+    let end = observe(&mut link, &mut uids, out);
+    for uid in uids.noticed() {
+        out.perceptible(app(out.resolver().place(), uid), Sense::Audio, false)?;
+    }
+    end
+}
+
+fn observe(link: &mut Link<impl Driver>, uids: &mut Uids, out: &Out) -> Result<(), Fault> {
     loop {
         let call = link.incoming()?;
         let before = uids.clone();
@@ -68,7 +77,7 @@ pub fn follow(driver: impl Driver, out: &Out) -> Result<(), Fault> {
             }
         };
         if changed {
-            tell(&before, &uids, out)?;
+            tell(&before, uids, out)?;
         }
     }
 }
@@ -161,7 +170,8 @@ mod tests {
                 "10160 true",
                 "99001",
                 "nobody",
-                "fault"
+                "fault",
+                "10160 false"
             ]
         );
     }
