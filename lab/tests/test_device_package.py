@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fasttrack_lab.build import device_package
+from fasttrack_lab.host import process
 from fasttrack_lab.host.paths import CHECKOUT, DEVICE
 
 DEBIAN = CHECKOUT / "debian"
 TRACE_UNIT = "fasttrack-trace.service"
+# What giving up what it does not need calls, before its own filter is there.
+TRACE_GIVES_UP = {"capget", "capset", "prctl", "seccomp"}
 # What its sources need: BPF programs; files by inode, without a time of access. Tracefs is root's.
 TRACE_MAY = {"CAP_BPF", "CAP_PERFMON", "CAP_DAC_READ_SEARCH", "CAP_FOWNER"}
 
@@ -66,7 +70,7 @@ def test_the_recorder_is_off_and_confined() -> None:
     assert re.search(r"dh_installsystemd --name=fasttrack-trace .*--no-enable .*--no-start", rules)
     unit = settings(TRACE_UNIT)
     assert set(unit["CapabilityBoundingSet"][0].split()) == TRACE_MAY
-    assert unit["SystemCallFilter"][0].split() == ["@system-service", "bpf", "open_by_handle_at"]
+    assert unit["SystemCallFilter"][0].split() == ["@system-service", "bpf", "open_by_handle_at", "seccomp"]
     assert unit["SystemCallFilter"][1].startswith("~")
     for name, value in {
         "NoNewPrivileges": "yes",
@@ -99,3 +103,28 @@ def test_the_package_is_made_anew_when_its_unit_changes() -> None:
     """The unit in debian/ is a link: the key has what it leads to."""
     assert DEVICE in device_package.PARTS
     assert (DEBIAN / f"fasttrack.{TRACE_UNIT}").resolve() == DEVICE / "data" / TRACE_UNIT
+
+
+def members(sets: dict[str, set[str]], name: str) -> set[str]:
+    """The system calls of a set of systemd's, with those of the sets in it; a call is itself."""
+    return set().union(*(members(sets, one) for one in sets[name])) if name.startswith("@") else {name}
+
+
+def test_the_recorder_s_own_filter_fits_into_its_unit_s() -> None:
+    """A call that the unit refuses fails in the service alone, where no other test runs."""
+    program = shutil.which("systemd-analyze") or pytest.skip("systemd-analyze is not installed (package systemd)")
+    sets: dict[str, set[str]] = {}
+    for line in process.output([program, "syscall-filter", "--no-pager"]).splitlines():
+        word = line.strip()
+        if line.startswith("@"):
+            found = sets.setdefault(word, set())
+        elif word and word[0] != "#":
+            found.add(word)
+    allowed = members(sets, "@default")
+    for value in settings(TRACE_UNIT)["SystemCallFilter"]:
+        named = set().union(*(members(sets, name) for name in value.lstrip("~").split()))
+        allowed = allowed - named if value.startswith("~") else allowed | named
+    source = (DEVICE / "trace" / "src" / "confine.rs").read_text(encoding="utf-8")
+    calls = set(re.findall(r"libc::SYS_(\w+)", source))
+    assert {"openat", "bpf"} <= calls
+    assert (calls | TRACE_GIVES_UP) - allowed == set()
