@@ -94,7 +94,8 @@ impl Joiner {
             return;
         };
         if let (Some(sqlite), Some(FileEvent::UNLINK)) = (&mut self.sqlite, file.event) {
-            sqlite.removed(file.file.unwrap_or(0), event.time, &self.names, out);
+            let (gone, thread) = (file.file.unwrap_or(0), event.thread());
+            sqlite.removed(gone, thread, event.time, &self.names, out);
         }
         out.push(Record::from(file));
     }

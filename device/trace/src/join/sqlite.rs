@@ -142,21 +142,30 @@ impl Sqlite {
         }
     }
 
-    /// A file is removed: a journal's transaction ends with it.
-    pub fn removed(&mut self, file: u64, time: u64, names: &Names, out: &mut Vec<Record>) {
+    /// THREAD removes a file: a journal's transaction ends with it. Those of other threads have no end: they were killed.
+    pub fn removed(
+        &mut self,
+        file: u64,
+        thread: Option<u64>,
+        time: u64,
+        names: &Names,
+        out: &mut Vec<Record>,
+    ) {
         let Some((database, Role::Journal)) = self.role(file, names) else {
             return;
         };
         self.roles.remove(&file);
-        let ended = self.open.iter().filter(|(at, _)| at.1 == database);
-        let ended: Vec<_> = ended.map(|(at, _)| *at).collect();
-        for at in ended {
-            if let Some(mut open) = self.open.remove(&at) {
-                open.ended = open.ended.max(time);
-                // Without a change it was rolled back.
-                out.extend((open.changes > 0).then(|| open.record(at)));
+        self.open.retain(|at, open| {
+            if at.1 != database {
+                return true;
             }
-        }
+            // Without a change it was rolled back.
+            if Some(at.0) == thread && open.changes > 0 {
+                open.ended = open.ended.max(time);
+                out.push(open.record(*at));
+            }
+            false
+        });
     }
 
     /// Adds those that have ended some time ago; at the `end` all that are durable.
@@ -290,6 +299,11 @@ mod tests {
             self.call(CallKind::WRITE, file, offset, bytes);
         }
 
+        fn removed(&mut self, thread: u64, time: u64) {
+            let (names, out) = (&self.names, &mut self.out);
+            self.sqlite.removed(JOURNAL, Some(thread), time, names, out);
+        }
+
         fn sync(&mut self, file: u64) {
             self.call(CallKind::FDATASYNC, file, 0, 0);
         }
@@ -326,13 +340,28 @@ mod tests {
         let mut made = Made::new();
         made.rollback();
         assert_eq!(made.told(), []);
-        made.sqlite.removed(JOURNAL, 75, &made.names, &mut made.out);
+        made.removed(7, 75);
         assert_eq!(made.told(), [(0, 75, 4, 3)]);
         // One that changed nothing.
         made.sqlite.roles.insert(JOURNAL, (DATABASE, Role::Journal));
         made.write(JOURNAL, 0, 512);
-        made.sqlite.removed(JOURNAL, 90, &made.names, &mut made.out);
+        made.removed(7, 90);
         assert_eq!(made.told(), []);
+    }
+
+    #[test]
+    fn a_journal_is_removed_by_another() {
+        let mut made = Made::new();
+        made.write(JOURNAL, 0, 512);
+        made.sync(JOURNAL);
+        made.write(DATABASE, 0, 4096);
+        // Its thread was killed: who opens the database next rolls back, and removes the journal.
+        made.removed(8, 3_600_000_000_000);
+        assert_eq!(made.told(), []);
+        made.sqlite.roles.insert(JOURNAL, (DATABASE, Role::Journal));
+        made.rollback();
+        made.removed(7, 150);
+        assert_eq!(made.told(), [(30, 150, 4, 3)]);
     }
 
     #[test]
