@@ -51,6 +51,11 @@ class Truth:
             return "wrong"
         return "unknown" if None in (said.inode, said.uid) or said.type == "unknown" else "right"
 
+    def named(self, said: Said) -> str:
+        """The same of a file that is not removed: its name is a part."""
+        verdict = self.verdict(said)
+        return "unknown" if verdict == "right" and said.name is None else verdict
+
 
 @dataclass
 class Trace:
@@ -133,7 +138,7 @@ class Oracle:
                 yield way, truth.verdict(said[0]) if said else "missing"
 
     def _writes(self, trace: Trace) -> Iterator[tuple[str, str]]:
-        databases, times = self.databases(), self.shown["times"]
+        databases = self.databases()
         for block, words in self.written.items():
             said = trace.blocks["write"].get(block, [])
             # What was written before the trace began names nobody.
@@ -148,17 +153,26 @@ class Oracle:
                 if marked:
                     truth = self.of_word(word, self.shown["ways"], word >> 40 & 0xFFFF)
                     yield truth.way, truth.verdict(one)
-                elif times["sqlite"] <= one.time < times["read"] and block in databases:
-                    yield databases[block].way, databases[block].verdict(one)
+                elif self.of_sqlite(one) and block in databases:
+                    yield databases[block].way, databases[block].named(one)
             if before < 0:
                 yield "the device", "invented"
+            # The words do not say when: each block of theirs is written at least once while it is recorded.
+            if words and block in databases and not any(map(self.of_sqlite, said)):
+                yield databases[block].way, "missing"
+
+    def of_sqlite(self, said: Said) -> bool:
+        """Whether it was said while the databases were written."""
+        return bool(self.shown["times"]["sqlite"] <= said.time < self.shown["times"]["read"])
 
 
 def judge(shown: dict[str, Any], trace: Trace, written: dict[int, list[int]]) -> dict[str, Counter[str]]:
     """Verdicts of each way."""
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
-    for way in (*shown["ways"].values(), *shown["read"].values()):
+    oracle = Oracle(shown, written)
+    databases = {truth.way for truth in oracle.databases().values()}
+    for way in (*shown["ways"].values(), *shown["read"].values(), *sorted(databases)):
         verdicts[way] = Counter()
-    for way, verdict in Oracle(shown, written).judged(trace):
+    for way, verdict in oracle.judged(trace):
         verdicts[way][verdict] += 1
     return dict(verdicts)

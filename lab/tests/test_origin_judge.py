@@ -59,6 +59,35 @@ def test_verdicts(said: list[dict[str, Any]], verdict: str) -> None:
     assert judge(SHOWN, Trace.of(said, DEV), written)["buffered"] == Counter([verdict])
 
 
+def of_database(**changes: Any) -> list[dict[str, Any]]:
+    """Of one block of a database's, which is written at 107."""
+    said = records(path="/run/data/path400")
+    said[-2]["time"] = 107
+    said[1] |= changes
+    return said
+
+
+@pytest.mark.parametrize(
+    ("said", "verdicts"),
+    [
+        ([], {"missing": 100}),
+        # Before its app began.
+        (records(path="/run/data/path400"), {"missing": 100}),
+        (of_database(), {"right": 1, "missing": 99}),
+        (of_database(path=""), {"unknown": 1, "missing": 99}),
+        (of_database(path="/run/data/path401"), {"wrong": 1, "missing": 99}),
+    ],
+)
+def test_blocks_of_databases(said: list[dict[str, Any]], verdicts: dict[str, int]) -> None:
+    places = list(range(10, 110))
+    database = {"name": "path400", "inode": 12, "uid": 10101, "places": places}
+    shown = SHOWN | {"databases": {"400": [database]}}
+    written = words([Write(8 * place, bytes(4096)) for place in places])
+    assert judge(shown, Trace.of(said, DEV), written)["database of 10101"] == Counter(verdicts)
+    # On the device there is nothing: its way is told all the same.
+    assert judge(shown, Trace.of([], DEV), {})["database of 10101"] == Counter()
+
+
 def test_a_bio_that_the_device_has_not_seen_is_invented() -> None:
     said = Trace.of(records(), DEV)
     assert judge(SHOWN, said, {10: []})["the device"] == Counter(["invented"])
