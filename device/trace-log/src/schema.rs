@@ -526,7 +526,7 @@ records! {
         file: u64,
         /// By which log.
         mode: SqliteMode,
-        /// From the begin of its first write to that end. Unit: ns.
+        /// From the begin of its first write to that end; absent: it can be several transactions. Unit: ns.
         duration_ns: u64,
         /// Writes to the database and its log.
         writes: u64,

@@ -4,8 +4,10 @@
 //! With a rollback journal (delete, truncate, persist) a thread writes the journal and syncs it, writes the database and
 //! syncs it, and ends the journal: it removes it, cuts it or zeroes its header. With a write-ahead log it appends frames
 //! and syncs them; that sync is the end. So one transaction is one record, but for `synchronous=normal` with a
-//! write-ahead log, where all that is appended between two syncs is one. A transaction that is rolled back before the
-//! database was written has none. sqlite.org/atomiccommit.html and sqlite.org/wal.html say what is written when.
+//! write-ahead log: only a checkpoint syncs it, by any thread, and what a thread has appended since the last one is a
+//! record without a duration. `synchronous=full` is known by a checkpoint's sync after that of the commit. A transaction
+//! that is rolled back before the database was written has none. sqlite.org/atomiccommit.html and sqlite.org/wal.html
+//! say what is written when.
 
 use super::names::Names;
 use fasttrack_trace_log::{Call, CallKind, Record, SqliteMode, SqliteTransaction, Time};
@@ -50,8 +52,10 @@ struct Open {
     syncs_ns: u64,
     /// Writes to the database, or frames of the log.
     changes: u64,
-    /// The database is synced: it is durable.
+    /// The database, or the log, is synced: it is durable.
     durable: bool,
+    /// A checkpoint has synced the log: it can be several.
+    several: bool,
 }
 
 /// Transactions by thread and database.
@@ -74,6 +78,7 @@ impl Open {
             syncs_ns: 0,
             changes: 0,
             durable: false,
+            several: false,
         }
     }
 
@@ -96,7 +101,7 @@ impl Open {
             thread: Some(thread),
             file: Some(database),
             mode: Some(self.mode),
-            duration_ns: Some(self.ended.saturating_sub(self.began)),
+            duration_ns: (!self.several).then(|| self.ended.saturating_sub(self.began)),
             writes: Some(self.writes),
             bytes: Some(self.bytes),
             syncs: Some(self.syncs),
@@ -127,15 +132,20 @@ impl Sqlite {
                 self.journal(at, call, out);
             }
             (Some(CallKind::WRITE | CallKind::DIRECT_WRITE), Role::Wal) => {
+                self.synced_log(at, false, out);
                 let open = self.of(at, call, SqliteMode::WAL);
                 open.wrote(call);
                 open.changes += u64::from(!begins_with(call, WAL_HEADER));
             }
             (Some(CallKind::WRITE | CallKind::DIRECT_WRITE), Role::Database) => {
+                self.synced_log(at, true, out);
                 if let Some(open) = self.rollback(at).filter(|open| !open.durable) {
                     open.wrote(call);
                     open.changes += 1;
                 }
+            }
+            (Some(CallKind::FSYNC | CallKind::FDATASYNC), Role::Wal) => {
+                self.sync_log(at, call, out)
             }
             (Some(CallKind::FSYNC | CallKind::FDATASYNC), role) => self.sync(at, call, role, out),
             _ => {}
@@ -224,22 +234,46 @@ impl Sqlite {
         }
     }
 
+    /// Ends what AT has synced to its log; by a `checkpoint` if the next that is written is the database.
+    fn synced_log(&mut self, at: (u64, u64), checkpoint: bool, out: &mut Vec<Record>) {
+        let synced = |open: &Open| open.mode == SqliteMode::WAL && open.durable;
+        if !self.open.get(&at).is_some_and(synced) {
+            return;
+        }
+        if let Some(mut open) = self.open.remove(&at) {
+            open.several = checkpoint;
+            out.push(open.record(at));
+        }
+    }
+
+    /// A sync of the log: all that was appended to it is durable. What this thread does next says whose sync it was.
+    fn sync_log(&mut self, at: (u64, u64), call: &Call, out: &mut Vec<Record>) {
+        self.synced_log(at, false, out);
+        self.open.retain(|key, open| {
+            // The log's own header may be synced before.
+            let others = key.0 != at.0 && open.changes > 0 && !open.durable;
+            let ends = others && key.1 == at.1 && open.mode == SqliteMode::WAL;
+            if ends {
+                open.several = true;
+                out.push(open.record(*key));
+            }
+            !ends
+        });
+        let open = self.open.get_mut(&at);
+        if let Some(open) = open.filter(|open| open.mode == SqliteMode::WAL) {
+            open.synced(call);
+            open.durable = open.changes > 0;
+        }
+    }
+
+    /// A sync of the database or its journal. That of a checkpoint is no part of the transaction.
     fn sync(&mut self, at: (u64, u64), call: &Call, role: Role, out: &mut Vec<Record>) {
-        let Some(open) = self.open.get_mut(&at) else {
+        let Some(open) = self.rollback(at) else {
             return;
         };
-        let of_wal = open.mode == SqliteMode::WAL;
-        let ends = match role {
-            // The log's own header may be synced before.
-            Role::Wal => of_wal && open.changes > 0,
-            Role::Journal => open.durable,
-            Role::Database => false,
-        };
-        // A checkpoint's sync of the database is no part of the transaction.
-        if of_wal == (role == Role::Wal) {
-            open.synced(call);
-        }
-        open.durable |= role == Role::Database && !of_wal && open.changes > 0;
+        open.synced(call);
+        let ends = role == Role::Journal && open.durable;
+        open.durable |= role == Role::Database && open.changes > 0;
         if ends {
             out.extend(self.open.remove(&at).map(|open| open.record(at)));
         }
@@ -260,6 +294,7 @@ mod tests {
         names: Names,
         out: Vec<Record>,
         now: u64,
+        thread: u64,
     }
 
     impl Made {
@@ -277,6 +312,7 @@ mod tests {
                 names: Names::new(Box::new(Nothing), 1),
                 out: Vec::new(),
                 now: 0,
+                thread: 7,
             }
         }
 
@@ -289,7 +325,7 @@ mod tests {
                 offset: Some(offset),
                 bytes: Some(bytes),
                 duration_ns: Some(10),
-                thread: Some(7),
+                thread: Some(self.thread),
                 ..Call::default()
             };
             self.sqlite.call(&call, &self.names, &mut self.out);
@@ -390,6 +426,30 @@ mod tests {
         assert_eq!(made.told(), expected);
     }
 
+    /// `synchronous=normal`: a checkpoint alone syncs the log, and how many commits there were is not known.
+    #[test]
+    fn a_log_is_synced_by_a_checkpoint() {
+        let mut made = Made::new();
+        made.write(WAL, 0, WAL_HEADER);
+        made.sync(WAL);
+        for commit in 0..3 {
+            made.write(WAL, 32 + 4120 * commit, 4120);
+        }
+        made.thread = 8;
+        made.write(WAL, 32 + 4120 * 3, 4120);
+        assert_eq!(made.told(), []);
+        // One of the other thread's.
+        made.sync(WAL);
+        made.write(DATABASE, 0, 4096);
+        made.sync(DATABASE);
+        made.sqlite.due(made.now + OVERDUE, true, &mut made.out);
+        assert!(made.out.iter().all(|record| matches!(
+            record,
+            Record::SqliteTransaction(one) if one.duration_ns.is_none()
+        )));
+        assert_eq!(made.told(), [(50, 50, 4, 1), (70, 70, 1, 1)]);
+    }
+
     #[test]
     fn a_log_is_appended_to() {
         let mut made = Made::new();
@@ -404,6 +464,7 @@ mod tests {
         made.sync(DATABASE);
         made.write(WAL, 4152, 4120);
         made.sync(WAL);
+        made.sqlite.due(made.now + OVERDUE, false, &mut made.out);
         assert_eq!(made.told(), [(0, 50, 3, 2), (80, 100, 1, 1)]);
     }
 }
