@@ -122,11 +122,13 @@ def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     block[1]["weight"] = 10
     request = record("request", 2 * SECOND, dev=1, first_bio=1, bytes=4096, weight=10)
     over = record("aggregate", 3 * SECOND, since=SECOND, records=4, bios=2, written_bytes=8192, weight=10)
-    t = tables_of(monkeypatch, [sent, block, request, *bio(2, 2 * SECOND), over])
+    # Calls and waits are never sampled.
+    more = record("aggregate", 4 * SECOND, since=3 * SECOND, records=9, bios=2, calls=4, waits=3, weight=10)
+    t = tables_of(monkeypatch, [sent, block, request, *bio(2, 2 * SECOND), over, more])
     assert [row["weight"] for row in rows(t.io)] == [10, 1]
     assert [row["weight"] for row in rows(t.segments)] == [10, 1]
     assert [row["weight"] for row in rows(t.requests)] == [10]
-    assert [(row["lost"], row["bytes"]) for row in rows(t.losses)] == [(40, 81920)]
+    assert [(row["lost"], row["bytes"]) for row in rows(t.losses)] == [(40, 81920), (27, 0)]
 
 
 def test_losses(monkeypatch: pytest.MonkeyPatch) -> None:

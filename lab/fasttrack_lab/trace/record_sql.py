@@ -159,11 +159,12 @@ def _files() -> str:
 
 
 def _losses() -> str:
-    """Loss records, what the budget left out, and what could not be read."""
+    """Loss records, what the budget left out, and what could not be read. Calls and waits have no weight."""
+    unsampled = "(coalesce(calls, 0) + coalesce(waits, 0))"
     return f"""
         SELECT *, count AS lost FROM ({_timed("r_loss")})
         UNION ALL BY NAME
-        SELECT *, 'budget' AS reason, records * coalesce(weight, 1) AS lost,
+        SELECT *, 'budget' AS reason, (records - {unsampled}) * coalesce(weight, 1) + {unsampled} AS lost,
             (coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) * coalesce(weight, 1) AS bytes
         FROM ({_timed("r_aggregate")})
         UNION ALL BY NAME
