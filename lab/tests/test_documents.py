@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from test_guest_origin import UNKNOWN_AT_MOST
 
 from fasttrack_lab.commands import COMMANDS
 from fasttrack_lab.host.paths import CHECKOUT
@@ -171,6 +172,12 @@ def test_every_command_has_its_place() -> None:
     assert [name for name in COMMANDS if name not in page] == []
     entries = "\n".join(re.findall(r"^\.(?:B|BI|BR) .*$", manual, re.MULTILINE))
     assert [name for name in COMMANDS if not re.search(rf"(?<![\w-]){name}(?![\w-])", entries)] == []
+
+
+def test_the_tolerance_of_owners_is_that_of_the_test() -> None:
+    text = " ".join((CHECKOUT / "docs" / "TRACE.md").read_text(encoding="utf-8").split())
+    for fs, share in UNKNOWN_AT_MOST.items():
+        assert f" {100 * share:g} % on {fs} " in text
 
 
 def test_versions_agree() -> None:
