@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
-from trace_records import HEAD, INSTALL, SECOND, SESSION, Record, bio, exported, record
+from trace_records import HEAD, INSTALL, SECOND, SESSION, Record, bio, exported, record, write
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.trace import delta, sources
@@ -94,6 +94,43 @@ def test_a_file_that_has_grown_replaces_its_rows(archive: Path, logs: Logs) -> N
     delta.append(archive, [logs.hold([*bio(1, SECOND), *bio(2, 2 * SECOND)], "ab")])
     assert count(archive) == 2
     assert sources.open_all([archive]).losses.count().to_pyarrow().as_py() == 0
+
+
+def test_an_earlier_copy_changes_nothing(archive: Path, logs: Logs) -> None:
+    """Of a log file, and of an import of the same session."""
+    newer = [*bio(1, SECOND), *bio(2, 2 * SECOND)]
+    delta.append(archive, [logs.hold(newer, "ab")])
+    done = delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    assert (done.new, done.known, done.rows, count(archive)) == (0, 1, 0, 2)
+    assert delta.append(archive, [logs.hold(newer, "ab")]).new == 0
+
+
+def test_an_earlier_import_changes_nothing(archive: Path, tmp_path: Path) -> None:
+    for name, numbers in (("newer", (1, 2)), ("older", (1,))):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, [*HEAD, *(one for number in numbers for one in bio(number, number * SECOND))])
+    assert delta.append(archive, [tmp_path / "newer"]).new == 1
+    assert delta.append(archive, [tmp_path / "older"]).new == 0
+    assert count(archive) == 2
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_copies_the_longer_is_there(
+    archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """The file grows between two writers' looks, whoever commits first."""
+    shorter, longer = (bio(1, SECOND), "a"), ([*bio(1, SECOND), *bio(2, 2 * SECOND)], "ab")
+    mine, other = (longer, shorter) if first else (shorter, longer)
+    folder = logs.hold(*mine)
+
+    def meanwhile() -> None:
+        # Rows have been read; the other's are those of another look.
+        delta.append(archive, [logs.hold(*other)])
+        logs.hold(*mine)
+
+    in_between(monkeypatch, meanwhile)
+    delta.append(archive, [folder])
+    assert {name: count(archive, name) for name in ("sessions", "io")} == {"sessions": 1, "io": 2}
 
 
 def test_a_writer_that_was_killed_goes_on(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

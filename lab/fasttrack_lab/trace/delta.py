@@ -2,14 +2,15 @@
 """The archive: every table of a trace as a Delta table, partitioned by day (UTC).
 
 The content hash of a log file, or of an import, is the id of its transaction: who appends it again changes nothing, and
-of two who append it at once one does. A file that has grown since replaces its rows. Neither old files nor
+of two who append it at once one does. A file that has grown since replaces its rows, and an earlier copy of it changes
+nothing: the log file of a session has a transaction of its own, whose version is its length. Neither old files nor
 Delta's old log are kept, so `erase` leaves no byte of a device.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ _KEEP_NOTHING = {
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
 _VERSION = 1
-"""Of a log file's transaction: its content never changes."""
+"""Of a content's transaction: it never changes."""
+
+Place = tuple[str, int]
+"""A session and the number of a log file."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,25 @@ def _lacks(folder: Path, key: str) -> list[str]:
     return [name for name, table in found.items() if table is None or table.transaction_version(key) is None]
 
 
+def _of_place(place: Place, length: int) -> Transaction:
+    """Of a log file that grows: by its LENGTH, a copy is newer. An erased session's id is not in the archive."""
+    session, number = place
+    return Transaction(digest([session, str(number)]), length)
+
+
+def _has_longer(table: DeltaTable | None, place: Transaction) -> bool:
+    """Whether a table has a longer copy of a log file."""
+    version = None if table is None else table.transaction_version(place.app_id)
+    return version is not None and version > place.version
+
+
+def _has_copy(table: DeltaTable, file: tuple[Transaction, ...]) -> bool:
+    """Whether a table has a file's content, which is the first, or a longer copy of its place."""
+    content, *places = file
+    there = table.transaction_version(content.app_id) is not None
+    return there or any(_has_longer(table, place) for place in places)
+
+
 def append(folder: Path, paths: Sequence[Path]) -> Appended:
     """Adds log files, those of directories, and imports to the archive in FOLDER, which is made if it is not there."""
     new = known = rows = 0
@@ -71,13 +94,14 @@ def append(folder: Path, paths: Sequence[Path]) -> Appended:
     for directory, files in by_directory.items():
         keys = {file: file_sha256(file) for file in files}
         lacking = {file: lacks for file, key in keys.items() if (lacks := _lacks(folder, key))}
-        known += len(files) - len(lacking)
-        new += len(lacking)
+        fresh: set[Path] = set()
         if lacking:
             # All of the directory: a request's first bio may be in the log file before.
-            rows += _append(
+            fresh, more = _append(
                 folder, logs.read([directory], engines.duckdb()), {file: keys[file] for file in lacking}, lacking
             )
+            rows += more
+        new, known = new + len(fresh), known + len(files) - len(fresh)
     return Appended(new, known, rows)
 
 
@@ -87,41 +111,75 @@ def _append_exported(folder: Path, path: Path) -> Appended:
     key = digest([file_sha256(file) for kind in kinds if (file := path / f"{kind}.csv").exists()])
     if not (lacking := _lacks(folder, key)):
         return Appended(0, 1, 0)
-    rows = 0
+    rows, is_new = 0, False
     tables = logs.read([path], engines.duckdb())
-    logged = tables.sessions.select("session", "log").distinct().to_pyarrow().to_pylist()
+    lengths = _records(tables)
     for name, table in tables:
-        if name in lacking:
-            data = dated(table.to_pyarrow())
-            places = [(row["session"], row["log"]) for row in logged]
-            if commit(folder / name, data, places, [Transaction(key, _VERSION)]):
-                rows += data.num_rows
-    return Appended(1, 0, rows)
+        if name not in lacking:
+            continue
+        there = _table(folder, name)
+        places = {place: _of_place(place, length) for place, length in lengths.items()}
+        mine = [place for place, one in places.items() if not _has_longer(there, one)]
+        if lengths and not mine:
+            continue
+        is_new = True
+        data = dated(_without(table, lengths.keys() - set(mine)).to_pyarrow())
+        content = Transaction(key, _VERSION)
+        transactions: list[tuple[Transaction, ...]] = [(content, places[place]) for place in mine] or [(content,)]
+        if commit(folder / name, data, mine, transactions):
+            rows += data.num_rows
+    return Appended(int(is_new), int(not is_new), rows)
 
 
-def _append(folder: Path, tables: Tables, keys: dict[Path, str], lacking: dict[Path, list[str]]) -> int:
-    """Adds the rows of some log files of a directory, a transaction a table."""
+def _records(tables: Tables) -> dict[Place, int]:
+    """How many rows there are of each log file; what could not be read is none."""
+    found: dict[Place, int] = defaultdict(int)
+    for name, table in tables:
+        if name != "losses":
+            counts = table.filter(table.session.notnull() & table.log.notnull()).group_by(["session", "log"])
+            for row in counts.agg(rows=ibis._.count()).to_pyarrow().to_pylist():
+                found[row["session"], row["log"]] += row["rows"]
+    return found
+
+
+def _without(table: ir.Table, places: Collection[Place]) -> ir.Table:
+    for session, number in places:
+        table = table.filter(~((table.session == session) & (table.log == number)).fill_null(False))
+    return table
+
+
+def _append(
+    folder: Path, tables: Tables, keys: dict[Path, str], lacking: dict[Path, list[str]]
+) -> tuple[set[Path], int]:
+    """Adds the rows of some log files of a directory, a transaction a table: which are new, and how many rows."""
     numbers = {file: int(file.stem) for file in keys}
     sessions = {
         row["log"]: row["session"]
         for row in tables.sessions.select("log", "session").distinct().to_pyarrow().to_pylist()
     }
+    places = {file: (sessions[number], number) for file, number in numbers.items() if number in sessions}
+    grown = {file: _of_place(place, file.stat().st_size) for file, place in places.items()}
+    added: set[Path] = set()
     rows = 0
     for name, table in tables:
-        files = [file for file in keys if name in lacking[file]]
+        there = _table(folder, name)
+        files = [
+            file for file in keys if name in lacking[file] and not (file in grown and _has_longer(there, grown[file]))
+        ]
         if not files:
             continue
-        wanted = [numbers[file] for file in files]
-        mine = table.log.isin(wanted)
+        added.update(files)
+        mine = table.log.isin([numbers[file] for file in files])
         if name == "losses":
             # Of what is unreadable nobody knows more than the file.
             mine = ibis.or_(mine, *(table.what.startswith(str(file)) for file in files))
         data = dated(table.filter(mine).to_pyarrow())
-        places = [(sessions[number], number) for number in wanted if number in sessions]
-        transactions = [Transaction(keys[file], _VERSION) for file in files]
-        if commit(folder / name, data, places, transactions):
+        transactions = [
+            (Transaction(keys[file], _VERSION), *([grown[file]] if file in grown else [])) for file in files
+        ]
+        if commit(folder / name, data, [places[file] for file in files if file in places], transactions):
             rows += data.num_rows
-    return rows
+    return added, rows
 
 
 def dated(data: pa.Table) -> pa.Table:
@@ -135,10 +193,16 @@ _TRIES = 20
 """Commits that may be refused, each because another writer's came first."""
 
 
-def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> bool:
-    """One commit. Rows of the same log files, which have grown since, are replaced.
+def commit(
+    folder: Path,
+    data: pa.Table,
+    places: list[Place],
+    transactions: Sequence[tuple[Transaction, ...]],
+) -> bool:
+    """One commit, with the transactions of each file. Rows of the same log files, which have grown since, are replaced.
 
-    False: another writer has committed the same since this one looked. What it has committed beside is no obstacle.
+    False: another writer has committed the same, or a longer copy, since this one looked. What it has committed beside
+    is no obstacle.
     """
     for _ in range(_TRIES):
         there = _table(folder.parent, folder.name)
@@ -147,12 +211,12 @@ def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transact
                 # Without rows: of two that create a table with rows, both might be in it.
                 DeltaTable.create(folder, data.schema, mode="ignore", partition_by=[DAY], configuration=_KEEP_NOTHING)
                 continue
-            known = [there.transaction_version(one.app_id) is not None for one in transactions]
+            known = [_has_copy(there, file) for file in transactions]
             if known and all(known):
                 return False
             if any(known):
                 break
-            _write(there, data, places, transactions)
+            _write(there, data, places, [one for file in transactions for one in file])
             return True
         except CommitFailedError:
             continue
@@ -163,17 +227,17 @@ def commit(folder: Path, data: pa.Table, places: list[tuple[str, int]], transact
     raise LabError(f"{folder}: somebody else appends the same files; run the same command again")
 
 
-def _write(there: DeltaTable, data: pa.Table, places: list[tuple[str, int]], transactions: list[Transaction]) -> None:
+def _write(there: DeltaTable, data: pa.Table, places: list[Place], transactions: list[Transaction]) -> None:
     """Onto what is THERE: a commit since then with one of the transactions refuses this one."""
     options: dict[str, Any] = {"mode": "append"}
     if places and _has(there, places):
         replaced = " OR ".join(f"(session = '{session}' AND log = {number})" for session, number in places)
         options = {"mode": "overwrite", "predicate": replaced}
-    properties = CommitProperties(app_transactions=transactions)
+    properties = CommitProperties(app_transactions=list({one.app_id: one for one in transactions}.values()))
     write_deltalake(there, data, partition_by=[DAY], schema_mode="merge", commit_properties=properties, **options)
 
 
-def _has(table: DeltaTable, places: list[tuple[str, int]]) -> bool:
+def _has(table: DeltaTable, places: list[Place]) -> bool:
     """Whether any row is of these log files."""
     uris = table.file_uris()
     if not uris:
