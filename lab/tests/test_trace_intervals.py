@@ -17,6 +17,7 @@ from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import delta, engines, interval, logs, sources
 from fasttrack_lab.trace.interval import Moment
+from fasttrack_lab.trace.metrics import METRICS
 from fasttrack_lab.trace.tables import Tables
 
 # The boot clock's 0 is 2023-11-14 23:13:20 there, an hour ahead of UTC.
@@ -97,6 +98,35 @@ def test_a_loss_is_there_with_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> N
         rows = t.between(*(one and interval.parse(one) for one in (since, until))).losses.to_pyarrow().to_pylist()
         assert [row["reason"] for row in rows if row["time"]] == ["ring_overrun"] * there, (since, until)
         assert "unreadable" in [row["reason"] for row in rows]
+
+
+@pytest.mark.parametrize(("shown_s", "offset_s"), [(15, 3600), (3645, 3600), (45, 7200)])
+def test_a_loss_in_which_the_clock_was_set_is_in_all(
+    monkeypatch: pytest.MonkeyPatch, shown_s: int, offset_s: int
+) -> None:
+    """At 45 s, back by 30 s, forward by an hour, or to another time zone; another loss is where it was."""
+    lost = [
+        record("loss", until * SECOND, reason="ring_overrun", cpu=1, since=since * SECOND, count=17)
+        for since, until in ((30, 60), (10, 20))
+    ]
+    t = tables_of(monkeypatch, moved([*WRITES, *lost, clock(45, shown_s, offset_s)], 1000))
+    assert within(t, "2023-11-14T23:13:55", "2023-11-14T23:14:04", "losses") == [60]
+    assert within(t, "2023-11-14T22:13:55Z", "2023-11-14T22:14:04Z", "losses") == [60]
+    assert within(t, "2023-11-14T23:13:35", "2023-11-14T23:13:36", "losses") == [20, 60]
+    assert within(t, "62", "63", "losses") == []
+    rows = {name: METRICS[name](t).to_pyarrow().to_pylist() for name in ("by_hour", "over_time")}
+    assert all(row["losses"] for found in rows.values() for row in found)
+
+
+def test_a_time_without_a_zone_needs_one(tmp_path: Path) -> None:
+    """Of a trace that knows real times, but not where it was."""
+    without = [
+        (kind, {name: value for name, value in fields.items() if name != "utc_offset_s"}) for kind, fields in HEAD
+    ]
+    write(tmp_path, [*without, *moved(WRITES, 1000)])
+    with pytest.raises(UsageProblem, match="write a time zone, as 2026-11-27T10:00Z"):
+        counted(str(tmp_path), "--since", "2023-11-14T22:14")
+    assert counted(str(tmp_path), "--since", "2023-11-14T22:14Z") == 6
 
 
 def test_rows_of_an_older_archive_have_their_log_file_s_offset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -41,23 +41,28 @@ def is_wall(*moments: Moment | None) -> bool:
     return any(isinstance(moment, datetime) for moment in moments)
 
 
+def is_local(*moments: Moment | None) -> bool:
+    """Whether one is what the device's clock showed in its own time zone."""
+    return any(isinstance(moment, datetime) and moment.tzinfo is None for moment in moments)
+
+
 def cut(table: ir.Table, logs: ir.Table, since: Moment | None, until: Moment | None) -> ir.Table:
     """The rows of a TABLE in an interval: a loss if a part of it is, or if its time is unknown. By the clock on the
-    wall, other rows need a known time.
+    wall, other rows need a known time, and a loss that has a jump of that clock in it may be at any time.
 
     LOGS are the sessions: rows of older archives have the offset of their log file from there.
     """
     columns, loses = table.columns, "since" in table.columns
-    if any(isinstance(one, datetime) and one.tzinfo is None for one in (since, until)):
+    if is_local(since, until):
         offsets = logs.group_by(["session", "log"]).agg(log_offset_s=logs.utc_offset_s.max())
         joined = table.left_join(offsets, ["session", "log"]).select(table, offsets.log_offset_s)
         table = joined.mutate(shown_offset_s=joined.utc_offset_s.fill_null(joined.log_offset_s))
     length = table.time - table.since.fill_null(table.time) if loses else 0
     if since is not None:
-        at, bound = _placed(table, since)
+        at, bound = _placed(table, since, loses)
         table = table.filter(_in(at >= bound, at, loses or not is_wall(since)))
     if until is not None:
-        at, bound = _placed(table, until)
+        at, bound = _placed(table, until, loses)
         table = table.filter(_in(at - length <= bound, at, loses or not is_wall(until)))
     return table.select(*columns)
 
@@ -66,13 +71,19 @@ def _in(which: ir.BooleanValue, at: ir.IntegerValue, if_unknown: bool) -> ir.Boo
     return at.isnull() | which if if_unknown else which
 
 
-def _placed(table: ir.Table, moment: Moment) -> tuple[ir.IntegerValue, int]:
+def _placed(table: ir.Table, moment: Moment, loses: bool) -> tuple[ir.IntegerValue, int]:
     """When rows are, and the moment, ns by the same clock."""
     if not isinstance(moment, datetime):
         return table.time, int(moment * _SECOND)
+    real = real_of_losses(table) if loses else table.real_ns
     if moment.tzinfo is not None:
-        return table.real_ns, _ns(moment)
-    return table.real_ns + table.shown_offset_s * _SECOND, _ns(moment.replace(tzinfo=UTC))
+        return real, _ns(moment)
+    return real + table.shown_offset_s * _SECOND, _ns(moment.replace(tzinfo=UTC))
+
+
+def real_of_losses(losses: ir.Table) -> ir.IntegerValue:
+    """The real time of the end of losses, ns; unknown where a time of the boot clock cannot be taken from it."""
+    return losses.clock_set.fill_null(False).ifelse(None, losses.real_ns)
 
 
 def _ns(moment: datetime) -> int:

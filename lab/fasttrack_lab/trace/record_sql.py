@@ -161,12 +161,17 @@ def _files() -> str:
 def _losses() -> str:
     """Loss records, what the budget left out, and what could not be read. Calls and waits have no weight."""
     unsampled = "(coalesce(calls, 0) + coalesce(waits, 0))"
+    clock_set = """
+        EXISTS (
+            SELECT 1 FROM _clocks k
+            WHERE k.session = l.session AND k.log = l.log AND k.true_from > l.since AND k.true_from <= l.time
+        ) AS clock_set"""
     return f"""
-        SELECT *, count AS lost FROM ({_timed("r_loss")})
+        SELECT l.*, count AS lost, {clock_set} FROM ({_timed("r_loss")}) l
         UNION ALL BY NAME
-        SELECT *, 'budget' AS reason, (records - {unsampled}) * coalesce(weight, 1) + {unsampled} AS lost,
-            (coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) * coalesce(weight, 1) AS bytes
-        FROM ({_timed("r_aggregate")})
+        SELECT l.*, 'budget' AS reason, (records - {unsampled}) * coalesce(weight, 1) + {unsampled} AS lost,
+            (coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) * coalesce(weight, 1) AS bytes, {clock_set}
+        FROM ({_timed("r_aggregate")}) l
         UNION ALL BY NAME
         SELECT d.* EXCLUDE (path, "at", records) REPLACE (d.path || ': ' || d.what || ' at byte ' || d."at" AS what),
             'unreadable' AS reason, d.records AS lost, s.install

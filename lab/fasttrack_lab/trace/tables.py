@@ -180,7 +180,18 @@ COLUMNS: dict[str, dict[str, str]] = {
         "bytes": INT,
         "life_ms": INT,
     },
-    "losses": {**PLACE, **WHEN, "reason": TEXT, "cpu": INT, "since": INT, "lost": INT, "bytes": INT, "what": TEXT},
+    "losses": {
+        **PLACE,
+        **WHEN,
+        "reason": TEXT,
+        "cpu": INT,
+        "since": INT,
+        "lost": INT,
+        "bytes": INT,
+        "what": TEXT,
+        # A snapshot of the clocks lies between its two ends: by the wall's clock nobody knows what is between them.
+        "clock_set": FLAG,
+    },
     "tasks": {**PLACE, **WHEN, "task": INT, "pid": INT, "tgid": INT, **_TASK},
 }
 """Table -> column -> type. New columns are added at the end of a table; nothing is removed."""
@@ -299,6 +310,12 @@ class Tables:
         if interval.is_wall(*moments) and not counted(self.io.filter(self.io.real_ns.notnull()).limit(1)):
             raise UsageProblem(
                 "this trace does not know the real time of what it has: --since and --until take seconds of its clock"
+            )
+        if interval.is_local(*moments) and not any(
+            counted(table.filter(table.utc_offset_s.notnull()).limit(1)) for table in (self.sessions, self.io)
+        ):
+            raise UsageProblem(
+                "this trace does not know its time zone: --since and --until: write a time zone, as 2026-11-27T10:00Z"
             )
 
     def of_session(self, session: str) -> Tables:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import ibis
 import ibis.expr.types as ir
 
+from fasttrack_lab.trace.interval import real_of_losses
 from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, with_shares
 from fasttrack_lab.trace.tables import LEFT, Tables
 
@@ -119,11 +120,11 @@ def marked(
 
 def _hours(losses: ir.Table) -> ir.Table:
     """Losses with the hour in which they ended, since 1970, in the device's time zone, and how many before it they
-    began."""
-    ended = losses.real_ns + losses.utc_offset_s.fill_null(0) * 10**9
+    began; unknown where the clock was set meanwhile."""
+    ended = real_of_losses(losses) + losses.utc_offset_s.fill_null(0) * 10**9
     began = ended - (losses.time - losses.since.fill_null(losses.time))
     hours = ((ended - ended % _HOUR_NS) - (began - began % _HOUR_NS)) / _HOUR_NS
-    return losses.mutate(last_hour=losses.hour, lasting=hours.cast("int64"))
+    return losses.mutate(last_hour=ended.isnull().ifelse(None, losses.hour), lasting=hours.cast("int64"))
 
 
 @metric(
@@ -203,7 +204,8 @@ def over_time(t: Tables) -> ir.Table:
         read=sum_if(begun.bytes, begun.operation == "read"), written=sum_if(begun.bytes, begun.operation == "write")
     )
     length = t.losses.time - t.losses.since.fill_null(t.losses.time)
-    ended = t.losses.real_ns.fill_null(t.losses.time)
+    is_set = t.losses.clock_set.fill_null(False)
+    ended = is_set.ifelse(None, t.losses.real_ns.fill_null(t.losses.time))
     lost = t.losses.mutate(begin_ms=_ms(ended - length), end_ms=_ms(ended))
 
     def overlaps(both: ir.Table) -> ir.Value:
