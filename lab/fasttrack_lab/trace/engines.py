@@ -61,9 +61,20 @@ def connect(url: str | None) -> ibis.BaseBackend:
 
 
 def shown(url: str) -> str:
-    """URL without the password that may be in it."""
-    parts = urlsplit(url)
-    return url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
+    """Scheme, host and port of URL: a password may be anywhere else. Of what cannot be read the scheme alone."""
+    scheme, there, _ = url.partition("://")
+    if not there:
+        return url
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return f"{scheme}://..."
+    # A slash in a password ends what urlsplit takes for the host.
+    host = parts.hostname or ""
+    if not host or ";" in host or ("@" in url and not parts.username):
+        return f"{scheme}://..."
+    return f"{scheme}://{host}{port}"
 
 
 def _parts(url: str) -> SplitResult:
