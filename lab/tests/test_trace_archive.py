@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 from trace_records import HEAD, INSTALL, SECOND, SESSION, Record, bio, exported, record, write
 
@@ -231,6 +233,42 @@ def test_an_erased_device_leaves_no_byte(archive: Path, logs: Logs) -> None:
             more = str(parquet.read_table(path).to_pydict()).encode() if path.suffix == ".parquet" else b""
             data = path.read_bytes() + more
             assert INSTALL.encode() not in data and SESSION.encode() not in data, path
+
+
+def test_rows_that_have_their_session_alone_are_erased(archive: Path, logs: Logs) -> None:
+    """A segment whose bio is lost."""
+    _, segment = bio(7, 2 * SECOND)
+    delta.append(archive, [logs.hold([*bio(1, SECOND), segment], "a")])
+    assert sorted(map(str, sources.open_all([archive]).segments.install.to_pyarrow().to_pylist())) == ["None", INSTALL]
+    delta.erase(archive, INSTALL)
+    assert {name: count(archive, name) for name in COLUMNS} == dict.fromkeys(COLUMNS, 0)
+
+
+def test_who_erases_waits_for_who_appends(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of an append that is under way are in no commit yet."""
+    taken = []
+
+    def meanwhile() -> None:
+        with (archive / ".lock").open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            with pytest.raises(BlockingIOError), (archive / ".lock").open() as other:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        taken.append(True)
+
+    in_between(monkeypatch, meanwhile)
+    delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    assert taken
+
+
+def test_an_erasure_that_fails_is_told(archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+
+    def refused(*_: object) -> int:
+        raise DeltaError("changed")
+
+    monkeypatch.setattr(delta, "_erase", refused)
+    with pytest.raises(LabError, match="not all is erased: changed; run the same command again"):
+        delta.erase(archive, INSTALL)
 
 
 def test_only_an_id_is_erased(archive: Path) -> None:

@@ -9,8 +9,10 @@ Delta's old log are kept, so `erase` leaves no byte of a device.
 
 from __future__ import annotations
 
+import fcntl
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +82,23 @@ def _has_copy(table: DeltaTable, file: tuple[Transaction, ...]) -> bool:
     return there or any(_has_longer(table, place) for place in places)
 
 
+@contextmanager
+def _held(folder: Path, how: int) -> Iterator[None]:
+    """Holds the archive's lock: appends share it, for Delta keeps these apart, and `erase` has it alone. It deletes
+    files that no commit names, and those of an append have none yet."""
+    with (folder / ".lock").open("w") as handle:
+        fcntl.flock(handle, how)
+        yield
+
+
 def append(folder: Path, paths: Sequence[Path]) -> Appended:
     """Adds log files, those of directories, and imports to the archive in FOLDER, which is made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _held(folder, fcntl.LOCK_SH):
+        return _append_all(folder, paths)
+
+
+def _append_all(folder: Path, paths: Sequence[Path]) -> Appended:
     new = known = rows = 0
     by_directory: dict[Path, list[Path]] = defaultdict(list)
     for path in paths:
@@ -279,14 +296,35 @@ def erase(folder: Path, install: str) -> int:
     """Removes all rows of an installation and every byte of them; how many rows there were."""
     if not install.isalnum():
         raise UsageProblem(f"'{install}' is no id of an installation: letters and digits")
+    try:
+        with _held(folder, fcntl.LOCK_EX):
+            return _erase(folder, install)
+    except DeltaError as error:
+        raise LabError(f"{folder}: not all is erased: {error}; run the same command again") from error
+
+
+def _erase(folder: Path, install: str) -> int:
     rows = 0
-    for name in COLUMNS:
+    # Sessions go last: who runs it again after an error needs them.
+    mine = _sessions_of(folder, install)
+    for name in sorted(COLUMNS, key=lambda name: name == "sessions"):
         table = _table(folder, name)
         if table is None:
             continue
-        rows += table.delete(f"install = '{install}'")["num_deleted_rows"]
+        whose = f"install = '{install}'"
+        if mine:
+            # A segment whose bio is lost has its session alone.
+            whose += f" OR (install IS NULL AND session IN ({', '.join(mine)}))"
+        rows += table.delete(whose)["num_deleted_rows"]
         table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
         table.create_checkpoint()
         # The log before the checkpoint names the installation: in the predicate of the deletion.
         table.cleanup_metadata()
     return rows
+
+
+def _sessions_of(folder: Path, install: str) -> list[str]:
+    """An installation's sessions as texts of SQL."""
+    sessions = _of_files(folder, "sessions", engines.duckdb(), "")
+    found = sessions.filter(sessions.install == install).select("session").distinct().to_pyarrow().to_pylist()
+    return ["'" + row["session"].replace("'", "''") + "'" for row in found if row["session"] is not None]
