@@ -385,12 +385,18 @@ macro_rules! records {
                 $(($text, &["time", $(stringify!($field),)*]),)*
             ];
 
-            /// Its name; `None` for one of a newer schema.
-            pub fn name(&self) -> Option<&'static str> {
+            /// Its place in [`Record::TABLES`]; `None` for one of a newer schema.
+            pub fn table(&self) -> Option<usize> {
+                enum Place { $($name,)* }
                 match self {
-                    $(Record::$name(_) => Some($text),)*
+                    $(Record::$name(_) => Some(Place::$name as usize),)*
                     Record::Unknown(_) => None,
                 }
+            }
+
+            /// Its name; `None` for one of a newer schema.
+            pub fn name(&self) -> Option<&'static str> {
+                self.table().map(|place| Record::TABLES[place].0)
             }
 
             /// When.

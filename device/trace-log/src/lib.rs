@@ -17,7 +17,7 @@ mod schema;
 mod writer;
 
 pub use codec::{Extra, Malformed, Shown, Time, Unknown};
-pub use directory::{log_files, read_directory, Found, SUFFIX};
+pub use directory::{log_files, read_directory, read_directory_by, Found, SUFFIX};
 pub use format::{BlockHeader, FileHeader, FORMAT};
 pub use reader::{Block, Damage, LogError, LogFile};
 pub use schema::*;

@@ -143,13 +143,23 @@ impl LogFile {
         since: u64,
         until: u64,
     ) -> impl Iterator<Item = Result<Block, Damage>> + '_ {
-        self.places
-            .iter()
-            .filter(move |(_, header)| header.last >= since && header.first <= until)
+        self.places(since, until)
             .map(|(at, header)| self.block(*at, header))
     }
 
-    fn block(&self, at: u64, header: &BlockHeader) -> Result<Block, Damage> {
+    /// Where the blocks with records from `since` to `until`, ns, begin, with what they say about themselves.
+    pub(crate) fn places(
+        &self,
+        since: u64,
+        until: u64,
+    ) -> impl Iterator<Item = &(u64, BlockHeader)> + '_ {
+        self.places
+            .iter()
+            .filter(move |(_, header)| header.last >= since && header.first <= until)
+    }
+
+    /// The block that begins at `at`, bytes.
+    pub(crate) fn block(&self, at: u64, header: &BlockHeader) -> Result<Block, Damage> {
         let damage = |what| Damage {
             at,
             bytes: header.size(),

@@ -2,9 +2,9 @@
 //! Log files: what is finished is read, none twice, whatever has happened to the file.
 
 use fasttrack_trace_log::{
-    log_files, read_directory, Bio, Block, Call, CallKind, Damage, FileType, Found, LogError,
-    LogFile, LogWriter, Loss, LossReason, Operation, Options, Record, Session, Sync, Task, Time,
-    TransactionKind, Wait, WaitKind, WriteError,
+    log_files, read_directory, read_directory_by, Bio, Block, Call, CallKind, Damage, FileType,
+    Found, LogError, LogFile, LogWriter, Loss, LossReason, Operation, Options, Record, Session,
+    Sync, Task, Time, TransactionKind, Wait, WaitKind, WriteError,
 };
 use std::fs;
 use std::io;
@@ -593,4 +593,47 @@ fn golden() -> Vec<Record> {
         Record::from(segment),
         bio(u64::MAX / 1_000_000),
     ]
+}
+
+/// What threads make comes in the order of the blocks, and who is asked may end it.
+#[test]
+fn threads_keep_the_order_and_end_when_told() {
+    let dir = TempDir::new().expect("a directory");
+    write(dir.path(), small(), 3000);
+    let paths = [dir.path().to_path_buf()];
+    let read = |threads, most: usize| {
+        let mut numbers = Vec::new();
+        let ended = read_directory_by(
+            &paths,
+            threads,
+            |_, block| block.records,
+            |found| {
+                let Found::Block(_, records) = found else {
+                    panic!("{found:?}");
+                };
+                numbers.extend(records);
+                match numbers.len() < most {
+                    true => Ok(()),
+                    false => Err(io::Error::other("enough")),
+                }
+            },
+        );
+        (numbers, ended.is_ok())
+    };
+    let all: Vec<Record> = (0..3000).map(bio).collect();
+    for threads in [1, 2, 5] {
+        assert_eq!(read(threads, usize::MAX), (all.clone(), true));
+        let (some, whole) = read(threads, 100);
+        assert!(!whole && some.len() < 200 && all.starts_with(&some));
+    }
+    let nothing = read_directory_by::<_, io::Error>(
+        &[dir.path().join("nothing")],
+        2,
+        |_, block| block,
+        |found| {
+            assert!(matches!(found, Found::File(..)));
+            Ok(())
+        },
+    );
+    assert!(nothing.is_ok());
 }

@@ -28,9 +28,9 @@ pub struct Problem {
     pub header: Option<FileHeader>,
 }
 
-impl From<Found> for Problem {
+impl<T> From<Found<T>> for Problem {
     /// Of a part of a file, or of a whole one.
-    fn from(found: Found) -> Problem {
+    fn from(found: Found<T>) -> Problem {
         match found {
             Found::Damage(path, header, damage) => Problem {
                 path,

@@ -167,6 +167,10 @@ pub struct Export {
     /// Put each session's tables into a directory with its id as name, and leave out the column `session`.
     #[arg(long)]
     pub by_session: bool,
+    /// Threads that read records and make rows of them, 1 to 64. Without it, as many as it has processors, up to 8. Rows
+    /// are the same, in the same order.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: Option<u8>,
 }
 
 /// Columns of a kind of record.

@@ -11,11 +11,12 @@ use crate::cat::{are_there, status, Failure, Problem};
 use crate::cli;
 use crate::Ended;
 use fasttrack_trace::identity::hex;
-use fasttrack_trace_log::{read_directory, FileHeader, Found, Record, Shown};
-use std::collections::{HashMap, HashSet};
+use fasttrack_trace_log::{read_directory_by, Block, FileHeader, Found, Record, Shown};
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::thread::available_parallelism;
 
 /// Columns before those of the schema. The first is left out where the directory says it.
 const PLACE: [&str; 2] = ["session", "log"];
@@ -29,73 +30,50 @@ const DAMAGE: (&str, &[&str]) = (
 /// Bytes that a table keeps until it writes them.
 const BUFFER: usize = 1 << 18;
 
-/// A table that is written.
-struct Table {
-    out: BufWriter<File>,
-    number: itoa::Buffer,
-    /// Which fields of a record it has, in the schema's order.
-    has: Vec<bool>,
+/// Threads at most, unless it is said: one writes as much as eight make.
+const THREADS: usize = 8;
+
+/// A file of a table, with a heading.
+fn file(folder: &Path, name: &str, columns: &[&str]) -> io::Result<BufWriter<File>> {
+    let mut out =
+        BufWriter::with_capacity(BUFFER, File::create(folder.join(format!("{name}.csv")))?);
+    writeln!(out, "{}", columns.join(","))?;
+    Ok(out)
 }
 
-impl Table {
-    /// A file with a heading, or one that has it already.
-    fn new(
-        folder: &Path,
-        name: &str,
-        columns: &[&str],
-        has: Vec<bool>,
-        begun: bool,
-    ) -> io::Result<Table> {
-        let path = folder.join(format!("{name}.csv"));
-        let file = match begun {
-            true => OpenOptions::new().append(true).open(path)?,
-            false => File::create(path)?,
-        };
-        let mut out = BufWriter::with_capacity(BUFFER, file);
-        if !begun {
-            writeln!(out, "{}", columns.join(","))?;
-        }
-        Ok(Table {
-            out,
-            number: itoa::Buffer::new(),
-            has,
-        })
+/// A row of what could not be read.
+fn put_damage(out: &mut impl Write, problem: &Problem) -> io::Result<()> {
+    put_text(out, &problem.path.display().to_string())?;
+    write!(out, ",{},{},", problem.at, problem.bytes)?;
+    if let Some(records) = problem.records {
+        write!(out, "{records}")?;
     }
+    out.write_all(b",")?;
+    put_text(out, &problem.what)?;
+    let place = problem.header.as_ref().map(place);
+    writeln!(out, ",{}", place.as_deref().unwrap_or(","))
+}
 
-    fn damage(&mut self, problem: &Problem) -> io::Result<()> {
-        put_text(&mut self.out, &problem.path.display().to_string())?;
-        write!(self.out, ",{},{},", problem.at, problem.bytes)?;
-        if let Some(records) = problem.records {
-            write!(self.out, "{records}")?;
+/// A row that begins with `place` and has the fields that `has` says.
+fn put_row(out: &mut impl Write, place: &str, has: &[bool], record: &Record) -> io::Result<()> {
+    let mut digits = itoa::Buffer::new();
+    let mut has = has.iter();
+    out.write_all(place.as_bytes())?;
+    record.each_field(|_, value| {
+        if has.next() != Some(&true) {
+            return Ok(());
         }
-        self.out.write_all(b",")?;
-        put_text(&mut self.out, &problem.what)?;
-        let place = problem.header.as_ref().map(place);
-        writeln!(self.out, ",{}", place.as_deref().unwrap_or(","))
-    }
-
-    fn row(&mut self, place: &str, record: &Record) -> io::Result<()> {
-        let (out, digits) = (&mut self.out, &mut self.number);
-        let mut has = self.has.iter();
-        out.write_all(place.as_bytes())?;
-        record.each_field(|_, value| {
-            if has.next() != Some(&true) {
-                return Ok(());
-            }
-            out.write_all(b",")?;
-            match value {
-                Some(Shown::Text(text)) => put_text(out, text),
-                Some(Shown::Number(number)) => {
-                    out.write_all(digits.format(number as i64).as_bytes())
-                }
-                Some(Shown::Signed(number)) => out.write_all(digits.format(number).as_bytes()),
-                Some(Shown::Flag(true)) => out.write_all(b"true"),
-                Some(Shown::Flag(false)) => out.write_all(b"false"),
-                None => Ok(()),
-            }
-        })?;
-        out.write_all(b"\n")
-    }
+        out.write_all(b",")?;
+        match value {
+            Some(Shown::Text(text)) => put_text(out, text),
+            Some(Shown::Number(number)) => out.write_all(digits.format(number as i64).as_bytes()),
+            Some(Shown::Signed(number)) => out.write_all(digits.format(number).as_bytes()),
+            Some(Shown::Flag(true)) => out.write_all(b"true"),
+            Some(Shown::Flag(false)) => out.write_all(b"false"),
+            None => Ok(()),
+        }
+    })?;
+    out.write_all(b"\n")
 }
 
 /// A text in quotes where it needs them.
@@ -106,72 +84,117 @@ fn put_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
+/// What rows have, by the place of their table in [`Record::TABLES`].
+struct Columns {
+    by_session: bool,
+    /// Which fields of a record a row has, in the schema's order.
+    has: Vec<Vec<bool>>,
+}
+
+impl Columns {
+    fn new(options: &cli::Export) -> Columns {
+        let of_table = |&(name, fields): &(&str, &[&str])| {
+            let asked = options.columns.iter().find(|one| one.kind == name);
+            let wanted =
+                |field: &str| asked.is_none_or(|one| one.names.iter().any(|name| name == field));
+            // A session's own id is in its place already.
+            let has = |field: &&str| !PLACE.contains(field) && wanted(field);
+            fields.iter().map(has).collect()
+        };
+        Columns {
+            by_session: options.by_session,
+            has: Record::TABLES.iter().map(of_table).collect(),
+        }
+    }
+
+    fn heading(&self, table: usize) -> Vec<&'static str> {
+        let fields = Record::TABLES[table].1.iter().zip(&self.has[table]);
+        let own = fields.filter_map(|(field, has)| has.then_some(*field));
+        let place = &PLACE[usize::from(self.by_session)..];
+        place.iter().copied().chain(own).collect()
+    }
+
+    /// The rows of a block.
+    fn rows(&self, header: &FileHeader, block: &Block) -> io::Result<Rows> {
+        let place = match self.by_session {
+            true => header.number.to_string(),
+            false => place(header),
+        };
+        let (mut by_table, mut newer) = (vec![Vec::new(); self.has.len()], 0);
+        for record in &block.records {
+            match record.table() {
+                Some(table) => put_row(&mut by_table[table], &place, &self.has[table], record)?,
+                None => newer += 1,
+            }
+        }
+        Ok(Rows { by_table, newer })
+    }
+}
+
+/// Rows of a block as they are written.
+struct Rows {
+    by_table: Vec<Vec<u8>>,
+    /// Records of a newer schema, which have no table.
+    newer: u64,
+}
+
 /// The tables of all sessions, or of the one that is read.
 struct Tables<'a> {
-    options: &'a cli::Export,
+    folder: &'a Path,
+    columns: &'a Columns,
     session: Option<[u8; 16]>,
     begun: HashSet<[u8; 16]>,
-    by_name: HashMap<&'static str, Table>,
+    files: Vec<BufWriter<File>>,
 }
 
 impl<'a> Tables<'a> {
-    fn new(options: &'a cli::Export) -> io::Result<Tables<'a>> {
+    fn new(folder: &'a Path, columns: &'a Columns) -> io::Result<Tables<'a>> {
         let mut tables = Tables {
-            options,
+            folder,
+            columns,
             session: None,
             begun: HashSet::new(),
-            by_name: HashMap::new(),
+            files: Vec::new(),
         };
-        if !options.by_session {
-            tables.open(&options.output, false)?;
+        if !columns.by_session {
+            tables.open(folder, false)?;
         }
         Ok(tables)
     }
 
+    /// Makes the files in a folder, or goes on with those that are BEGUN.
     fn open(&mut self, folder: &Path, begun: bool) -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        for &(name, fields) in Record::TABLES {
-            let asked = self.options.columns.iter().find(|one| one.kind == name);
-            let wanted =
-                |field: &str| asked.is_none_or(|one| one.names.iter().any(|name| name == field));
-            // A session's own id is in its place already.
-            let has: Vec<bool> = fields
-                .iter()
-                .map(|field| !PLACE.contains(field) && wanted(field))
-                .collect();
-            let own = fields
-                .iter()
-                .zip(&has)
-                .filter_map(|(field, has)| has.then_some(*field));
-            let columns: Vec<&str> = self.place().iter().copied().chain(own).collect();
-            let table = Table::new(folder, name, &columns, has, begun)?;
-            self.by_name.insert(name, table);
-        }
+        let open = |(table, &(name, _)): (usize, &(&str, &[&str]))| match begun {
+            true => {
+                let path = folder.join(format!("{name}.csv"));
+                let file = OpenOptions::new().append(true).open(path)?;
+                Ok(BufWriter::with_capacity(BUFFER, file))
+            }
+            false => file(folder, name, &self.columns.heading(table)),
+        };
+        self.files = Record::TABLES
+            .iter()
+            .enumerate()
+            .map(open)
+            .collect::<io::Result<_>>()?;
         Ok(())
     }
 
-    fn place(&self) -> &'static [&'static str] {
-        &PLACE[usize::from(self.options.by_session)..]
-    }
-
-    /// Makes the tables those of a session, and says how its rows begin.
-    fn turn_to(&mut self, header: &FileHeader) -> io::Result<String> {
-        if !self.options.by_session {
-            return Ok(place(header));
-        }
-        if self.session != Some(header.session) {
+    /// Writes rows of a session.
+    fn write(&mut self, session: [u8; 16], rows: &Rows) -> io::Result<()> {
+        if self.columns.by_session && self.session != Some(session) {
             self.flush()?;
-            let begun = !self.begun.insert(header.session);
-            self.open(&self.options.output.join(hex(&header.session)), begun)?;
-            self.session = Some(header.session);
+            let begun = !self.begun.insert(session);
+            self.open(&self.folder.join(hex(&session)), begun)?;
+            self.session = Some(session);
         }
-        Ok(header.number.to_string())
+        let mut both = self.files.iter_mut().zip(&rows.by_table);
+        both.try_for_each(|(file, rows)| file.write_all(rows))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.by_name
-            .values_mut()
-            .try_for_each(|table| table.out.flush())
+        self.files.iter_mut().try_for_each(Write::flush)
     }
 }
 
@@ -180,30 +203,30 @@ pub fn export(options: &cli::Export) -> Ended {
     let folder = &options.output;
     are_there(&options.paths)?;
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut tables = Tables::new(options)?;
-    let mut damage = Table::new(folder, DAMAGE.0, DAMAGE.1, Vec::new(), false)?;
+    let columns = Columns::new(options);
+    let mut tables = Tables::new(folder, &columns)?;
+    let mut damage = file(folder, DAMAGE.0, DAMAGE.1)?;
     let (mut damaged, mut newer) = (false, 0_u64);
-    read_directory(&options.paths, 0, u64::MAX, |found| {
-        let (header, block) = match found {
-            Found::Block(header, block) => (header, block),
+    let threads = match options.threads {
+        Some(threads) => usize::from(threads),
+        None => available_parallelism()?.get().min(THREADS),
+    };
+    let rows = |header: &FileHeader, block: Block| columns.rows(header, &block);
+    read_directory_by(&options.paths, threads, rows, |found| {
+        let (header, rows) = match found {
+            Found::Block(header, rows) => (header, rows?),
             Found::Damage(..) | Found::File(..) => {
                 let problem = Problem::from(found);
                 problem.tell();
                 damaged = true;
-                return Ok::<(), Failure>(damage.damage(&problem)?);
+                return Ok::<(), Failure>(put_damage(&mut damage, &problem)?);
             }
         };
-        let place = tables.turn_to(&header)?;
-        for record in &block.records {
-            match record.name().and_then(|name| tables.by_name.get_mut(name)) {
-                Some(table) => table.row(&place, record)?,
-                None => newer += 1,
-            }
-        }
-        Ok(())
+        newer += rows.newer;
+        Ok(tables.write(header.session, &rows)?)
     })?;
     tables.flush()?;
-    damage.out.flush()?;
+    damage.flush()?;
     if newer > 0 {
         eprintln!(
             "{newer} records of a newer schema are left out: export with a newer fasttrack-trace"

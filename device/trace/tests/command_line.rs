@@ -4,8 +4,9 @@
 use fasttrack_trace_log::{
     log_files, Bio, LogWriter, Operation, Options, Record, Segment, Task, Time,
 };
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
@@ -314,5 +315,78 @@ fn export_writes_the_columns_that_are_asked_for_by_session() {
         let output = run(&["export", paths[0], "-o", paths[1], "--columns", columns]);
         assert_eq!(output.status.code(), Some(2));
         assert!(err(&output).contains(says), "{}", err(&output));
+    }
+}
+
+/// Files, with their paths from `folder` on.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = PathBuf::from(path.file_name().expect("a name"));
+        if path.is_dir() {
+            found.extend(
+                files(&path)
+                    .into_iter()
+                    .map(|(below, bytes)| (name.join(below), bytes)),
+            );
+        } else {
+            found.insert(name, fs::read(&path).expect("bytes"));
+        }
+    }
+    found
+}
+
+/// Sessions take turns, a file is there twice, one is damaged in its middle.
+#[test]
+fn export_by_several_threads_writes_the_same_bytes() {
+    let dir = TempDir::new().expect("a directory");
+    let [first, second] = [1, 2].map(|session| {
+        let logs = dir.path().join(format!("logs {session}"));
+        let options = Options {
+            file_bytes: 4000,
+            block_bytes: 300,
+            ..Options::default()
+        };
+        let mut writer = LogWriter::new(&logs, [session; 16], options).expect("a directory");
+        for number in 0..3000_u64 {
+            let bio = Bio {
+                time: Time(1_000_000 + number),
+                bio: Some(number),
+                sector: Some(number.wrapping_mul(0x9e37_79b9)),
+                ..Bio::default()
+            };
+            writer.push(&[Record::from(bio)]).expect("written");
+        }
+        writer.close().expect("closed");
+        log_files(&logs).expect("files")
+    });
+    let mut paths: Vec<PathBuf> = (first.into_iter().zip(second))
+        .flat_map(|((_, one), (_, other))| [one, other])
+        .collect();
+    let mut bytes = fs::read(&paths[2]).expect("bytes");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8].fill(0xff);
+    fs::write(&paths[2], bytes).expect("written");
+    let foreign = dir.path().join("foreign.ftlog");
+    fs::write(&foreign, "FOREIGN").expect("written");
+    paths.extend([paths[0].clone(), foreign]);
+    assert!(paths.len() > 8);
+    for by_session in [false, true] {
+        let [one, three] = ["1", "3"].map(|threads| {
+            let tables = dir.path().join(format!("{threads} {by_session}"));
+            let output = Command::new(env!("CARGO_BIN_EXE_fasttrack-trace"))
+                .args(["export", "--threads", threads, "--output"])
+                .arg(&tables)
+                .args(by_session.then_some("--by-session"))
+                .args(&paths)
+                .output()
+                .expect("the program runs");
+            assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+            (files(&tables), err(&output))
+        });
+        assert!(one.0.values().map(Vec::len).sum::<usize>() > 100_000);
+        assert!(one.1.contains("checksum does not match") && one.1.contains("not a log file"));
+        assert!(one == three, "{by_session}");
     }
 }
