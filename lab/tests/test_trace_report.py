@@ -91,6 +91,31 @@ def test_a_report_reads_what_metrics_count_over(tmp_path: Path) -> None:
     assert trace_report.make(exported_few, []).to_json() == said
 
 
+def test_queries_are_kept_until_what_makes_them_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path))
+    chosen = trace_report.ask(lambda tables: tables, counted=True)
+    assert not list(tmp_path.iterdir())
+    made = trace_report.ask()
+    assert made == chosen
+    with monkeypatch.context() as kept:
+        kept.setattr(trace_report, "_no_tables", _refused)
+        assert trace_report.ask() == made
+        with monkeypatch.context() as other, pytest.raises(AssertionError):
+            other.setattr(trace_report, "version", lambda package: f"another {package}")
+            trace_report.ask()
+        with pytest.raises(AssertionError):
+            trace_report.ask(counted=False)
+        source = tmp_path / "metric.py"
+        source.write_text("")
+        kept.setattr(trace_report, "_sources", lambda: [source])
+        with pytest.raises(AssertionError):
+            trace_report.ask()
+
+
+def _refused(counted: bool) -> NoReturn:
+    raise AssertionError(f"queries are made: {counted}")
+
+
 def _few_columns(folder: Path) -> list[Path]:
     """The same as `fasttrack-trace export --by-session --columns` writes it for a report."""
     session = folder / "few" / SESSION

@@ -227,9 +227,11 @@ def _reported(
         opening = worker.submit(sources.open_all, paths, counted=counted)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
-        asked = trace_report.ask(
-            lambda tables: replace(tables, row_bytes=row_bytes).of_install(install).between(since, until), counted
-        )
+        def chosen(tables: Tables) -> Tables:
+            return replace(tables, row_bytes=row_bytes).of_install(install).between(since, until)
+
+        whole = not row_bytes and (install, since, until) == (None, None, None)
+        asked = trace_report.ask(None if whole else chosen, counted)
         tables = opening.result()
         _chosen(tables, install, since, until)  # Refuses what is not there.
         return asked.answered(tables.engine, map(str, paths))

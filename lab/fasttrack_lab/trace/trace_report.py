@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import ibis
 import ibis.expr.types as ir
 
+from fasttrack_lab.host.known import remembered
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
@@ -149,11 +153,31 @@ class Asked:
         return Report(list(traces), sessions, answers, rows_of(engine, self.spans), lost)
 
 
-def ask(chosen: Callable[[Tables], Tables] = lambda tables: tables, counted: bool = True) -> Asked:
-    """All queries of what is CHOSEN, before there are tables. COUNTED: these have columns for metrics alone."""
+def ask(chosen: Callable[[Tables], Tables] | None = None, counted: bool = True) -> Asked:
+    """All queries, before there are tables, of what is CHOSEN of these. COUNTED: they have columns for metrics alone.
+
+    Without a choice the queries are the same each time, so they are kept in the cache: what they are made by is in the
+    key. Those of a choice have a user's paths or ids in them.
+    """
+    if chosen is not None:
+        return _asked(chosen(_no_tables(counted)))
+    made_by = [*map(version, _COMPILERS), str(counted)]
+    kept = remembered("report-queries", _sources(), made_by, lambda: json.dumps(asdict(_asked(_no_tables(counted)))))
+    return Asked(**json.loads(kept))
+
+
+_COMPILERS = ("ibis-framework", "sqlglot")
+"""Packages that make SQL of a query."""
+
+
+def _sources() -> list[Path]:
+    return sorted(Path(__file__).parent.rglob("*.py"))
+
+
+def _no_tables(counted: bool) -> Tables:
+    """Tables by name alone."""
     engine, there = engines.duckdb(), COUNTED if counted else COLUMNS
-    tables = Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in there.items()}, engine)
-    return _asked(chosen(tables))
+    return Tables({name: duckdb_tables.table(engine, name, columns) for name, columns in there.items()}, engine)
 
 
 def _asked(tables: Tables) -> Asked:
