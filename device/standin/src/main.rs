@@ -144,15 +144,17 @@ async fn serve(options: &Options) -> Result<(), String> {
     }
     make_fifo(&options.events)?;
     follow(options.events.clone(), player, to, &proxy).await?;
-    end(&mut daemon)
+    end(&mut daemon, "fasttrackd")?;
+    // Its other sources go on after the end of its input.
+    end(&mut agent, "fasttrack-agent")
 }
 
-/// Has the daemon take everything back.
-fn end(daemon: &mut Child) -> Result<(), String> {
-    let pid = libc::pid_t::try_from(daemon.id()).map_err(told("fasttrackd"))?;
+/// Ends a program: the daemon takes everything back.
+fn end(program: &mut Child, name: &str) -> Result<(), String> {
+    let pid = libc::pid_t::try_from(program.id()).map_err(told(name))?;
     // SAFETY: it is a child that nobody has waited for, so its number is its own.
     unsafe { libc::kill(pid, libc::SIGTERM) };
-    daemon.wait().map(drop).map_err(told("fasttrackd"))
+    program.wait().map(drop).map_err(told(name))
 }
 
 /// The folder of this program, which has the others.
