@@ -476,10 +476,21 @@ def test_a_row_that_a_loss_overlaps_is_marked_and_others_are_not(monkeypatch: py
     near = reported(monkeypatch, [*NIGHT, lost(HOUR - 60, HOUR - 1)])
     assert list(overlapped(near, "over_time", "ms").values()) == [0, 1, 0]
     assert trace_shown.coverage(near.answers["over_time"], near).endswith("in 1 of 3 rows, by the column losses")
-    assert trace_shown.coverage(report.answers["over_time"], report) == "coverage 100.0 %"
+    text = "coverage 100.0 %; rows may be missing: 1 losses overlap none"
+    assert trace_shown.coverage(report.answers["over_time"], report) == text
     assert "may be too small" in trace_shown.coverage(report.answers["sizes"], report)
     told = report.to_json()["metrics"]
-    assert [told[name]["lossy"] for name in ("over_time", "by_hour", "reads_writes")] == [False, True, True]
+    assert [told[name]["lossy"] for name in ("over_time", "by_hour", "reads_writes")] == [True, True, True]
+
+
+def test_a_loss_that_overlaps_no_row_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at 2 o'clock, equal, of which no bio is left."""
+    report = reported(monkeypatch, [*NIGHT, *[lost(3 * HOUR, 3 * HOUR + 1)] * 2])
+    assert set(overlapped(report, "by_hour", "hour").values()) == {0}
+    assert {row["elsewhere"] for row in report.answers["by_hour"].rows} == {2}
+    told = report.to_json()["metrics"]
+    assert told["over_time"]["lossy"] and told["by_hour"]["lossy"]
+    assert {row["elsewhere"] for name in ("by_day", "installations") for row in report.answers[name].rows} == {0}
 
 
 @pytest.mark.parametrize(
@@ -530,3 +541,12 @@ def test_what_is_slow_to_load_is_not_loaded() -> None:
         [sys.executable, "-c", asked], cwd=CHECKOUT / "lab", capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("hostile", ["/data/$a$b", "/data/$\\frac{$", "/data/\\alpha_{x}^", "$$", "<b>&amp;"])
+def test_a_plot_shows_any_path_as_it_is(monkeypatch: pytest.MonkeyPatch, hostile: str) -> None:
+    """What matplotlib takes for mathematics is text."""
+    named = record("file", 3000, file=9, event="first_use", path=hostile, file_type="sqlite_db", bytes=0)
+    report = reported(monkeypatch, [named, *bio(1, SECOND, file=9)])
+    drawn = trace_plots.draw(report.answers["databases"])
+    assert drawn is not None and html.escape(hostile, quote=False) in drawn

@@ -51,6 +51,8 @@ STYLE: Any = {
     "svg.hashsalt": "fasttrack",
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 10,
+    # Paths and names of apps are texts, whatever is in them.
+    "text.parse_math": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,

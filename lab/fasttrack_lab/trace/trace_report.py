@@ -51,6 +51,11 @@ class Answer:
             return sum(bool(row["losses"]) for row in self.rows)
         return None
 
+    @property
+    def elsewhere(self) -> int:
+        """Losses that overlap no row, where the metric tells."""
+        return self.rows[0].get("elsewhere", 0) if self.rows else 0
+
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         told = {name: getattr(self.metric, name) for name in ("title", "unit", "formula", "source", "table")}
@@ -84,11 +89,18 @@ class Report:
         return sorted({row["install"] for row in self.sessions if row["install"] is not None})
 
     def lost(self, answer: Answer) -> str:
-        """What losses mean for an answer: nothing, the whole of it, or some of its rows."""
-        if not self.lossy or answer.marked == 0:
+        """What losses mean for an answer: nothing, the whole of it, some of its rows, or rows that it lacks."""
+        if not self.lossy:
             return ""
-        some = "" if answer.marked is None else f" in {answer.marked} of {len(answer.rows)} rows, by the column losses"
-        return f"records are lost, so this may be too small{some}"
+        found = []
+        if answer.marked is None:
+            found.append("records are lost, so this may be too small")
+        elif answer.marked:
+            some = f"in {answer.marked} of {len(answer.rows)} rows, by the column losses"
+            found.append(f"records are lost, so this may be too small {some}")
+        if answer.elsewhere:
+            found.append(f"rows may be missing: {answer.elsewhere} losses overlap none")
+        return "; ".join(found)
 
     def mixed(self, answer: Answer) -> bool:
         """Whether an answer that makes sense of one installation is of several."""

@@ -9,7 +9,7 @@ import ibis
 import ibis.expr.types as ir
 
 from fasttrack_lab.trace.interval import real_of_losses
-from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, with_shares
+from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, total, with_shares
 from fasttrack_lab.trace.tables import LEFT, Tables
 
 _MOVES = ("read", "write")
@@ -100,7 +100,10 @@ def sequentiality(t: Tables) -> ir.Table:
     return grouped.mutate(sequential_share=ratio(grouped.sequential, grouped["count"])).order_by("operation")
 
 
-LOST = "losses: losses that overlap it, each of which may have made it too small"
+LOST = (
+    "losses: losses that overlap it, each of which may have made it too small; "
+    "elsewhere: losses that overlap no row, where there may have been one"
+)
 """The unit of a column: a figure over a lossy interval is marked, one beside it is not."""
 
 _HOUR_NS = 3_600_000_000_000
@@ -109,13 +112,18 @@ _HOUR_NS = 3_600_000_000_000
 def marked(
     grouped: ir.Table, keys: Sequence[str], losses: ir.Table, overlaps: Callable[[ir.Table], ir.Value]
 ) -> ir.Table:
-    """With how many losses overlap each row; one whose time nobody knows overlaps all. KEYS tell rows apart."""
+    """With how many losses overlap each row, and how many overlap none; one whose time nobody knows overlaps all. KEYS
+    tell rows apart."""
     # What a sample leaves out is no loss.
     lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
-    both = grouped.select(*keys).distinct().cross_join(lost)
-    met = both.filter(overlaps(both).fill_null(True)).group_by(list(keys)).agg(losses=ibis._.count())
+    equal = lost.group_by(lost.columns).agg(times=lost.count())
+    both = grouped.select(*keys).distinct().cross_join(equal)
+    both = both.mutate(met=ibis.ifelse(overlaps(both).fill_null(True), both.times, 0))
+    met = both.group_by(list(keys)).agg(losses=total(both.met))
+    each = both.group_by([column for column in both.columns if column not in {*keys, "met"}]).agg(met=both.met.max())
+    beside = each.agg(elsewhere=sum_if(each.times, each.met == 0))
     joined = grouped.left_join(met, list(keys)).select(grouped, met.losses)
-    return joined.mutate(losses=joined.losses.fill_null(0))
+    return joined.mutate(losses=joined.losses.fill_null(0)).cross_join(beside)
 
 
 def _hours(losses: ir.Table) -> ir.Table:
