@@ -122,6 +122,19 @@ def test_tracers_are_compared_with_none(tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
+def test_what_the_paper_has_no_number_of_has_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Androtrace has no step after tracing."""
+    one = Recording("", ("sync",), minutes=1)
+    put(tmp_path, one, bio(1, SECOND))
+    monkeypatch.setattr(androtrace_evaluations, "_report_s", lambda folder: 100.0)
+    monkeypatch.setattr(most_way, "seconds", lambda tables, where: (90.0, 1, 1))
+    found = androtrace_evaluations.post_processing(tmp_path, [one]).found
+    assert [(one.here, one.agrees) for one in found] == [
+        ("100.0 s for 1 bios", None),
+        ("90 s, from 1 of 1 blocks", None),
+    ]
+
+
 @dataclass
 class Lab:
     """Runs that only leave their names."""
