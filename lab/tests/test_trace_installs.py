@@ -14,6 +14,7 @@ from trace_records import HEAD, INSTALL, SECOND, bio, of_another, record, write
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import delta
+from fasttrack_lab.trace.metrics import METRICS
 
 OTHER = "ef" * 16
 READ = {"operation": "read", "cause": "read", "sync": "false"}
@@ -50,7 +51,8 @@ def test_a_report_says_of_which_it_is(archive: Path) -> None:
     """And beside each figure that makes no sense of several."""
     text = " ".join(asked("report", str(archive)).output.split())
     assert f"2 installations: {INSTALL}, {OTHER}" in text
-    assert "Apps (coverage 100.0 %; records are lost, so this may be too small; 2 installations in one" in text
+    lost = "records are lost, so this may be too small"
+    assert f"Apps by synchronous writes (coverage 100.0 %; {lost}; 2 installations in one" in text
     assert reported(archive)["installs"] == [INSTALL, OTHER]
     assert counts(reported(archive)) == {"read": 2, "write": 3}
 
@@ -78,11 +80,31 @@ def test_rates_are_an_installation_s(archive: Path) -> None:
 
 def test_two_of_one_archive_are_compared(archive: Path) -> None:
     done = asked("diff", str(archive), str(archive), "--install", INSTALL, "--install", OTHER, "--json", "-")
-    read = json.loads(done.stdout)["read"]
+    told = json.loads(done.stdout)
+    assert told["traces"] == [
+        {"trace": str(archive), "installations": [name], "losses": losses}
+        for name, losses in ((INSTALL, 0), (OTHER, 1))
+    ]
+    read = told["read"]
     assert (read["first"]["value"], read["second"]["value"]) == (0.0, (4096 + 8192) / 2)
     assert f"{archive}: 1 losses: its figures may be too small" in done.stderr
     both = asked("diff", str(archive), str(archive))
     assert f"2 installations together: {INSTALL}, {OTHER}; --install chooses one" in both.stderr
+
+
+def test_databases_of_one_path_are_two(tmp_path: Path) -> None:
+    """Each phone has its own; a path that no trace has is told."""
+    for name, install, session in (("mine", INSTALL, "1" * 32), ("other", OTHER, "2" * 32)):
+        (tmp_path / name).mkdir()
+        call = record("call", SECOND, kind="fsync", file=2, task=2, duration_ns=1000)
+        write(tmp_path / name, of_another([*bio(1, SECOND), call], install, session))
+    done = asked(
+        "report", *(str(tmp_path / name) for name in ("mine", "other")), "--row-bytes", "/no=1 KiB", "--json", "-"
+    )
+    (row,) = json.loads(done.stdout)["metrics"]["sqlite_modes"]["rows"]
+    assert (row["databases"], row["syncs"]) == (2, 2)
+    assert "--row-bytes /no: the trace has no I/O of this database" in done.stderr
+    assert METRICS["sqlite_modes"].of_one
 
 
 def test_one_that_is_not_there_is_told(archive: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -205,6 +205,17 @@ def report_command(
         ui.say(f"page: {out / _PAGE}")
 
 
+def _say_unknown(tables: Tables, databases: Collection[str]) -> None:
+    """Says which of the databases that --row-bytes names have no I/O in the trace."""
+    if not databases:
+        return
+    found = tables.segments.filter(tables.segments.database.isin(list(databases)))
+    there = set(found.select("database").distinct().to_pyarrow().column("database").to_pylist())
+    for path in databases:
+        if path not in there:
+            ui.say(f"--row-bytes {path}: the trace has no I/O of this database")
+
+
 def _reported(
     paths: Sequence[Path],
     engine: str | None,
@@ -220,6 +231,7 @@ def _reported(
         tables = _chosen(_opened(paths, engine), install, since, until)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
+        _say_unknown(tables, row_bytes)
         return trace_report.make(replace(tables, row_bytes=row_bytes), map(str, paths))
     # Metrics count neither over the installation nor over the time zone.
     counted = install is None and not interval.is_wall(since, until)
@@ -233,7 +245,7 @@ def _reported(
         whole = not row_bytes and (install, since, until) == (None, None, None)
         asked = trace_report.ask(None if whole else chosen, counted)
         tables = opening.result()
-        _chosen(tables, install, since, until)  # Refuses what is not there.
+        _say_unknown(_chosen(tables, install, since, until), row_bytes)  # Refuses what is not there.
         return asked.answered(tables.engine, map(str, paths))
 
 
@@ -308,8 +320,8 @@ def _shown(found: Interval) -> str:
     return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
 
 
-def _of_one(path: Path, engine: str | None, prefix: str, install: str | None) -> Tables:
-    """A side of a comparison; several installations in it are said."""
+def _of_one(path: Path, engine: str | None, prefix: str, install: str | None) -> tuple[Tables, dict[str, Any]]:
+    """A side of a comparison, and what is to be known of it; several installations and losses are said."""
     tables = _opened([path], engine, prefix)
     if install is None and len(several := tables.installs()) > 1:
         ui.say(f"{path}: {len(several)} installations together: {', '.join(several)}; --install chooses one")
@@ -318,7 +330,7 @@ def _of_one(path: Path, engine: str | None, prefix: str, install: str | None) ->
 
     if losses := losses_in(mine):
         ui.say(f"{path}: {losses} losses: its figures may be too small")
-    return mine
+    return mine, {"trace": str(path), "installations": mine.installs(), "losses": losses}
 
 
 @command.command("diff")
@@ -350,8 +362,10 @@ def diff_command(
         raise UsageProblem("--install is given once, or twice: A's and B's")
     with _told(engine):
         of = [installs[0], installs[-1]] if installs else [None, None]
-        found = compare(_of_one(first, engine, "", of[0]), _of_one(second, engine, "second_", of[1]))
-    common.write_json(json_path, {one.figure.title: asdict(one) | {"differs": one.differs} for one in found})
+        sides = _of_one(first, engine, "", of[0]), _of_one(second, engine, "second_", of[1])
+        found = compare(sides[0][0], sides[1][0])
+    figures = {one.figure.title: asdict(one) | {"differs": one.differs} for one in found}
+    common.write_json(json_path, {"traces": [told for _, told in sides], **figures})
     if json_path == "-":
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)

@@ -210,9 +210,10 @@ LEFT = "sampled"
 _COUNTED = {
     "sessions": "time session install boot kernel collector sources clear_names utc_offset_s sample",
     "io": "session time second hour real_ns operation bytes sync class cause sequential carrier_kernel",
-    "segments": "time operation bytes sync class cause block_type path file_type database uid name kernel_thread call",
+    "segments": "time operation bytes sync class cause block_type path file_type database uid name kernel_thread call "
+    "install",
     "requests": "time operation class app_uid queued_us device_us",
-    "calls": "time kind file_type database bytes duration_us every_call",
+    "calls": "time kind file_type database bytes duration_us every_call install",
     "waits": "time kind class duration_us nested",
     "transactions": "time kind trigger_call handles blocks logged",
     "shares": "time uid name handles blocks",

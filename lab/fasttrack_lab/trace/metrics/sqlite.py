@@ -49,8 +49,9 @@ def journals(t: Tables) -> ir.Table:
 _MODE = "mode by which journal was written"
 
 
-def _by_database(t: Tables) -> ir.Table:
-    """What the device read and wrote of each database, and its journal mode as far as it shows."""
+def _by_database(t: Tables, *apart: str) -> ir.Table:
+    """What the device read and wrote of each database, and its journal mode as far as it shows; with columns that tell
+    databases of one path APART."""
     moved = moving(t.segments)
     rows = moved.filter(moved.database.notnull())
     write = rows.operation == "write"
@@ -58,7 +59,8 @@ def _by_database(t: Tables) -> ir.Table:
     def written(file_type: str) -> ir.IntegerScalar:
         return sum_if(rows.bytes, write & (rows.file_type == file_type))
 
-    grouped = rows.group_by("database").agg(
+    keys = {column: named(rows[column]) for column in apart} | {"database": rows.database}
+    grouped = rows.group_by(**keys).agg(
         db_written=written("sqlite_db"),
         journal_written=written("sqlite_journal"),
         wal_written=written("sqlite_wal"),
@@ -68,7 +70,7 @@ def _by_database(t: Tables) -> ir.Table:
     )
     wal, rollback = grouped.wal_written > 0, grouped.journal_written > 0
     mode = ibis.cases((wal & rollback, "both"), (wal, "wal"), (rollback, "rollback"), else_="none seen")
-    return grouped.mutate(mode=mode).select("database", "mode", *grouped.columns[1:])
+    return grouped.mutate(mode=mode).select(*keys, "mode", *grouped.columns[len(keys) :])
 
 
 @metric(
@@ -98,14 +100,16 @@ PAGE = 4096
     source="Androtrace, A7: the journaling of journal anomaly",
     table="segments",
     known="path",
+    of_one=True,
 )
 def sqlite_modes(t: Tables) -> ir.Table:
     """What a journal mode costs: pages, syncs, and bytes at the device for a byte of a row."""
     calls = t.calls
     synced = calls.filter(calls.database.notnull() & calls.kind.isin(("fsync", "fdatasync")))
-    syncs = synced.group_by("database").agg(calls=synced.count())
-    of_all = _by_database(t)
-    of_each = of_all.left_join(syncs, "database").select(of_all, syncs.calls)
+    keys = ["install", "database"]
+    syncs = synced.group_by(install=named(synced.install), database=synced.database).agg(calls=synced.count())
+    of_all = _by_database(t, "install")
+    of_each = of_all.left_join(syncs, keys).select(of_all, syncs.calls)
     told: ir.Value = ibis.null("int64")
     if t.row_bytes:
         branches = [(of_each.database == path, ibis.literal(size, "int64")) for path, size in t.row_bytes.items()]
