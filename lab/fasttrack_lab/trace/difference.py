@@ -15,7 +15,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from fasttrack_lab.trace.metric import is_flag, sum_if, total
-from fasttrack_lab.trace.tables import LEFT, Tables, counted
+from fasttrack_lab.trace.tables import Tables, counted, lost
 
 DRAWS = 2000
 _CHUNK = 100
@@ -155,7 +155,7 @@ def _interval(value: float | None, draws: np.ndarray) -> Interval:
 
 def losses_in(tables: Tables) -> int:
     """How many losses there are; what a sample leaves out is none, since rows have weights."""
-    return counted(tables.losses.filter(tables.losses.reason.fill_null("unknown") != LEFT))
+    return counted(lost(tables.losses))
 
 
 def compare(first: Tables, second: Tables, seed: int = 1) -> Sequence[Compared]:

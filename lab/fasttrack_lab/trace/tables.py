@@ -204,8 +204,14 @@ for _columns in COLUMNS.values():
 SAMPLED = ("io", "segments", "requests")
 """Tables that have a part of the rows where a session was sampled: each row stands for `weight` of them."""
 
-LEFT = "sampled"
-"""The reason of a loss that is none: what a sample has left."""
+NO_LOSS = ("sampled", "payers")
+"""Reasons of what is no loss: what a sample has left, and payers of a transaction in the share of nobody."""
+
+
+def lost(losses: ir.Table) -> ir.Table:
+    """The rows of LOSSES that are some."""
+    return losses.filter(losses.reason.fill_null("unknown").notin(NO_LOSS))
+
 
 _COUNTED = {
     "sessions": "time session install boot kernel collector sources clear_names utc_offset_s sample",

@@ -17,7 +17,7 @@ from fasttrack_lab.host.known import remembered
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
-from fasttrack_lab.trace.tables import COLUMNS, COUNTED, LEFT, SAMPLED, Tables, rows_of
+from fasttrack_lab.trace.tables import COLUMNS, COUNTED, SAMPLED, Tables, lost, rows_of
 
 Row = dict[str, Any]
 Query: TypeAlias = ir.Expr | str
@@ -161,8 +161,8 @@ class Asked:
         for name, metric in METRICS.items():
             asked, known = coverage(metric, counts[metric.table])
             answers[name] = Answer(metric, rows_of(engine, self.metrics[name]) if known else [], asked, known)
-        lost, sessions = rows_of(engine, self.losses), rows_of(engine, self.sessions)
-        return Report(list(traces), sessions, answers, rows_of(engine, self.spans), lost)
+        losses, sessions = rows_of(engine, self.losses), rows_of(engine, self.sessions)
+        return Report(list(traces), sessions, answers, rows_of(engine, self.spans), losses)
 
 
 def ask(chosen: Callable[[Tables], Tables] | None = None, counted: bool = True) -> Asked:
@@ -198,12 +198,12 @@ def _asked(tables: Tables) -> Asked:
 
     io, losses, sessions = tables.io, tables.losses, tables.sessions
     # What a sample leaves is told once, by the metric of losses.
-    lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
+    some = lost(losses)
     return Asked(
         {name: compiled(metric(tables)) for name, metric in METRICS.items()},
         {name: compiled(query) for name, query in known_of(tables, METRICS.values()).items()},
         compiled(io.group_by("session").agg(first=io.time.min(), last=io.time.max()).order_by("session")),
-        compiled(lost.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
+        compiled(some.order_by(["time", "reason"]).limit(_LOSS_ROWS)),
         compiled(sessions.select(*_OF_SESSION).distinct().order_by("session")),
     )
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fasttrack_lab.trace.cells import cell
-from fasttrack_lab.trace.tables import LEFT
+from fasttrack_lab.trace.tables import NO_LOSS
 from fasttrack_lab.trace.trace_report import Answer, Report
 
 _TERMINAL = (
@@ -65,7 +65,7 @@ def head(report: Report) -> list[str]:
         counted = [f"{row['lost']} records"] if row["lost"] else []
         if row["uncounted"]:
             counted.append(f"{row['uncounted']} times nobody knows how many")
-        what = "LEFT OUT" if row["reason"] == LEFT else "LOST"
+        what = "LEFT OUT" if row["reason"] in NO_LOSS else "LOST"
         lines.append(f"{what} ({row['reason']}): {', '.join(counted)}; {row['intervals']} intervals")
     lines += [f"  {loss['what']}" for loss in report.losses if loss["what"]]
     return lines

@@ -10,7 +10,7 @@ import ibis.expr.types as ir
 
 from fasttrack_lab.trace.interval import real_of_losses
 from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, total, with_shares
-from fasttrack_lab.trace.tables import LEFT, Tables
+from fasttrack_lab.trace.tables import Tables, lost
 
 _MOVES = ("read", "write")
 _COUNTED = "count: bios; bytes: bytes; *_share: of all"
@@ -114,9 +114,8 @@ def marked(
 ) -> ir.Table:
     """With how many losses overlap each row, and how many overlap none; one whose time nobody knows overlaps all. KEYS
     tell rows apart."""
-    # What a sample leaves out is no loss.
-    lost = losses.filter(losses.reason.fill_null("unknown") != LEFT)
-    equal = lost.group_by(lost.columns).agg(times=lost.count())
+    some = lost(losses)
+    equal = some.group_by(some.columns).agg(times=some.count())
     both = grouped.select(*keys).distinct().cross_join(equal)
     both = both.mutate(met=ibis.ifelse(overlaps(both).fill_null(True), both.times, 0))
     met = both.group_by(list(keys)).agg(losses=total(both.met))
@@ -214,12 +213,12 @@ def over_time(t: Tables) -> ir.Table:
     length = t.losses.time - t.losses.since.fill_null(t.losses.time)
     is_set = t.losses.clock_set.fill_null(False)
     ended = is_set.ifelse(None, t.losses.real_ns.fill_null(t.losses.time))
-    lost = t.losses.mutate(begin_ms=_ms(ended - length), end_ms=_ms(ended))
+    losses = t.losses.mutate(begin_ms=_ms(ended - length), end_ms=_ms(ended))
 
     def overlaps(both: ir.Table) -> ir.Value:
         return (both.begin_ms < both.ms + both.step_ms) & (both.ms <= both.end_ms)
 
-    return marked(grouped, ["ms", "step_ms"], lost, overlaps).order_by(["ms", "app_class"])
+    return marked(grouped, ["ms", "step_ms"], losses, overlaps).order_by(["ms", "app_class"])
 
 
 def _ms(ns: ir.IntegerValue) -> ir.IntegerValue:
