@@ -19,17 +19,23 @@ PLACES = (("s6", "ext4"),)
 POLICIES = ("stock", "fasttrack")
 
 
-def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
-    """FastTrack makes it bearable; a program that fails is named, and takes no other with it."""
+def saves_beside_writers(*, service: bool = False) -> matrix.Asked:
+    """An editor's saves, and a program that fails."""
     (save,) = programs.fronts(("save",), 1)
-    asked = matrix.Asked(
+    return matrix.Asked(
         fronts=(replace(save, files=()), programs.Program("broken", "ls no-such-file")),
         behinds=tuple(programs.behinds(("write",))),
         places=PLACES,
         policies=POLICIES,
         seed=1,
         times_s=(2.0, 120.0, 300.0),
+        service=service,
     )
+
+
+def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
+    """FastTrack makes it bearable; a program that fails is named, and takes no other with it."""
+    asked = saves_beside_writers()
     records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     saved, broken = matrix.rows(records, POLICIES)
     assert saved.alone is not None and saved.alone.calls == 30
@@ -45,16 +51,7 @@ def test_an_editor_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
 
 def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     """Somebody in front looks at pictures: the service is not held for that, and those behind are."""
-    (save,) = programs.fronts(("save",), 1)
-    asked = matrix.Asked(
-        fronts=(replace(save, files=()), programs.Program("broken", "ls no-such-file")),
-        behinds=tuple(programs.behinds(("write",))),
-        places=PLACES,
-        policies=POLICIES,
-        seed=1,
-        times_s=(2.0, 120.0, 300.0),
-        service=True,
-    )
+    asked = saves_beside_writers(service=True)
     records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     saved, broken = matrix.rows(records, POLICIES)
     stock, ours = (saved.over_alone(rule) for rule in POLICIES)

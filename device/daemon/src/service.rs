@@ -11,7 +11,7 @@ use crate::login::{self, Login};
 use crate::polkit;
 use crate::sender::{Refusal, Sender, Senders};
 use crate::system::{now, System};
-use fasttrack_bus::{Explanation, Status, Usage, WireReport, WireTrouble, ACTION};
+use fasttrack_bus::{Explanation, Malformed, Status, Usage, WireReport, WireTrouble, ACTION};
 use fasttrack_config::Reports;
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
@@ -116,6 +116,25 @@ impl Service {
         Ok((sender, session))
     }
 
+    /// Hands what an agent has told of its sources to the daemon, whose answer is not waited for.
+    async fn hand_on(
+        &self,
+        bus: &Connection,
+        header: &Header<'_>,
+        checked: Result<(), Malformed>,
+        input: impl FnOnce(SessionKey, u32) -> Input,
+    ) -> fdo::Result<()> {
+        let (sender, session) = match self.agent(bus, &name_of(header)).await {
+            Ok(agent) => agent,
+            Err(why) => return self.refuse(why).await,
+        };
+        if let Err(why) = checked {
+            return self.refuse(("malformed reports", why.to_string())).await;
+        }
+        let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
+        self.to.send(input(session, sender.pid)).map_err(ended)
+    }
+
     async fn refuse<T>(&self, (kind, meaning): Refusal) -> fdo::Result<T> {
         let _ = self.to.send(Input::Refused(
             kind,
@@ -210,17 +229,11 @@ impl Service {
         #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] bus: &Connection,
     ) -> fdo::Result<()> {
-        let (sender, session) = match self.agent(bus, &name_of(&header)).await {
-            Ok(agent) => agent,
-            Err(why) => return self.refuse(why).await,
-        };
-        if let Err(why) = trouble.check() {
-            return self.refuse(("malformed reports", why.to_string())).await;
-        }
-        let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
-        self.to
-            .send(Input::Source(session, sender.pid, trouble))
-            .map_err(ended)
+        let checked = trouble.check();
+        self.hand_on(bus, &header, checked, |session, agent| {
+            Input::Source(session, agent, trouble)
+        })
+        .await
     }
 
     /// For agents alone.
@@ -230,17 +243,11 @@ impl Service {
         #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] bus: &Connection,
     ) -> fdo::Result<()> {
-        let (sender, session) = match self.agent(bus, &name_of(&header)).await {
-            Ok(agent) => agent,
-            Err(why) => return self.refuse(why).await,
-        };
-        if let Err(why) = fasttrack_bus::check_sources(&names) {
-            return self.refuse(("malformed reports", why.to_string())).await;
-        }
-        let ended = |_| fdo::Error::Failed("the daemon ends".to_string());
-        self.to
-            .send(Input::Sources(session, sender.pid, names))
-            .map_err(ended)
+        let checked = fasttrack_bus::check_sources(&names);
+        self.hand_on(bus, &header, checked, |session, agent| {
+            Input::Sources(session, agent, names)
+        })
+        .await
     }
 
     /// For everyone.

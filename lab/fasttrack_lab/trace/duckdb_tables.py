@@ -7,7 +7,7 @@ that is most of the time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -92,12 +92,18 @@ def _view(
     return table(engine, name, columns)
 
 
-def _cast(columns: Mapping[str, str], there: Collection[str] | None = None) -> str:
-    """Columns as their types; NULL for those that are not THERE."""
-    return ", ".join(
-        f"CAST({_quoted(column) if there is None or column in there else 'NULL'} AS {_SQL[kind]}) AS {_quoted(column)}"
+def cast(
+    columns: Mapping[str, str], there: Collection[str], kinds: Mapping[str, str], quoted: Callable[[str], str]
+) -> list[str]:
+    """Columns as their types in an engine's SQL, by its KINDS and QUOTED; NULL for those that are not THERE."""
+    return [
+        f"CAST({quoted(column) if column in there else 'NULL'} AS {kinds[kind]}) AS {quoted(column)}"
         for column, kind in columns.items()
-    )
+    ]
+
+
+def _cast(columns: Mapping[str, str], there: Collection[str] | None = None) -> str:
+    return ", ".join(cast(columns, columns if there is None else there, _SQL, _quoted))
 
 
 def table(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:

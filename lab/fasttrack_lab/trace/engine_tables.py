@@ -80,11 +80,7 @@ def spark(engine: ibis.BaseBackend) -> Any:
 
 
 def _cast(engine: ibis.BaseBackend, columns: Mapping[str, str], there: Collection[str]) -> list[str]:
-    kinds = _SQL[engine.name]
-    return [
-        f"CAST({_quoted(column) if column in there else 'NULL'} AS {kinds[kind]}) AS {_quoted(column)}"
-        for column, kind in columns.items()
-    ]
+    return duckdb_tables.cast(columns, there, _SQL[engine.name], _quoted)
 
 
 def _quoted(name: str) -> str:
