@@ -18,6 +18,7 @@ from fasttrack_lab.compare.comparison import inputs_key
 from fasttrack_lab.compare.records import Record
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.inputs import phone
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
 from fasttrack_lab.workloads import behind, calls, front, frontier, frontier_plot, matrix, matrix_page, programs
@@ -417,7 +418,7 @@ def test_the_page_of_commands_has_the_numbers_of_runs() -> None:
     assert f"{len(every.fronts)} kinds" in text and f"each of {len(every.behinds)} kinds" in text.replace("\n", " ")
 
 
-def test_readers_read_more_than_the_memory_however_many_they_are() -> None:
+def test_readers_read_as_much_however_many_they_are() -> None:
     sizes = [(apps, frontier.program_behind("read", apps).files[0][1]) for apps in frontier.APPS]
     assert all(apps * size == 1800 << 20 for apps, size in sizes)
     assert frontier.program_behind("write", 2).files == ()
@@ -443,12 +444,26 @@ def test_points_are_over_alone_and_over_stock() -> None:
     found = frontier.rows(frontier_records(), frontier_asked())
     busy, light = found[1], found[3]
     assert (busy.policy, busy.p50, busy.behind_mb_s) == ("fasttrack", pytest.approx(1.1), 20.0)
-    assert (busy.behind_to_idle, busy.behind_to_stock, busy.share, busy.met) == (0.1, 0.2, 1.0, None)
+    assert (busy.behind_to_idle, busy.behind_to_stock, busy.share, busy.behind_met) == (0.1, 0.2, 1.0, None)
     assert light.share == pytest.approx(0.05)
     assert (light.p50, light.behind_to_idle, light.behind_to_stock) == (pytest.approx(2.0), 0.72, 0.8)
-    assert (light.met, replace(light, behind_to_stock=0.9).met) == (False, True)
-    text = frontier.summary(found)
-    assert text.endswith("fasttrack 0 of 1, worst 0.80 (read-100ms beside 2 write on s6-ext4)")
+    where = "(read-100ms beside 2 write on s6-ext4)"
+    background, calls_in_front = frontier.summary(found)[1:]
+    assert background.endswith(f": fasttrack 0 of 1, worst 0.80 {where}")
+    assert calls_in_front.endswith(f": fasttrack 1 of 1, worst 1.00 {where}")
+
+
+def test_a_frontiers_goals_are_of_the_storage() -> None:
+    light = frontier.rows(frontier_records(), frontier_asked())[3]
+    on_emmc = replace(light, point=replace(light.point, place=("n6", "ext4")))
+    assert (light.behind_met, replace(light, behind_to_stock=0.85).behind_met) == (False, True)
+    assert (on_emmc.behind_met, replace(on_emmc, behind_to_stock=0.74).behind_met) == (True, False)
+    assert [replace(light, p99=p99).front_met for p99 in (1.25, 1.26)] == [True, False]
+    request_s = phone.load("n6").longest_request_s
+    late = [replace(on_emmc, calls=calls.Calls(1.0, p99_s=2 * late_s), p99=2.0) for late_s in (request_s, 0.1)]
+    assert [row.front_met for row in late] == [True, False] and request_s < 0.1
+    busy = replace(light, share=0.11)
+    assert (busy.behind_met, busy.front_met) == (None, None)
 
 
 def test_a_point_without_a_run_has_no_number() -> None:
@@ -457,7 +472,7 @@ def test_a_point_without_a_run_has_no_number() -> None:
     )
     assert [row.behind_to_idle for row in without("nothing")] == [None] * 4
     assert [row.p99 is None for row in without("read-0ms")] == [True, True, False, False]
-    assert frontier.summary([]).endswith("no such point")
+    assert all(line.endswith(": no such point") for line in frontier.summary([])[1:])
 
 
 def test_the_table_the_numbers_and_the_plot_of_a_frontier(tmp_path: Path) -> None:

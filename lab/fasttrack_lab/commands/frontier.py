@@ -100,7 +100,8 @@ def command(
     found = frontier.rows(records, asked)
     frontier.write_csv(out / frontier.CSV, found)
     common.print_tables(frontier.table(found, rules))
-    click.echo(frontier.summary(found))
+    for line in frontier.summary(found):
+        click.echo(line)
     for name, drawn in frontier_plot.draw(found, rules):
         (out / name).write_text(drawn, encoding="utf-8")
         ui.say(f"written: {out / name}")

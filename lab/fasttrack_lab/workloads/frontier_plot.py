@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fasttrack_lab.compare.plots import BASELINE_COLOUR, GRID, STYLE, colour, svg
-from fasttrack_lab.workloads.frontier import GOAL, Row
+from fasttrack_lab.workloads.frontier import Row, behind_goal
 
 PANEL_INCHES = (3.4, 2.6)
 MARK_PT = (3, 9)
@@ -65,7 +65,7 @@ def _panel(axes: Axes, found: Sequence[Row], policies: Sequence[str]) -> None:
         for x, y, think_ms in points:
             step = thinks.index(think_ms) / max(len(thinks) - 1, 1)
             axes.plot([x], [y], "o", markersize=MARK_PT[0] + step * (MARK_PT[1] - MARK_PT[0]), color=colour(rule))
-    axes.axvline(GOAL, color=BASELINE_COLOUR, linestyle="--", linewidth=1)
+    axes.axvline(behind_goal(found[0].point.place), color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.axhline(1.0, color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.set_xlim(left=0.0)
     axes.grid(color=GRID)
