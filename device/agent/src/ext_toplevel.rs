@@ -14,8 +14,9 @@ use crate::env::Env;
 use crate::place::Place;
 use crate::source::{Fault, Out, Probe, Source};
 use crate::toplevel::{connect, is_active, number, wayland_socket, Windows};
+use crate::window::Titled;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wayland_client::globals::GlobalListContents;
 use wayland_client::protocol::wl_registry::WlRegistry;
 use wayland_client::{event_created_child, Connection, Dispatch, EventQueue, Proxy, QueueHandle};
@@ -87,6 +88,7 @@ impl Dispatch<Handle, ()> for State {
             handle::Event::AppId { app_id } => {
                 state.windows.all.entry(number).or_default().id = app_id;
             }
+            handle::Event::Title { title } => state.windows.title(number, title),
             handle::Event::Done => state.windows.show(number),
             handle::Event::Closed => {
                 state.windows.close(number);
@@ -136,6 +138,22 @@ impl Dispatch<ZcosmicToplevelHandleV1, u32> for State {
     }
 }
 
+/// Asks for the windows and their titles, which the list alone has.
+fn titled(socket: Option<&Path>) -> Result<Vec<Titled>, Fault> {
+    let (_list, mut queue) = bind_list(socket)?;
+    let mut state = State {
+        windows: Windows::with_titles(),
+        ..State::default()
+    };
+    queue.roundtrip(&mut state)?;
+    Ok(state.windows.titled())
+}
+
+fn bind_list(socket: Option<&Path>) -> Result<(List, EventQueue<State>), Fault> {
+    let (globals, queue) = connect::<State>(socket)?;
+    Ok((globals.bind(&queue.handle(), 1..=1, ())?, queue))
+}
+
 /// COSMIC's compositor.
 pub struct Cosmic {
     socket: Option<PathBuf>,
@@ -172,6 +190,10 @@ impl Source for Cosmic {
         }
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        titled(self.socket.as_deref())
+    }
+
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         let (_list, mut state, mut queue) = self.bind()?;
         queue.roundtrip(&mut state)?;
@@ -200,11 +222,6 @@ impl Listed {
             cannot: Cannot::new(env, place),
         }
     }
-
-    fn bind(&self) -> Result<(List, EventQueue<State>), Fault> {
-        let (globals, queue) = connect::<State>(self.socket.as_deref())?;
-        Ok((globals.bind(&queue.handle(), 1..=1, ())?, queue))
-    }
 }
 
 impl Source for Listed {
@@ -213,14 +230,18 @@ impl Source for Listed {
     }
 
     fn probe(&self) -> Probe {
-        match self.bind() {
+        match bind_list(self.socket.as_deref()) {
             Ok(_) => Probe::Yes,
             Err(Fault(why)) => Probe::No(why),
         }
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        titled(self.socket.as_deref())
+    }
+
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        let (_list, mut queue) = self.bind()?;
+        let (_list, mut queue) = bind_list(self.socket.as_deref())?;
         let mut state = State::default();
         out.cannot_tell(&self.cannot.compositor())?;
         while !state.finished {

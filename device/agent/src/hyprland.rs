@@ -7,7 +7,7 @@
 use crate::env::Env;
 use crate::socket;
 use crate::source::{Fault, Out, Probe, Source};
-use crate::window::{pid, Window};
+use crate::window::{pid, Titled, Window};
 use serde::Deserialize;
 use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;
@@ -53,6 +53,8 @@ struct Client {
     pid: Option<i64>,
     #[serde(default)]
     class: String,
+    #[serde(default)]
+    title: String,
 }
 
 impl Client {
@@ -74,6 +76,13 @@ pub fn client(answer: &[u8], address: &str) -> Result<Option<Window>, Fault> {
         .into_iter()
         .find(|one| one.address.trim_start_matches("0x") == address);
     Ok(one.and_then(Client::window))
+}
+
+/// Reads the answer to `j/clients`: all windows with their titles.
+pub fn titles(answer: &[u8]) -> Result<Vec<Titled>, Fault> {
+    let all: Vec<Client> = serde_json::from_slice(answer)?;
+    let titled = |mut one: Client| Some((std::mem::take(&mut one.title), one.window()?));
+    Ok(all.into_iter().filter_map(titled).collect())
 }
 
 /// A running Hyprland.
@@ -115,6 +124,10 @@ impl Source for Hyprland {
             Ok(_) => Probe::Yes,
             Err(Fault(why)) => Probe::No(why),
         }
+    }
+
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        titles(&ask(self.directory()?, "j/clients")?)
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {

@@ -34,6 +34,11 @@ fn answers_are_understood() {
         Ok(Some(Window::of(7, "foot")))
     );
     assert_eq!(client(CLIENTS, "1"), Ok(None));
+    let titled = titles(CLIENTS).expect("clients");
+    assert_eq!(
+        titled[0],
+        ("Mozilla Firefox".into(), Window::of(8, "firefox"))
+    );
     // A window that is not mapped yet has PID -1.
     assert_eq!(active(br#"{"pid":-1,"class":""}"#), Ok(None));
     assert!(active(b"unknown request").is_err());

@@ -7,11 +7,11 @@
 use crate::env::Env;
 use crate::socket;
 use crate::source::{Fault, Out, Probe, Source};
-use crate::window::{pid, Window};
+use crate::window::{pid, Titled, Window};
 use crate::x11::Clients;
 use serde::Deserialize;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 6] = b"i3-ipc";
 /// Longest message, bytes: a tree of a thousand windows is about 1 MiB.
@@ -66,6 +66,7 @@ struct Properties {
 #[derive(Deserialize)]
 struct Node {
     id: Option<i64>,
+    name: Option<String>,
     focused: Option<bool>,
     #[serde(default)]
     focus: Vec<i64>,
@@ -151,6 +152,19 @@ pub fn focused(tree: &[u8]) -> Result<Option<Found>, Fault> {
     Ok(root.focused().and_then(Node::leaf))
 }
 
+/// The windows in a tree, with their titles.
+pub fn titles(tree: &[u8]) -> Result<Vec<(String, Found)>, Fault> {
+    fn add(node: &Node, into: &mut Vec<(String, Found)>) {
+        if let (Some(name), Some(found)) = (&node.name, node.found()) {
+            into.push((name.clone(), found));
+        }
+        node.children().for_each(|child| add(child, into));
+    }
+    let mut all = Vec::new();
+    add(&serde_json::from_slice(tree)?, &mut all);
+    Ok(all)
+}
+
 /// Reads a message: its kind and its text.
 pub fn read(from: &mut impl Read) -> Result<(u32, Vec<u8>), Fault> {
     let mut head = [0; 14];
@@ -225,6 +239,11 @@ impl I3Ipc {
             .find(|path| socket::connect(path).is_ok());
         there.ok_or_else(|| Fault(format!("no socket of {} answers", self.name)))
     }
+
+    /// Who knows whose an X11 window is, where the events do not say it.
+    fn clients(&self) -> Result<Option<Clients>, Fault> {
+        self.display.as_deref().map(Clients::connect).transpose()
+    }
 }
 
 impl Source for I3Ipc {
@@ -239,13 +258,20 @@ impl Source for I3Ipc {
         }
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        let clients = self.clients()?;
+        let all = titles(&tree(self.socket()?)?)?.into_iter();
+        let each = all.map(|(title, found)| Ok((title, window_of(clients.as_ref(), found)?)));
+        each.collect()
+    }
+
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         let path = self.socket()?.clone();
         let mut events = socket::connect(&path)?;
         subscribe(&mut events, EVENTS)?;
         let mut session = Session {
             path,
-            clients: self.display.as_deref().map(Clients::connect).transpose()?,
+            clients: self.clients()?,
             out,
         };
         session.step(Step::Ask)?;
@@ -280,17 +306,25 @@ impl Session<'_> {
     }
 
     fn ask(&self) -> Result<Option<Found>, Fault> {
-        let mut stream = socket::connect_for_answers(&self.path)?;
-        write(&mut stream, GET_TREE, "")?;
-        let (_, text) = read(&mut stream)?;
-        focused(&text)
+        focused(&tree(&self.path)?)
     }
 
     fn window(&self, found: Found) -> Result<Window, Fault> {
-        match &self.clients {
-            Some(clients) if found.window.pid == 0 => clients.window(found.x11),
-            _ => Ok(found.window),
-        }
+        window_of(self.clients.as_ref(), found)
+    }
+}
+
+/// Asks for the tree.
+fn tree(socket: &Path) -> Result<Vec<u8>, Fault> {
+    let mut stream = socket::connect_for_answers(socket)?;
+    write(&mut stream, GET_TREE, "")?;
+    Ok(read(&mut stream)?.1)
+}
+
+fn window_of(clients: Option<&Clients>, found: Found) -> Result<Window, Fault> {
+    match clients {
+        Some(clients) if found.window.pid == 0 => clients.window(found.x11),
+        _ => Ok(found.window),
     }
 }
 

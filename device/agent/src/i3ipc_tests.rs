@@ -68,6 +68,17 @@ fn the_tree_says_who_has_the_focus() {
 }
 
 #[test]
+fn the_tree_has_titles() {
+    let all = titles(TREE).expect("a tree");
+    let one = |title: &str, id: &str| {
+        let found = |(its, found): &(String, Found)| its == title && found.window.id == id;
+        all.iter().any(found)
+    };
+    assert!(one("foot", "two") && one("sleep", "XTerm"), "{all:?}");
+    assert!(all.iter().all(|(title, _)| title != "root"));
+}
+
+#[test]
 fn half_a_message_and_a_bad_head_are_faults() {
     let half = &STREAM[..STREAM.len() - 1];
     let mut at = half;

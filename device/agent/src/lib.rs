@@ -49,6 +49,7 @@ pub mod source;
 pub mod startup;
 #[cfg(test)]
 mod testing;
+pub mod titles;
 pub mod toplevel;
 pub mod uid_observer;
 pub mod uids;

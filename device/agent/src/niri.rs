@@ -5,10 +5,11 @@
 use crate::env::Env;
 use crate::socket;
 use crate::source::{Fault, Out, Probe, Source};
-use crate::window::{pid, Window};
+use crate::window::{pid, Titled, Window};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 /// Most windows that are remembered.
@@ -47,10 +48,25 @@ struct Focus {
 #[derive(Deserialize)]
 struct One {
     id: u64,
+    title: Option<String>,
     app_id: Option<String>,
     pid: Option<i64>,
     #[serde(default)]
     is_focused: bool,
+}
+
+impl One {
+    fn window(self) -> Window {
+        Window::of(pid(self.pid.unwrap_or(0)), self.app_id.unwrap_or_default())
+    }
+}
+
+/// Reads a line: all windows with their titles, if it tells them.
+pub fn titles(line: &[u8]) -> Result<Option<Vec<Titled>>, Fault> {
+    let message: Message = serde_json::from_slice(line)?;
+    let titled = |mut one: One| (one.title.take().unwrap_or_default(), one.window());
+    let all = message.windows_changed;
+    Ok(all.map(|all| all.windows.into_iter().map(titled).collect()))
 }
 
 /// What follows from a line.
@@ -112,13 +128,19 @@ impl State {
         } else if self.focused == Some(one.id) {
             self.focused = None;
         }
-        let window = Window::of(pid(one.pid.unwrap_or(0)), one.app_id.unwrap_or_default());
         if self.windows.len() >= WINDOWS_MOST && !self.windows.contains_key(&one.id) {
             return None;
         }
-        let before = self.windows.insert(one.id, window.clone());
+        let (id, window) = (one.id, one.window());
+        let before = self.windows.insert(id, window.clone());
         before.is_none().then_some(window)
     }
+}
+
+/// Asks for the stream of events. The first of them tell what there is.
+fn events(mut stream: UnixStream) -> Result<BufReader<UnixStream>, Fault> {
+    stream.write_all(b"\"EventStream\"\n")?;
+    Ok(BufReader::new(stream))
 }
 
 /// A running niri.
@@ -159,10 +181,19 @@ impl Source for Niri {
         }
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        let mut lines = events(socket::connect_for_answers(self.socket()?)?)?;
+        let mut room = Vec::new();
+        while let Some(line) = socket::line(&mut lines, &mut room)? {
+            if let Some(all) = titles(line)? {
+                return Ok(all);
+            }
+        }
+        Err(Fault::new("niri does not say which windows there are"))
+    }
+
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        let mut stream = socket::connect(self.socket()?)?;
-        stream.write_all(b"\"EventStream\"\n")?;
-        let mut lines = BufReader::new(stream);
+        let mut lines = events(socket::connect(self.socket()?)?)?;
         let (mut room, mut state) = (Vec::new(), State::default());
         while let Some(line) = socket::line(&mut lines, &mut room)? {
             let step = state.take(line)?;
@@ -221,6 +252,14 @@ mod tests {
         assert_eq!(opened, [Window::of(0, file)]);
         assert!(state.take(br#"{"Err":"no"}"#).is_err());
         assert!(state.take(br#"{"Windo"#).is_err());
+    }
+
+    #[test]
+    fn titles_are_those_of_the_first_list() {
+        let all = lines(EVENTS).find_map(|line| titles(line).expect("a line"));
+        let one = |title: &str, pid, id| (title.to_string(), Window::of(pid, id));
+        let expected = [one("foot", 7, "foot"), one("Firefox", 8, "firefox")];
+        assert_eq!(all.expect("a list"), expected);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the session's bus says: new units of the user manager, apps that it starts itself, screen savers and whether
 //! Mutter has switched the screen off, input methods, the desktop's inhibitors, GameMode's games.
-//! One connection and one thread for all; the bus wakes it for nothing else.
+//! One connection and one thread for all; the bus wakes it for nothing else, but for who asks for titles of windows
+//! ([`crate::titles`]).
 
 use crate::activation::Activation;
 use crate::bus;
@@ -11,6 +12,7 @@ use crate::event::Event;
 use crate::inhibit;
 use crate::launch;
 use crate::source::{Fault, Out, Probe, Source};
+use crate::titles;
 use crate::units;
 use fasttrack_detector::report::{AppRef, Nobody, Sense};
 use futures_util::StreamExt;
@@ -86,6 +88,12 @@ async fn follow(env: &Env, out: &Out) -> Result<(), Fault> {
         activation: Activation::listen(&bus, env, out).await?,
         out,
     };
+    if let Err(Fault(why)) = titles::serve(&bus, env, out.resolver()).await {
+        out.say(Event::Fault {
+            source: "titles",
+            why,
+        })?;
+    }
     session.units().await;
     for name in INPUTS {
         if let Some(owner) = bus::owner(&bus, name).await? {

@@ -10,7 +10,7 @@ use crate::resolve::{Owner, Resolver};
 use crate::scope::Scoper;
 use crate::signs::{Said, Wake};
 use crate::units;
-use crate::window::Window;
+use crate::window::{Titled, Window};
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use std::fmt;
@@ -109,6 +109,10 @@ pub trait Source: Send {
     fn probe(&self) -> Probe;
     /// Speaks until it has nothing more to say, or fails.
     fn run(&mut self, out: &Out) -> Result<(), Fault>;
+    /// The windows that are open, each with its title, asked for anew: no source keeps titles.
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        Err(Fault(format!("{} tells no titles of windows", self.name())))
+    }
     /// Whether its failure leaves nobody in front.
     fn tells_focus(&self) -> bool {
         true

@@ -5,7 +5,7 @@
 
 use crate::env::Env;
 use crate::source::{Fault, Out, Probe, Source};
-use crate::window::Window;
+use crate::window::{Titled, Window};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wayland_client::backend::ObjectId;
@@ -70,12 +70,39 @@ pub struct Windows {
     /// By their numbers in the protocol.
     pub all: BTreeMap<u32, Toplevel>,
     opened: Vec<Window>,
+    /// Titles by the windows' numbers, for who has asked for them alone.
+    titles: Option<BTreeMap<u32, String>>,
     /// Whether another window may have the focus.
     pub changed: bool,
     finished: bool,
 }
 
 impl Windows {
+    /// That keeps titles, too.
+    pub fn with_titles() -> Windows {
+        Windows {
+            titles: Some(BTreeMap::new()),
+            ..Windows::default()
+        }
+    }
+
+    /// A window's title is this.
+    pub fn title(&mut self, number: u32, title: String) {
+        if let Some(titles) = &mut self.titles {
+            titles.insert(number, title);
+        }
+    }
+
+    /// The windows, each with its title.
+    pub fn titled(&self) -> Vec<Titled> {
+        let titles = self.titles.iter().flatten();
+        let titled = |(number, title): (&u32, &String)| {
+            let window = self.all.get(number)?;
+            Some((title.clone(), Window::of(0, self.root(window).id.clone())))
+        };
+        titles.filter_map(titled).collect()
+    }
+
     fn done(&mut self, number: u32) {
         self.show(number);
         self.changed = true;
@@ -197,6 +224,7 @@ impl Dispatch<Handle, ()> for Windows {
         let window = state.all.entry(number).or_default();
         match event {
             handle::Event::AppId { app_id } => window.id = app_id,
+            handle::Event::Title { title } => state.title(number, title),
             handle::Event::State { state } => window.active = is_active(&state),
             handle::Event::Done => state.done(number),
             handle::Event::Parent { parent } => {
@@ -262,6 +290,13 @@ impl Source for Toplevels {
             Ok(_) => Probe::Yes,
             Err(Fault(why)) => Probe::No(why),
         }
+    }
+
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        let (_manager, mut queue) = self.bind()?;
+        let mut state = Windows::with_titles();
+        queue.roundtrip(&mut state)?;
+        Ok(state.titled())
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {

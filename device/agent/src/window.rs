@@ -10,6 +10,9 @@ pub struct Window {
     pub id: String,
 }
 
+/// A window and its title.
+pub type Titled = (String, Window);
+
 impl Window {
     /// Of a process, with the id where it is said.
     pub fn of(pid: u32, id: impl Into<String>) -> Window {

@@ -5,7 +5,7 @@
 
 use crate::env::Env;
 use crate::source::{Fault, Out, Probe, Source};
-use crate::window::Window;
+use crate::window::{Titled, Window};
 use std::collections::BTreeSet;
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectError, ReplyError};
@@ -55,6 +55,7 @@ x11rb::atom_manager! {
         _NET_STARTUP_INFO,
         _NET_STARTUP_INFO_BEGIN,
         _NET_SUPPORTING_WM_CHECK,
+        _NET_WM_NAME,
         _NET_WM_PID,
     }
 }
@@ -168,6 +169,24 @@ impl Clients {
         Ok(reply.value32().into_iter().flatten().collect())
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        let mut all = Vec::new();
+        for number in self.list()? {
+            if let Some(title) = gone_is_nothing(self.title(number))? {
+                all.push((title, self.window(number)?));
+            }
+        }
+        Ok(all)
+    }
+
+    /// By the EWMH in UTF-8; old clients have theirs by the ICCCM alone.
+    fn title(&self, window: u32) -> Result<String, ReplyError> {
+        match self.text(window, self.names._NET_WM_NAME)? {
+            none if none.is_empty() => self.text(window, AtomEnum::WM_NAME.into()),
+            title => Ok(title),
+        }
+    }
+
     fn check(&self) -> Result<u32, Fault> {
         let check = self.number(self.root, self.names._NET_SUPPORTING_WM_CHECK)?;
         Ok(check.unwrap_or(0))
@@ -252,6 +271,11 @@ impl X11 {
             display: display(env),
         }
     }
+
+    fn clients(&self) -> Result<Clients, Fault> {
+        let display = self.display.as_deref();
+        Clients::connect(display.ok_or_else(|| Fault::new("DISPLAY is not set"))?)
+    }
 }
 
 impl Source for X11 {
@@ -270,12 +294,12 @@ impl Source for X11 {
         }
     }
 
+    fn titled(&self) -> Result<Vec<Titled>, Fault> {
+        self.clients()?.titled()
+    }
+
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        let display = self
-            .display
-            .as_deref()
-            .ok_or_else(|| Fault::new("DISPLAY is not set"))?;
-        let clients = Clients::connect(display)?;
+        let clients = self.clients()?;
         clients.listen()?;
         let mut known = clients.list()?;
         front(&clients, out)?;

@@ -17,7 +17,7 @@ mod proxy;
 mod report;
 mod status;
 
-pub use proxy::{ChangedStream, ManagerProxy};
+pub use proxy::{AgentProxy, ChangedStream, ManagerProxy};
 pub use report::{
     check_sources, Malformed, WireApp, WireReport, WireTrouble, APPS_MOST, ID_BYTES_MOST,
     PATH_BYTES_MOST, SOURCES_MOST,
@@ -29,6 +29,12 @@ pub const NAME: &str = "org.fasttrack1";
 
 /// Path of its one object.
 pub const PATH: &str = "/org/fasttrack1";
+
+/// Name of a session's agent on the session's bus.
+pub const AGENT_NAME: &str = "org.fasttrack1.Agent";
+
+/// Path of its one object.
+pub const AGENT_PATH: &str = "/org/fasttrack1/Agent";
 
 /// What polkit is asked before somebody says by hand who is in front.
 pub const ACTION: &str = "org.fasttrack1.set-foreground";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The proxy. What the macro makes has no documentation of its own.
+//! The proxies. What the macro makes has no documentation of its own.
 #![allow(missing_docs)]
 
 use crate::{Explanation, Status, Usage, WireReport, WireTrouble};
@@ -39,4 +39,16 @@ pub trait Manager {
     /// Who has which class has changed for the time with this number.
     #[zbus(signal)]
     fn changed(&self, number: u64) -> zbus::Result<()>;
+}
+
+/// The agent of a session, on the session's bus.
+#[zbus::proxy(
+    interface = "org.fasttrack1.Agent",
+    default_service = "org.fasttrack1.Agent",
+    default_path = "/org/fasttrack1/Agent",
+    gen_blocking = false
+)]
+pub trait Agent {
+    /// The control groups of the apps that have a window with this in its title, whatever the case of its letters.
+    fn groups_of_title(&self, part: &str) -> zbus::Result<Vec<String>>;
 }

@@ -41,7 +41,11 @@ pub enum Command {
     Top(Top),
     /// Say which class an app has, since when, by which rule, and what was set for it.
     Explain {
-        /// A process (PID), an application id or a part of it that no other has, or the path of a control group.
+        /// A process (PID), an application id or a part of it that no other has, the path of a control group, or a part of
+        /// a window's title.
+        ///
+        /// Titles are known to the compositor, which the agent of your own session asks for this alone. KWin and Mutter
+        /// tell it none.
         #[arg(value_name = "PID|WINDOW|PATH")]
         what: String,
     },

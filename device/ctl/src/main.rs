@@ -3,6 +3,7 @@
 
 mod cli;
 mod doctor;
+mod explain;
 mod generate;
 mod pauses;
 mod show;
@@ -46,7 +47,7 @@ async fn run(cli: &Cli) -> Result<bool, Failure> {
         }
         Command::Top(how) => top::run(&connect(cli).await?, how, cli).await?,
         Command::Explain { what } => {
-            let explanation = connect(cli).await?.explain(what).await.map_err(meaning)?;
+            let explanation = explain::of(&connect(cli).await?, what).await?;
             print(cli, &explanation, show::explanation)?;
         }
         Command::Foreground(what) => foreground(cli, what).await?,

@@ -111,7 +111,7 @@ impl Daemon {
         match found[..] {
             [one] => Ok(one),
             [] => Err(format!(
-                "no app is called {name:?}. Compositors do not tell the titles of windows to fasttrackd: \
+                "no app is called {name:?}. fasttrackd does not know the titles of windows: \
                  name a PID, an application id or a control group; 'fasttrackctl top' lists the apps that are known"
             )),
             _ => {
