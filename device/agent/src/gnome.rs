@@ -222,7 +222,7 @@ mod tests {
             backend: 9,
             to: ":1.9".into(),
             apps: vec![one.clone()],
-            call: (":1.1".into(), 1),
+            from: ":1.1".into(),
             handle: "/h".into(),
         });
         set(&fake, &backend, "-1");

@@ -3,11 +3,13 @@
 //! backend, `xdg-desktop-portal-gtk` and others, which serves all apps.
 //!
 //! Who asks is seen on the session's bus: the portal calls its backend with a handle that has the app's connection in it
-//! (xdg-desktop-portal, "org.freedesktop.portal.Request"), and the backend answers when the dialog is closed. A monitor
-//! of the bus sees both. It asks for the portal's calls that open a window or give one up, for the answers of backends,
-//! for changes of the owners of their names, and for calls that set the environment: nothing else wakes it. A call
-//! counts only from the owner of the portal's name to the owner of a backend's. On X11 and in KWin the dialog names its
-//! parent besides, and that is followed there.
+//! (xdg-desktop-portal, "org.freedesktop.portal.Request"), and when the backend has answered, which it does when the dialog
+//! is closed, the portal has the object of this name send `Response` to the app. A monitor of the bus sees both. It asks
+//! for the portal's calls that open a window or give one up, for these signals, for changes of the owners of the names,
+//! and for calls that set the environment: nothing else wakes it. Answers of backends would: the portal asks them for
+//! settings, and what runs in the background, while nobody has asked for anything. A call counts only from the owner of
+//! the portal's name to the owner of a backend's. On X11 and in KWin the dialog names its parent besides, and that is
+//! followed there.
 
 use crate::bus;
 use crate::resolve::Owner;
@@ -45,6 +47,8 @@ const DIALOGS: [(&str, &str); 16] = [
 ];
 /// By which the portal gives a dialog up.
 const CLOSE: (&str, &str) = ("Request", "Close");
+/// By which the portal tells the app that it has what it has asked for, or not.
+const RESPONSE: (&str, &str) = ("org.freedesktop.portal.Request", "Response");
 /// The portal's name on the bus.
 const PORTAL: &str = "org.freedesktop.portal.Desktop";
 /// Calls that set the session's environment, as `dbus-update-activation-environment` does them. `systemctl` has a socket
@@ -81,8 +85,8 @@ pub struct Dialog {
     pub to: String,
     /// Who has asked.
     pub apps: Vec<AppRef>,
-    /// The connection that waits for the answer, and the number of its call.
-    pub call: (String, u32),
+    /// The portal's connection, which waits for the answer.
+    pub from: String,
     /// The portal's name of it.
     pub handle: String,
 }
@@ -101,19 +105,13 @@ impl Dialogs {
         all.push(dialog);
     }
 
-    /// The call of one was answered, by its backend.
-    pub fn answered(&self, from: &str, to: &str, number: u32) {
-        let other = |one: &Dialog| one.to != from || one.call.0 != to || one.call.1 != number;
-        self.all().retain(other);
-    }
-
     /// A connection has ended, or has given its name up: its dialogs are nobody's.
     pub fn left(&self, connection: &str) {
         self.all()
-            .retain(|one| one.to != connection && one.call.0 != connection);
+            .retain(|one| one.to != connection && one.from != connection);
     }
 
-    /// One is given up.
+    /// One is over, or given up.
     pub fn closed(&self, handle: &str) {
         self.all().retain(|one| one.handle != handle);
     }
@@ -243,7 +241,7 @@ impl Names {
 /// Follows dialogs by a connection that becomes a monitor; the other one asks whose connections are.
 pub async fn follow(asks: &Connection, monitor: Connection, out: &Out) -> Result<(), Fault> {
     let mut names = Names::all(asks).await?;
-    let rules = rules(&names)?;
+    let rules = rules()?;
     let mut messages = MessageStream::from(&monitor);
     let proxy = zbus::fdo::MonitoringProxy::new(&monitor).await?;
     proxy.become_monitor(&rules, 0).await?;
@@ -255,7 +253,7 @@ pub async fn follow(asks: &Connection, monitor: Connection, out: &Out) -> Result
     Err(Fault::new("the session's bus has closed"))
 }
 
-fn rules(names: &Names) -> Result<Vec<MatchRule<'static>>, Fault> {
+fn rules() -> Result<Vec<MatchRule<'static>>, Fault> {
     let of = |kind| MatchRule::builder().msg_type(kind);
     let mut rules = Vec::new();
     for (interface, member) in DIALOGS.into_iter().chain([CLOSE]) {
@@ -270,11 +268,8 @@ fn rules(names: &Names) -> Result<Vec<MatchRule<'static>>, Fault> {
     let owner = || of(Type::Signal).sender(BUS)?.interface(BUS)?.member(OWNER);
     rules.push(owner()?.arg(0, PORTAL)?.build());
     rules.push(owner()?.arg0ns(BACKENDS)?.build());
-    for (name, _) in names.backends() {
-        for kind in [Type::MethodReturn, Type::Error] {
-            rules.push(of(kind).sender(name.clone())?.build());
-        }
-    }
+    let response = of(Type::Signal).sender(PORTAL)?.interface(RESPONSE.0)?;
+    rules.push(response.member(RESPONSE.1)?.build());
     Ok(rules)
 }
 
@@ -299,21 +294,19 @@ async fn take(
                 begin(asks, message, names, out).await;
             }
         }
-        Type::MethodReturn | Type::Error => {
-            let to = header.destination().map_or("", |name| name.as_str());
-            if let Some(number) = header.reply_serial() {
-                out.dialogs().answered(from, to, number.get());
-            }
+        Type::Signal if (interface, member) == RESPONSE && names.is_portal(from) => {
+            out.dialogs()
+                .closed(header.path().map_or("", |path| path.as_str()));
         }
         Type::Signal if (from, interface, member) == (BUS, BUS, OWNER) => {
             let (name, old, new): (String, String, String) = message.body().deserialize()?;
-            // The answers of a backend that has come since, and that the bus does not start, are not seen.
+            // A backend that has come since, and that the bus does not start, is not known.
             if let Some(owner) = names.0.get_mut(&name) {
                 out.dialogs().left(&old);
                 *owner = new;
             }
         }
-        Type::MethodCall | Type::Signal => {}
+        Type::MethodCall | Type::Signal | Type::MethodReturn | Type::Error => {}
     }
     Ok(())
 }
@@ -343,10 +336,7 @@ async fn begin(asks: &Connection, message: &Message, names: &Names, out: &Out) {
             backend,
             to: to.to_string(),
             apps,
-            call: (
-                from.to_string(),
-                message.primary_header().serial_num().get(),
-            ),
+            from: from.to_string(),
             handle,
         });
     }

@@ -30,7 +30,7 @@ fn dialog(backend: u32, apps: &[&AppRef], number: u32) -> Dialog {
         backend,
         to: ":1.9".into(),
         apps: apps.iter().map(|app| (*app).clone()).collect(),
-        call: (":1.1".into(), number),
+        from: ":1.1".into(),
         handle: format!("/h{number}"),
     }
 }
@@ -59,12 +59,12 @@ fn a_window_of_a_backend_is_who_has_asked_and_two_are_ambiguous() {
     dialogs.open(dialog(9, &[&two], 3));
     let both = Event::Focus(Report::Ambiguous(vec![one.clone(), two.clone()]));
     assert_eq!(front(chooser()), both);
-    dialogs.answered(":1.9", ":1.1", 3);
-    dialogs.answered(":1.9", ":1.2", 2);
-    dialogs.answered(":1.8", ":1.1", 2);
+    dialogs.closed("/h3");
+    dialogs.closed("/h4");
+    dialogs.left(":1.2");
     dialogs.closed("/h1");
     assert_eq!(front(chooser()), asks);
-    dialogs.answered(":1.9", ":1.1", 2);
+    dialogs.left(":1.1");
     assert_eq!(dialogs.backends(), Vec::<u32>::new());
     (0..100).for_each(|number| dialogs.open(dialog(9, &[&one], number)));
     assert_eq!(dialogs.backends().len(), OPEN_MOST);
@@ -72,15 +72,24 @@ fn a_window_of_a_backend_is_who_has_asked_and_two_are_ambiguous() {
 
 #[test]
 fn a_call_that_types_a_key_wakes_nobody() {
-    let rules = rules(&Names::default()).expect("rules");
-    for rule in rules
-        .iter()
-        .filter(|rule| rule.msg_type() == Some(Type::MethodCall))
-    {
+    for rule in rules().expect("rules") {
         assert!(rule
             .member()
             .is_some_and(|member| !member.starts_with("Notify")));
     }
+}
+
+#[test]
+fn an_answer_of_a_backend_wakes_nobody() {
+    let kinds = [Some(Type::MethodCall), Some(Type::Signal)];
+    let rules = rules().expect("rules");
+    assert!(rules.iter().all(|rule| kinds.contains(&rule.msg_type())));
+    let of_portal = rules.iter().filter(|rule| rule.msg_type() == kinds[1]);
+    // The end of what an app has asked for, and owners of names, of which the bus tells.
+    assert!(of_portal.into_iter().all(|rule| {
+        let member = rule.member().map(|member| member.as_str());
+        [Some(RESPONSE.1), Some(OWNER)].contains(&member)
+    }));
 }
 
 struct FileChooser(Arc<Semaphore>);
@@ -115,6 +124,14 @@ async fn open(from: &Connection, to: &str, handle: &str) {
     daemon.get_id().await.expect("an answer");
 }
 
+/// The portal tells the app.
+async fn respond(portal: &Connection, handle: &str) {
+    let body = (0_u32, HashMap::<&str, Value<'_>>::new());
+    let (interface, member) = RESPONSE;
+    let told = portal.emit_signal(None::<&str>, handle, interface, member, &body);
+    told.await.expect("sent");
+}
+
 /// Waits for so many open dialogs, not for ever; says how many there are.
 async fn wait(out: &Out, dialogs: usize) -> usize {
     for _ in 0..200 {
@@ -127,7 +144,7 @@ async fn wait(out: &Out, dialogs: usize) -> usize {
 }
 
 #[test]
-fn a_dialog_is_the_portals_call_to_a_backend_until_its_answer_or_the_backends_end() {
+fn a_dialog_is_the_portals_call_to_a_backend_until_its_response_or_the_backends_end() {
     let Some(bus) = Bus::start() else {
         return;
     };
@@ -152,13 +169,17 @@ fn a_dialog_is_the_portals_call_to_a_backend_until_its_answer_or_the_backends_en
         let called = async {
             portal.request_name(PORTAL).await.expect("its name");
             // Until it monitors, a call may go unseen.
-            let mut calls = 0;
+            let mut calls: u32 = 0;
             while out.dialogs().backends().is_empty() {
                 open(&portal, &name, &handle).await;
                 calls += 1;
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
-            close.add_permits(calls);
+            close.add_permits(calls as usize);
+            // Its answer is not seen, and what others say is not the portal's.
+            respond(&editor, &handle).await;
+            assert_eq!(wait(&out, calls as usize).await, calls as usize);
+            respond(&portal, &handle).await;
             assert_eq!(wait(&out, 0).await, 0);
             // Neither of the first two is the portal's call to a backend.
             open(&editor, &name, &handle).await;
@@ -166,6 +187,7 @@ fn a_dialog_is_the_portals_call_to_a_backend_until_its_answer_or_the_backends_en
             open(&portal, &name, &handle).await;
             assert_eq!(wait(&out, 1).await, 1);
             close.add_permits(2);
+            respond(&portal, &handle).await;
             assert_eq!(wait(&out, 0).await, 0);
             open(&portal, &name, &handle).await;
             assert_eq!(wait(&out, 1).await, 1);
