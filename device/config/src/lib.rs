@@ -56,7 +56,7 @@ pub struct Effects {
     pub kernel: bool,
     /// Use weights of I/O schedulers.
     pub weights: bool,
-    /// Set `memory.low` with the weights.
+    /// Set `memory.low`.
     pub memory: bool,
     /// How much, MiB.
     pub memory_low_mib: u64,

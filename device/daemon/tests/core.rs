@@ -509,7 +509,32 @@ fn with_weights() -> Option<Tree> {
         &format!("sys/fs/cgroup{}/io.bfq.weight", apps(USER)),
         "default 100\n",
     );
+    tree.put(&format!("sys/fs/cgroup{}/memory.low", apps(USER)), "0\n");
     takes_marks(&tree).then_some(tree)
+}
+
+#[test]
+fn memory_is_kept_for_the_front_where_nothing_else_works() {
+    let tree = Tree::new();
+    tree.put("sys/block/sda/queue/scheduler", "[none] mq-deadline");
+    tree.put(&format!("sys/fs/cgroup{}/memory.low", apps(USER)), "0\n");
+    if !takes_marks(&tree) {
+        return;
+    }
+    let one = weighed(&tree, "a.scope");
+    let file = |name: &str| tree.get(&format!("sys/fs/cgroup{}/{name}", one.cgroup));
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(status(&mut daemon, 1).rung, "memory");
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(file("memory.low"), "536870912");
+    let slice = format!("sys/fs/cgroup{}/memory.low", apps(USER));
+    assert_eq!(tree.get(&slice), "536870912");
+    assert_eq!(file("io.bfq.weight"), "default 100");
+    daemon.release(secs(3));
+    assert_eq!(
+        (file("memory.low"), tree.get(&slice)),
+        ("0".into(), "0".into())
+    );
 }
 
 #[test]

@@ -58,6 +58,10 @@ fn all(elevator: &str) -> String {
 }
 
 const NO_KERNEL: &str = "kernel: this kernel has no /sys/kernel/fasttrack.";
+/// The sentences about `memory.low`, where it works and where it does not.
+const KEPT: &str =
+    "memory.low: 512 MiB of the app in front, and of the groups above it, are reclaimed last.";
+const NOT_KEPT: &str = "memory.low: the memory controller is not given to users' apps.";
 const FREEZER_OFF: &str =
     "freezer: off until 'freezer = true' is in the section [effects] of the configuration.";
 
@@ -119,7 +123,7 @@ fn weights_and_freezer_with_bfq_and_delegation() {
         both,
         (
             Rung::WeightsAndFreezer,
-            vec![NO_KERNEL.to_string(), all("bfq")],
+            vec![NO_KERNEL.to_string(), KEPT.to_string(), all("bfq")],
         )
     );
     let weights = look(&machine, |_| {});
@@ -127,7 +131,12 @@ fn weights_and_freezer_with_bfq_and_delegation() {
         weights,
         (
             Rung::Weights,
-            vec![NO_KERNEL.to_string(), FREEZER_OFF.to_string(), all("bfq")]
+            vec![
+                NO_KERNEL.to_string(),
+                FREEZER_OFF.to_string(),
+                KEPT.to_string(),
+                all("bfq")
+            ]
         )
     );
 }
@@ -142,7 +151,7 @@ fn systemd_delegates_no_io_and_that_is_said() {
     let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(rung, Rung::Freezer);
     let expected = "weights: systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected, &all("bfq")]);
+    assert_eq!(notes, [NO_KERNEL, expected, KEPT, &all("bfq")]);
 }
 
 #[test]
@@ -155,7 +164,7 @@ fn debians_stock_kernel_has_the_freezer() {
     let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(rung, Rung::Freezer);
     let expected = "weights: no disk has the I/O scheduler bfq (sda: mq-deadline), and io.cost is off, so a weight changes nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected, &all("mq-deadline")]);
+    assert_eq!(notes, [NO_KERNEL, expected, NOT_KEPT, &all("mq-deadline")]);
     let (rung, notes) = look(&machine, |_| {});
     assert_eq!(rung, Rung::Ioprio);
     assert_eq!(notes[2], FREEZER_OFF);
@@ -194,12 +203,36 @@ fn memory_low_is_told_of_where_it_is_missing() {
     };
     let (rung, notes) = look(&machine, |_| {});
     assert_eq!(rung, Rung::Weights);
-    assert!(
-        notes.contains(
-            &"memory.low: the memory controller is not given to users' apps.".to_string()
-        ),
-        "{notes:?}"
-    );
+    assert!(notes.contains(&NOT_KEPT.to_string()), "{notes:?}");
+}
+
+#[test]
+fn memory_low_is_used_by_itself() {
+    let machine = Machine {
+        elevator: "[none] mq-deadline",
+        files: &[FREEZE, LOW],
+        ..Machine::default()
+    };
+    let off = "memory.low: switched off, by the configuration or beside another program.";
+    for (freezer, memory, rung, said) in [
+        (false, true, Rung::Memory, KEPT),
+        (true, true, Rung::Freezer, KEPT),
+        (false, false, Rung::Observe, off),
+        (true, false, Rung::Freezer, off),
+    ] {
+        let (found, notes) = look(&machine, |wanted| {
+            (wanted.freezer, wanted.memory) = (freezer, memory);
+        });
+        assert_eq!(found, rung);
+        assert!(notes.contains(&said.to_string()), "{notes:?}");
+    }
+    let deadline = Machine {
+        elevator: "none [mq-deadline]",
+        ..machine
+    };
+    let (rung, notes) = look(&deadline, |_| {});
+    assert_eq!(rung, Rung::Ioprio);
+    assert!(notes.contains(&KEPT.to_string()), "{notes:?}");
 }
 
 /// A disk, with its number and its I/O schedulers.
@@ -229,11 +262,12 @@ fn a_card_with_bfq_that_holds_no_app_does_not_give_an_inert_rung() {
     );
     disk(&tree, "nvme0n1", "259:0", "[none] mq-deadline");
     disk(&tree, "mmcblk0", "179:0", "mq-deadline [bfq]");
+    std::fs::remove_dir_all(tree.root().join("sys/fs/cgroup/user.slice")).expect("the first user");
     user(&tree, USER);
     let mut wanted = Config::default().effects;
     let look = |wanted: &Effects| choose(&probe(&System::new(tree.root()), wanted), wanted);
     let choice = look(&wanted);
-    assert_eq!(choice.rung, Rung::Observe);
+    assert_eq!(choice.rung, Rung::Memory);
     let notes = [
         NO_KERNEL,
         "weights: no disk under the apps' files has the I/O scheduler bfq (nvme0n1: none), and io.cost is off, so a \
@@ -241,12 +275,13 @@ fn a_card_with_bfq_that_holds_no_app_does_not_give_an_inert_rung() {
         FREEZER_OFF,
         "ioprio: inert, because no disk under the apps' files has an I/O scheduler that looks at priorities \
             (nvme0n1: none).",
+        KEPT,
         "disks: the apps' files are on nvme0n1: none; the rung was judged by that.",
     ];
     assert_eq!(choice.notes, notes);
     // io.cost of another disk is as little use.
     tree.put("sys/fs/cgroup/io.cost.qos", "179:0 enable=1\n");
-    assert_eq!(look(&wanted).rung, Rung::Observe);
+    assert_eq!(look(&wanted).rung, Rung::Memory);
     tree.put("sys/fs/cgroup/io.cost.qos", "259:0 enable=1\n");
     tree.put(
         &format!("sys/fs/cgroup{}/io.weight", apps(USER)),
@@ -287,6 +322,7 @@ fn users_whose_homes_lie_on_different_disks_have_rungs_of_their_own() {
             io.cost is off, so a weight changes nothing.",
         FREEZER_OFF,
         "ioprio (user 4001): reaches what tasks send themselves; no write-back and no journal.",
+        KEPT,
         "disks (user 4000): the apps' files are on nvme0n1: mq-deadline, sda: bfq; the rung was judged by that.",
         "disks (user 4001): the apps' files are on nvme0n1: mq-deadline; the rung was judged by that.",
         "rung (user 4001): 'ioprio'.",

@@ -13,6 +13,8 @@ use std::fmt;
 pub enum Rung {
     /// Nothing: who is in front is found out and told.
     Observe,
+    /// Its memory is reclaimed last.
+    Memory,
     /// Its own requests have a better priority.
     Ioprio,
     /// It has more weight.
@@ -33,6 +35,7 @@ impl fmt::Display for Rung {
             Rung::Freezer => "freezer",
             Rung::Weights => "weights",
             Rung::Ioprio => "ioprio",
+            Rung::Memory => "memory",
             Rung::Observe => "observe",
         })
     }
@@ -110,6 +113,8 @@ pub struct Choice {
     pub users: BTreeMap<u32, Rung>,
     /// What all others have.
     pub rest: Rung,
+    /// Whose apps have `memory.low` while they are in front, whatever the rung.
+    pub memory: BTreeSet<u32>,
     /// Why, and what has no effect here: whole sentences.
     pub notes: Vec<String>,
 }
@@ -163,9 +168,12 @@ pub fn choose(probes: &Probes, wanted: &Wanted) -> Choice {
         .collect();
     let rest = of(&probes.rest);
     let best = users.values().max().copied().unwrap_or(rest);
+    let kept = probes.users.iter();
+    let kept = kept.filter(|user| keeps_memory(probes, user, wanted));
     Choice {
         rung: best,
         rest,
+        memory: kept.filter_map(|user| user.user).collect(),
         notes: notes(probes, wanted, best),
         users,
     }
@@ -184,9 +192,17 @@ fn rung(probes: &Probes, user: &OfUser, wanted: &Wanted) -> Rung {
         Rung::Weights
     } else if wanted.ioprio && user.ioprio.is_ok() {
         Rung::Ioprio
+    } else if keeps_memory(probes, user, wanted) {
+        Rung::Memory
     } else {
         Rung::Observe
     }
+}
+
+/// Whether `memory.low` is set. The patched kernel knows by itself whose memory it takes last.
+fn keeps_memory(probes: &Probes, user: &OfUser, wanted: &Wanted) -> bool {
+    let kernel = wanted.kernel && probes.kernel.is_ok();
+    wanted.memory && user.memory.is_ok() && !kernel
 }
 
 /// Why one of the means is not used.
@@ -219,6 +235,7 @@ fn notes(probes: &Probes, wanted: &Wanted, best: Rung) -> Vec<String> {
         ),
     });
     notes.extend(of_users(each, |user| ranked(probes, user, wanted)));
+    notes.extend(of_users(each, |user| vec![kept(user, wanted)]));
     notes.extend(of_users(each, |user| user.facts.clone()));
     notes.extend(probes.facts.clone());
     notes.extend(of_users(each, |user| vec![judged(user)]));
@@ -253,13 +270,18 @@ fn weighed(probes: &Probes, user: &OfUser, wanted: &Wanted) -> Vec<String> {
     let mut notes: Vec<String> = why("weights", wanted.weights, user.weights.as_ref().err())
         .into_iter()
         .collect();
-    if rung(probes, user, wanted).weighs() {
-        notes.extend(why("memory.low", wanted.memory, user.memory.as_ref().err()));
-        if user.weights.as_deref() == Ok("io.bfq.weight") {
-            notes.extend(inert("weights", user, |elevator| elevator == "bfq"));
-        }
+    let by_bfq = user.weights.as_deref() == Ok("io.bfq.weight");
+    if by_bfq && rung(probes, user, wanted).weighs() {
+        notes.extend(inert("weights", user, |elevator| elevator == "bfq"));
     }
     notes
+}
+
+fn kept(user: &OfUser, wanted: &Wanted) -> String {
+    why("memory.low", wanted.memory, user.memory.as_ref().err()).unwrap_or_else(|| {
+        let mib = wanted.memory_low_mib;
+        format!("memory.low: {mib} MiB of the app in front, and of the groups above it, are reclaimed last.")
+    })
 }
 
 fn ranked(probes: &Probes, user: &OfUser, wanted: &Wanted) -> Vec<String> {

@@ -18,7 +18,7 @@ use crate::units::Told;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::Decision;
 use ladder::{Choice, Probes, Rung};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What writes for one rung.
 pub trait Effect {
@@ -67,6 +67,7 @@ impl Effects {
                 rung: Rung::Observe,
                 users: BTreeMap::new(),
                 rest: Rung::Observe,
+                memory: BTreeSet::new(),
                 notes: Vec::new(),
             },
             active: Vec::new(),
@@ -119,7 +120,7 @@ impl Effects {
     pub fn look_again(&mut self, decision: &Decision, counters: &mut Counters) {
         let probes = self.probe();
         let choice = ladder::choose(&probes, &self.wanted);
-        let rungs = |choice: &Choice| (choice.rung, choice.users.clone(), choice.rest);
+        let rungs = |one: &Choice| (one.rung, one.users.clone(), one.rest, one.memory.clone());
         let both = [&choice, &self.choice];
         // The kernel serves all users alike.
         let kernel = both.iter().all(|choice| choice.rung == Rung::Kernel);
@@ -212,8 +213,9 @@ impl Effects {
                     .is_some_and(|rung| rung.weighs())
             })
             .collect();
-        if !files.is_empty() {
-            let weights = weights::Weights::new(&self.system, &self.wanted, files);
+        let memory = &self.choice.memory;
+        if !files.is_empty() || !memory.is_empty() {
+            let weights = weights::Weights::new(&self.system, &self.wanted, files, memory);
             active.push(Box::new(weights));
         }
         // Who waits for a thaw has still to share the disk with what is not frozen.

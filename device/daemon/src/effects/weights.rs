@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Weights of the I/O scheduler, and memory that reclaim takes last.
+//! Weights of the I/O scheduler, and memory that reclaim takes last: either, or both, as the ladder says for each user.
 
 use super::delegate::chain;
 use super::rules::maintenance;
@@ -12,7 +12,7 @@ use crate::units::Told;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::report::AppRef;
 use fasttrack_detector::Decision;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Weight in front: the most that the schedulers know.
 const FRONT: &str = "1000";
@@ -31,7 +31,8 @@ pub struct Weights {
     system: System,
     /// The file of each user's groups.
     files: BTreeMap<u32, String>,
-    memory: Option<String>,
+    /// The value of `memory.low`, and the users whose apps get it.
+    memory: (String, BTreeSet<u32>),
     rules: Vec<String>,
     /// What is background by a rule, as far as it was there at the last look.
     maintenance: Vec<String>,
@@ -44,14 +45,17 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Weights of these users' groups, by these files, and of the system's.
-    pub fn new(system: &System, wanted: &Wanted, files: BTreeMap<u32, String>) -> Weights {
+    /// Weights of these users' groups, by these files, and of the system's, and memory of those users' apps.
+    pub fn new(
+        system: &System,
+        wanted: &Wanted,
+        files: BTreeMap<u32, String>,
+        memory: &BTreeSet<u32>,
+    ) -> Weights {
         Weights {
             system: system.clone(),
             files,
-            memory: wanted
-                .memory
-                .then(|| (wanted.memory_low_mib << 20).to_string()),
+            memory: ((wanted.memory_low_mib << 20).to_string(), memory.clone()),
             rules: wanted.background.clone(),
             maintenance: maintenance(system, &wanted.background),
             weighs: false,
@@ -91,11 +95,13 @@ impl Weights {
             }
         }
         for app in decision.foreground.iter().map(|verdict| &verdict.app) {
-            let Some(file) = self.file(&app.cgroup) else {
+            if let Some(file) = self.file(&app.cgroup) {
+                want(&app.cgroup, file, Some(app.inode), FRONT);
+            }
+            let (low, users) = &self.memory;
+            if !user_of(&app.cgroup).is_some_and(|user| users.contains(&user)) {
                 continue;
-            };
-            want(&app.cgroup, file, Some(app.inode), FRONT);
-            let Some(low) = &self.memory else { continue };
+            }
             for path in chain(&app.cgroup) {
                 let inode = (path == app.cgroup).then_some(app.inode);
                 want(path, "memory.low", inode, low);
