@@ -12,7 +12,7 @@ use fasttrack_detector::report::AppRef;
 use fasttrack_detector::{Decision, Verdict};
 use std::collections::BTreeMap;
 
-/// The mark of a group whose tasks have a priority of ours, with that priority.
+/// The attribute of a group whose tasks have a priority of ours: a [`Mark`].
 pub const MARK: &str = "trusted.fasttrack.ioprio";
 
 const SHIFT: libc::c_long = 13;
@@ -21,6 +21,38 @@ const NONE: libc::c_long = 0;
 const FRONT: libc::c_long = 2 << SHIFT;
 const IDLE: libc::c_long = 3 << SHIFT;
 const WHO_PROCESS: libc::c_long = 1;
+
+/// Behind the priority, where the group is a game's.
+const GAME: &str = " game";
+
+/// A priority of ours, and what is to become of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    value: libc::c_long,
+    /// Whether the group is a game of GameMode's, which gives its games the same as we who is in front.
+    game: bool,
+}
+
+impl Mark {
+    /// Whether the tasks lose it in the end. What is whose cannot be told while there is a game, so that one keeps it.
+    fn is_taken_back(self) -> bool {
+        self.value != FRONT || !self.game
+    }
+
+    fn text(self) -> String {
+        let game = if self.game { GAME } else { "" };
+        format!("{}{game}", self.value)
+    }
+
+    /// Of an attribute; none where it makes no sense.
+    fn parse(text: &str) -> Option<Mark> {
+        let number = text.strip_suffix(GAME);
+        Some(Mark {
+            value: number.unwrap_or(text).parse().ok()?,
+            game: number.is_some(),
+        })
+    }
+}
 
 /// Priorities of the tasks of control groups.
 pub struct Ioprio {
@@ -31,7 +63,7 @@ pub struct Ioprio {
     maintenance: Vec<AppRef>,
     /// Somebody is in front.
     ranks: bool,
-    set: BTreeMap<String, (AppRef, libc::c_long)>,
+    set: BTreeMap<String, (AppRef, Mark)>,
 }
 
 impl Ioprio {
@@ -49,24 +81,40 @@ impl Ioprio {
 
     /// Gives the tasks of a group a priority, in place of the one that they may have from us.
     fn give(&mut self, app: AppRef, value: libc::c_long, counters: &mut Counters) {
-        let same = |(is, _): &&(AppRef, libc::c_long)| is.inode == app.inode;
+        let same = |(is, _): &&(AppRef, Mark)| is.inode == app.inode;
         let known = self.set.get(&app.cgroup).filter(same);
-        let before = known.map_or(NONE, |(_, value)| *value);
+        let before = known.map_or(NONE, |(_, mark)| mark.value);
         if before == value {
             return;
         }
         let Ok(group) = Cgroup::open(&self.system, &app) else {
             return counters.count("groups that had ended");
         };
+        let mark = Mark { value, game: false };
         // Without the mark a crash would leave the priority for ever.
-        if let Err(error) = group.set_attribute(MARK, &value.to_string()) {
+        if let Err(error) = group.set_attribute(MARK, &mark.text()) {
             return counters.error("ioprio mark", || {
                 format!("{}: the mark cannot be set: {error}", app.cgroup)
             });
         }
         let done = set_group(&group, value, before);
         counters.add("tasks given a priority", done as u64);
-        self.set.insert(app.cgroup.clone(), (app, value));
+        self.set.insert(app.cgroup.clone(), (app, mark));
+    }
+
+    /// Notes on the groups which are games': who takes back what we have left knows nothing else of them.
+    fn note_games(&mut self, games: &[AppRef]) {
+        for (path, (app, mark)) in &mut self.set {
+            let game = games.iter().any(|game| game.cgroup == *path);
+            if mark.game == game {
+                continue;
+            }
+            mark.game = game;
+            // One that has ended needs no mark.
+            if let Ok(group) = Cgroup::open(&self.system, app) {
+                let _ = group.set_attribute(MARK, &mark.text());
+            }
+        }
     }
 }
 
@@ -130,9 +178,11 @@ pub fn restore_group(group: &Cgroup) -> bool {
     let Ok(Some(text)) = group.attribute(MARK) else {
         return false;
     };
-    let Ok(ours) = text.parse() else { return false };
+    let Some(mark) = Mark::parse(&text) else {
+        return false;
+    };
     for tid in group.numbers("cgroup.threads") {
-        if get(tid) == Some(ours) {
+        if mark.is_taken_back() && get(tid) == Some(mark.value) {
             set(tid, NONE);
         }
     }
@@ -170,13 +220,12 @@ impl Effect for Ioprio {
         for game in &decision.games {
             wanted.remove(&game.cgroup);
         }
-        let is_game = |path: &str| decision.games.iter().any(|game| game.cgroup == path);
+        self.note_games(&decision.games);
         let over: Vec<String> = self
             .set
             .iter()
             .filter(|(path, _)| !wanted.contains_key(*path))
-            // GameMode gives its games the same: what is whose cannot be told while there is a game.
-            .filter(|(path, (_, value))| *value != FRONT || !is_game(path))
+            .filter(|(_, (_, mark))| mark.is_taken_back())
             .map(|(path, _)| path.clone())
             .collect();
         for (app, value) in wanted.into_values() {
@@ -214,7 +263,7 @@ impl Effect for Ioprio {
             .set
             .get(cgroup)
             .iter()
-            .map(|(_, value)| word(*value))
+            .map(|(_, mark)| word(mark.value))
             .collect::<Vec<_>>();
         set.into_iter()
             .map(|word| format!("The tasks of {cgroup} have the I/O priority {word}."))
@@ -267,6 +316,21 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_game_may_have_from_gamemode_is_left() {
+        for (value, game, taken) in [
+            (FRONT, false, true),
+            (FRONT, true, false),
+            (IDLE, false, true),
+            (IDLE, true, true),
+        ] {
+            let mark = Mark { value, game };
+            assert_eq!(mark.is_taken_back(), taken, "{mark:?}");
+            assert_eq!(Mark::parse(&mark.text()), Some(mark));
+        }
+        assert_eq!(Mark::parse("x game"), None);
+    }
+
+    #[test]
     fn what_gamemode_has_set_stays_whether_the_game_was_in_front_before_or_after() {
         let folder = tempfile::tempdir().expect("a folder");
         let system = System::new(folder.path());
@@ -302,11 +366,25 @@ mod tests {
         set(child.id(), FRONT);
         let game_first = [(false, true), (true, true), (false, true)];
         let game_first = game_first.map(|(front, game)| after(front, game));
+        // Who ends, or cleans up after one that was killed, takes nothing from a game that is one still.
+        let mut ended = [false; 2];
+        for (how, kept) in ended.iter_mut().enumerate() {
+            set(child.id(), NONE);
+            let mut ioprio = Ioprio::new(&system, &wanted, Reach::all());
+            ioprio.apply(&decision(true, false), &mut Counters::silent());
+            ioprio.apply(&decision(true, true), &mut Counters::silent());
+            match how {
+                0 => ioprio.release(&mut Counters::silent()),
+                _ => drop(restore_group(&group)),
+            }
+            *kept = get(child.id()) == Some(FRONT) && matches!(group.attribute(MARK), Ok(None));
+        }
         child.kill().expect("killed");
         child.wait().expect("ended");
         assert_eq!(game_first, [true; 3]);
         if marks {
             assert_eq!(front_first, [true, true, true, false]);
+            assert_eq!(ended, [true; 2]);
         } else {
             eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here");
         }
