@@ -280,6 +280,15 @@ impl Daemon {
                 self.book_thaw(now);
                 self.freezer.thawed(now);
             }
+            Some(Answer::TakenBack) => {
+                self.counters.error("stopped", || {
+                    "this process was stopped, and what it had set was taken back; it is set again".to_string()
+                });
+                self.effects.set_again(&self.decision, &mut self.counters);
+                self.freezer.thawed(now);
+                // Says that this process runs, so that the next stop is seen as one.
+                self.order_thaw(now);
+            }
             None => {
                 self.counters.error("guard ended", || {
                     "the guard has ended; there is a new one".to_string()

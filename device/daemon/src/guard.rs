@@ -9,13 +9,17 @@
 //! - when [`FREEZE_MOST`] is over by its own clock, because the daemon is stopped or late. A stopped daemon can freeze
 //!   nothing.
 //!
-//! After a close without a farewell it also takes back what the daemon had set ([`crate::clean`]). Its own death is
+//! After a close without a farewell it also takes back what the daemon had set ([`crate::clean`]). It does so, too, when the
+//! daemon is stopped and somebody waits for storage or memory: what was set changes nothing before. That somebody waits is
+//! told by the kernel ([`crate::pressure`]), so that looking at the daemon costs nothing while the machine is idle. Its own
+//! death is
 //! covered from both sides: the daemon thaws what it had ordered, and whoever starts next thaws what bears the mark.
 //!
 //! It does not judge who may be frozen ([`crate::candidates`]) or when ([`crate::freezer`]).
 
 use crate::cgroup::Cgroup;
 use crate::clean;
+use crate::pressure;
 use crate::system::System;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -33,6 +37,9 @@ pub const FREEZE_MOST: Duration = Duration::from_millis(1000);
 /// How long a daemon that starts waits for the guard of an earlier one, and between two looks.
 const WAIT_FOR_ANOTHER: Duration = Duration::from_secs(5);
 const WAIT_STEP: Duration = Duration::from_millis(10);
+
+/// Files below /proc/pressure by which it is known that somebody waits for what the daemon deals out.
+const PRESSURES: [&str; 2] = ["io", "memory"];
 
 /// Largest packet, bytes: the paths of some hundred control groups.
 pub const PACKET_BYTES: usize = 65_536;
@@ -58,6 +65,8 @@ pub enum Answer {
     Frozen(usize, usize),
     /// All are thawed; true if nobody had ordered it.
     Thawed(bool),
+    /// The daemon was stopped, and what it had set was taken back.
+    TakenBack,
 }
 
 impl Order {
@@ -104,6 +113,7 @@ impl Answer {
         match self {
             Answer::Frozen(frozen, failed) => format!("frozen {frozen} {failed}"),
             Answer::Thawed(late) => format!("thawed {late}"),
+            Answer::TakenBack => "taken-back".to_string(),
         }
     }
 
@@ -115,9 +125,55 @@ impl Answer {
                 Some(Answer::Frozen(frozen.parse().ok()?, failed.parse().ok()?))
             }
             ["thawed", late] => Some(Answer::Thawed(late.parse().ok()?)),
+            ["taken-back"] => Some(Answer::TakenBack),
             _ => None,
         }
     }
+}
+
+/// Looks after the daemon while somebody waits.
+struct Watch {
+    /// Triggers of the whole machine's pressure, as far as there are any.
+    triggers: Vec<File>,
+    daemon: u32,
+    /// Whether everything was taken back, and the daemon has not spoken since.
+    taken_back: bool,
+}
+
+impl Watch {
+    /// Over the parent of this process.
+    fn new(system: &System) -> Watch {
+        let files = PRESSURES.map(|name| system.path(&format!("proc/pressure/{name}")));
+        let triggers = files.iter().filter_map(|path| pressure::trigger(path).ok());
+        let parent = rustix::process::getppid();
+        Watch {
+            triggers: triggers.collect(),
+            daemon: parent.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()),
+            taken_back: false,
+        }
+    }
+
+    /// Somebody waits: takes back what a daemon that is stopped has set. Says whether it was done now.
+    fn look(&mut self, held: &mut Held<'_>) -> bool {
+        if !is_stopped(self.daemon) {
+            self.taken_back = false;
+            return false;
+        }
+        if std::mem::replace(&mut self.taken_back, true) {
+            return false;
+        }
+        held.thaw();
+        clean::restore(held.system);
+        true
+    }
+}
+
+/// Whether a process is stopped, by a signal or by who traces it.
+fn is_stopped(pid: u32) -> bool {
+    // The daemon is a process of this system wherever the files of a test's are.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    state.starts_with(['T', 't'])
 }
 
 /// What is frozen, and until when.
@@ -228,9 +284,11 @@ pub fn run(system: &System, socket: &OwnedFd) -> io::Result<()> {
         groups: HashMap::new(),
         until: None,
     };
+    let mut watch = Watch::new(system);
     let mut farewell = false;
     let mut buffer = vec![0_u8; PACKET_BYTES];
-    while let Some(packet) = next_packet(socket, &mut held, &mut buffer)? {
+    while let Some(packet) = next_packet(socket, &mut held, &mut watch, &mut buffer)? {
+        watch.taken_back = false;
         match Order::parse(&packet) {
             Some(Order::Freeze(groups)) => {
                 let failed = held.freeze(groups);
@@ -256,10 +314,13 @@ pub fn run(system: &System, socket: &OwnedFd) -> io::Result<()> {
 fn next_packet(
     socket: &OwnedFd,
     held: &mut Held<'_>,
+    watch: &mut Watch,
     buffer: &mut [u8],
 ) -> io::Result<Option<String>> {
     loop {
-        let mut wait = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        let mut wait = vec![PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        let urgent = |file| PollFd::from_borrowed_fd(file, PollFlags::PRI);
+        wait.extend(watch.triggers.iter().map(|file| urgent(file.as_fd())));
         let ready = match rustix::event::poll(&mut wait, held.patience().as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
@@ -269,7 +330,14 @@ fn next_packet(
             held.thaw();
             answer(socket, Answer::Thawed(true));
         }
-        if ready == 0 {
+        let (spoken, waits) = (!wait[0].revents().is_empty(), ready > 0);
+        if waits && wait[1..].iter().any(|one| !one.revents().is_empty()) {
+            drop(wait);
+            if watch.look(held) {
+                answer(socket, Answer::TakenBack);
+            }
+        }
+        if !spoken {
             continue;
         }
         match rustix::net::recv(socket, &mut *buffer, RecvFlags::empty()) {
@@ -306,12 +374,33 @@ mod tests {
         ] {
             assert_eq!(Order::parse(&order.packet()), Some(order));
         }
-        for answer in [Answer::Frozen(3, 1), Answer::Thawed(true)] {
+        for answer in [
+            Answer::Frozen(3, 1),
+            Answer::Thawed(true),
+            Answer::TakenBack,
+        ] {
             assert_eq!(Answer::parse(&answer.packet()), Some(answer));
         }
         for nonsense in ["", "frost", "freeze\nx /a", "freeze\n7"] {
             assert_eq!(Order::parse(nonsense), None, "{nonsense:?}");
         }
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_is_known() {
+        use rustix::process::{kill_process, Pid, Signal, WaitOptions};
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("a process");
+        let pid = Pid::from_child(&child);
+        let before = is_stopped(child.id());
+        kill_process(pid, Signal::STOP).expect("sent");
+        rustix::process::waitpid(Some(pid), WaitOptions::UNTRACED).expect("stopped");
+        let after = is_stopped(child.id());
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert_eq!((before, after, is_stopped(0)), (false, true, false));
     }
 
     #[test]

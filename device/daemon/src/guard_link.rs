@@ -99,7 +99,7 @@ impl Guard {
             let answer = std::str::from_utf8(&buffer[..length])
                 .ok()
                 .and_then(Answer::parse)?;
-            if matches!(answer, Answer::Thawed(_)) {
+            if matches!(answer, Answer::Thawed(_) | Answer::TakenBack) {
                 self.due = None;
                 self.ordered.clear();
             }

@@ -7,12 +7,14 @@ use crate::system::System;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-/// Some task has waited 20 ms of a second: a page turned, not one block read. Microseconds.
+/// Some task has waited 20 ms of a second: a page turned, not one block read. Microseconds. The kernel takes a second only
+/// from who has CAP_SYS_RESOURCE, since 6.5.
 const TRIGGER: &[u8] = b"some 20000 1000000\0";
 
 /// Triggers at once, at most.
@@ -47,17 +49,18 @@ impl Drop for Pressure {
     }
 }
 
-fn open(system: &System, group: &str) -> io::Result<AsyncFd<File>> {
-    let path = system
-        .cgroups()
-        .join(group.trim_start_matches('/'))
-        .join("io.pressure");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
+/// A file that has an urgent event when tasks wait as [`TRIGGER`] says, at most once a second.
+pub fn trigger(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let mut file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
     file.write_all(TRIGGER)?;
+    Ok(file)
+}
+
+fn open(system: &System, group: &str) -> io::Result<AsyncFd<File>> {
+    let group = system.cgroups().join(group.trim_start_matches('/'));
+    let file = trigger(&group.join("io.pressure"))?;
     // SAFETY: a File names one descriptor, which is open as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(file, Interest::PRIORITY) }?)
 }

@@ -224,6 +224,8 @@ async fn looped(
         let deadline = daemon.deadline().into_iter().chain(connect_at).min();
         tokio::select! {
             biased;
+            // First: an effect that was taken back must not be taken for one that somebody has switched off.
+            answer = listen(&mut daemon.guard) => daemon.guard_said(now(), answer),
             Some(input) = room.inputs.recv() => {
                 if matches!(input, Input::BusGone) {
                     room.on_bus = None;
@@ -233,7 +235,6 @@ async fn looped(
                 }
                 daemon.handle(now(), input);
             }
-            answer = listen(&mut daemon.guard) => daemon.guard_said(now(), answer),
             () = until(deadline) => {}
             _ = reload.recv() => daemon.reload(now()),
         }

@@ -594,6 +594,39 @@ fn weights_follow_the_front_and_are_taken_back() {
 }
 
 #[test]
+fn what_was_taken_back_while_it_was_stopped_is_set_again() {
+    let taken_back = |tree: &Tree, daemon: &mut Daemon| {
+        fasttrackd::clean::restore(&System::new(tree.root()));
+        daemon.guard_said(secs(5), Some(fasttrackd::guard::Answer::TakenBack));
+        let status = status(daemon, 6);
+        assert!(status
+            .errors
+            .iter()
+            .any(|error| error.contains("was stopped")));
+        assert_eq!(
+            status.counters.get("values that somebody else had changed"),
+            None
+        );
+    };
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    taken_back(&tree, &mut daemon);
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+    assert_eq!(status(&mut daemon, 7).rung, "kernel");
+    let Some(tree) = with_weights() else { return };
+    let one = weighed(&tree, "a.scope");
+    let weight = || tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    taken_back(&tree, &mut daemon);
+    assert_eq!(weight(), "1000");
+    daemon.release(secs(7));
+    assert_eq!(weight(), "100");
+}
+
+#[test]
 fn who_logs_in_changes_nothing_for_who_is_in_front() {
     let Some(tree) = with_weights() else { return };
     let one = weighed(&tree, "a.scope");

@@ -4,7 +4,10 @@
 mod common;
 
 use common::{block_on, wait_for, Running, Tree};
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -34,6 +37,52 @@ fn without_a_bus_it_runs_tells_systemd_and_ends_when_told() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("sent");
     assert!(daemon.0.wait().expect("ended").success());
     assert_eq!(tree.kernel("enabled"), "0");
+}
+
+/// Has somebody wait for storage until something holds.
+fn wait_for_while_somebody_writes(what: &str, folder: &Path, holds: impl Fn() -> bool) {
+    let path = folder.join("written");
+    wait_for(what, || {
+        let file = File::create(&path).expect("a file");
+        (&file).write_all(&[1; 1 << 20]).expect("written");
+        file.sync_all().expect("on the disk");
+        holds()
+    });
+}
+
+#[test]
+fn a_daemon_that_is_stopped_leaves_nothing_to_wait_for_and_sets_it_again() {
+    block_on(async {
+        let tree = Tree::with_kernel();
+        for name in ["io", "memory"] {
+            let (real, its) = (
+                format!("/proc/pressure/{name}"),
+                format!("proc/pressure/{name}"),
+            );
+            let link = tree.root().join(its);
+            std::fs::create_dir_all(link.parent().expect("a folder")).expect("folders");
+            std::os::unix::fs::symlink(real, link).expect("a link");
+        }
+        if let Err(error) = fasttrackd::pressure::trigger(Path::new("/proc/pressure/io")) {
+            eprintln!("SKIPPED: no trigger of pressure can be set here: {error}");
+            return;
+        }
+        let app = tree.app(common::user(), "app-a-1.scope");
+        let Some(stage) = common::Stage::set(tree).await else {
+            return;
+        };
+        let told = || stage.tree.kernel("foreground_cgroups");
+        let pid = rustix::process::Pid::from_child(&stage.daemon.0);
+        for _ in 0..2 {
+            stage.report("front", &[&app], "").await.expect("taken");
+            wait_for("in front", || told() == app.cgroup);
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("sent");
+            let nobody = || told().is_empty();
+            wait_for_while_somebody_writes("taken back", stage.tree.root(), nobody);
+            rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("sent");
+            wait_for("set again", || told() == app.cgroup);
+        }
+    });
 }
 
 #[test]

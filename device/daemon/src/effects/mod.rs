@@ -132,6 +132,15 @@ impl Effects {
         }
     }
 
+    /// Sets everything anew: what was set is there no longer.
+    pub fn set_again(&mut self, decision: &Decision, counters: &mut Counters) {
+        for mut effect in self.active.drain(..) {
+            self.told.extend(effect.told());
+        }
+        self.choose(counters);
+        self.apply(decision, counters);
+    }
+
     /// What was written for a control group.
     pub fn explain(&self, cgroup: &str) -> Vec<String> {
         self.active
