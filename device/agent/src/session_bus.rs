@@ -69,7 +69,10 @@ impl Source for SessionBus {
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        bus::runtime()?.block_on(follow(&self.env, out))
+        bus::runtime()?.block_on(async {
+            let bus = Connection::session().await?;
+            follow(bus, &self.env, out).await
+        })
     }
 
     fn tells_focus(&self) -> bool {
@@ -77,8 +80,7 @@ impl Source for SessionBus {
     }
 }
 
-async fn follow(env: &Env, out: &Out) -> Result<(), Fault> {
-    let bus = Connection::session().await?;
+async fn follow(bus: Connection, env: &Env, out: &Out) -> Result<(), Fault> {
     let mut messages = MessageStream::from(&bus);
     listen(&bus).await?;
     let mut session = Session {
@@ -262,3 +264,7 @@ impl Session<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "session_bus_tests.rs"]
+mod tests;

@@ -119,3 +119,7 @@ impl Source for X11Screen {
         false
     }
 }
+
+#[cfg(test)]
+#[path = "x11_screen_tests.rs"]
+mod tests;
