@@ -6,7 +6,7 @@
 //! comes. So each sign ([`crate::signs`]) has all looked at again that do not run, at once and a few times after it, and
 //! a source of focus that tells more takes the place of one that tells less. Of one that works only where the session's
 //! environment has changed: a compositor in a window of another is not the session's. A source that fails is tried again,
-//! later and later, then not before the next sign: an agent that waits for a compositor sleeps.
+//! later and later, then not before the next sign: an agent that waits for a compositor sleeps. One that panics has failed.
 
 use crate::cannot;
 use crate::env::Env;
@@ -14,7 +14,9 @@ use crate::event::Event;
 use crate::signs::{Said, Signs, Wake};
 use crate::source::{Backoff, Fault, Out, Probe, Source};
 use fasttrack_detector::report::Nobody;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 /// How long after a sign everything is looked at again: a compositor imports its environment, and opens its sockets, in
@@ -254,7 +256,7 @@ impl<S: Sources> Conductor<S> {
         for source in self.sources.others(&env) {
             let wanted = !self.wanted.without.iter().any(|one| one == source.name());
             if wanted && self.is_due(source.name(), now, sign) {
-                match source.probe() {
+                match probe(source.as_ref()) {
                     Probe::Yes => self.begin(source, false, now),
                     Probe::No(_) => self.rests(source.name()),
                 }
@@ -299,7 +301,7 @@ impl<S: Sources> Conductor<S> {
                 Some(wanted) => name == wanted && self.may_begin(name),
                 None => {
                     let wanted = !self.wanted.without.iter().any(|one| one == name);
-                    wanted && self.may_begin(name) && source.probe() == Probe::Yes
+                    wanted && self.may_begin(name) && probe(source.as_ref()) == Probe::Yes
                 }
             };
             if fits {
@@ -375,7 +377,7 @@ impl<S: Sources> Conductor<S> {
 
 /// Runs a source until it ends. Its failure is told, and leaves nobody in front if it is one of focus.
 fn once(source: &mut dyn Source, out: &Out) -> Result<(), Fault> {
-    let Err(fault) = source.run(out) else {
+    let Err(fault) = caught(|| source.run(out)) else {
         return Ok(());
     };
     let told = out.say(Event::Fault {
@@ -390,6 +392,45 @@ fn once(source: &mut dyn Source, out: &Out) -> Result<(), Fault> {
         out.away(why, false)?;
     }
     Err(fault)
+}
+
+thread_local! {
+    /// Whether this thread is within [`caught`].
+    static CATCHES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has a panic that nobody catches end the process, for its unit to start it again, whichever thread it is in. What is
+/// caught becomes a fault, which is logged once.
+pub fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |why| {
+        if !CATCHES.get() {
+            say(why);
+            std::process::abort();
+        }
+    }));
+}
+
+/// Asks a source whether it can tell. One that panics cannot.
+fn probe(source: &dyn Source) -> Probe {
+    caught(|| Ok(source.probe())).unwrap_or_else(|Fault(why)| Probe::No(why))
+}
+
+/// Does something with a source. Libraries panic where the other side breaks its protocol, the Wayland client's among
+/// them: that is this source's fault, and ends no other. What it leaves half done is its own, and is dropped with it.
+pub fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    let before = CATCHES.replace(true);
+    let done = std::panic::catch_unwind(AssertUnwindSafe(work));
+    CATCHES.set(before);
+    done.unwrap_or_else(|thrown| {
+        let text = thrown.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| thrown.downcast_ref::<&str>().copied());
+        let text = text.and_then(|text| text.lines().next());
+        Err(Fault(format!(
+            "it panicked, as where the other side breaks its protocol: {}",
+            text.unwrap_or("no reason is known")
+        )))
+    })
 }
 
 #[cfg(test)]

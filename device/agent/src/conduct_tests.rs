@@ -32,6 +32,9 @@ impl Stage {
     }
 }
 
+/// A source that is told to end so panics.
+const PANICS: &str = "panics";
+
 struct One(&'static str, Stage);
 
 impl Source for One {
@@ -40,6 +43,8 @@ impl Source for One {
     }
 
     fn probe(&self) -> Probe {
+        let panics = self.1.can.lock().expect("no panic").contains(PANICS);
+        assert!(!panics || self.0 == cannot::NAME, "half a message");
         let can = self.1.can.lock().expect("no panic").contains(self.0);
         match can {
             true => Probe::Yes,
@@ -53,6 +58,7 @@ impl Source for One {
         self.1.running.lock().expect("no panic").push((self.0, to));
         out.cannot_tell(self.0)?;
         let how = from.recv().map_err(|_| Fault::new("the test is over"))?;
+        assert_ne!(how, Err(Fault::new(PANICS)), "half a message");
         if how.is_ok() {
             out.cannot_tell(self.0)?;
         }
@@ -232,6 +238,36 @@ fn a_source_that_fails_is_tried_again_and_given_up_until_there_is_a_sign() {
     play.stage.can(&["best", cannot::NAME]);
     play.sign();
     assert_eq!(play.next(), "best");
+}
+
+#[test]
+fn a_source_that_panics_has_failed_and_ends_no_other() {
+    let mut play = Play::new(Wanted::default());
+    play.stage.can(&["best", cannot::NAME]);
+    play.sign();
+    assert_eq!(play.next(), "best");
+    play.pass();
+    play.stage.end("best", Err(Fault::new(PANICS)));
+    play.ended();
+    let mut told = play.told.iter();
+    let why = told.find_map(|event| match event {
+        Event::Fault { source, why } => Some(format!("{source}: {why}")),
+        _ => None,
+    });
+    let why = why.expect("a fault");
+    assert!(
+        why.starts_with("best: it panicked, as where the other side breaks its protocol: "),
+        "{why}"
+    );
+    assert_eq!(play.next(), "nobody");
+    play.now = play.conductor.deadline().expect("another try");
+    play.conductor.due(play.now);
+    assert_eq!((play.focus(), play.next()), (Some("best"), "best".into()));
+    // One that panics while it is asked whether it can tell cannot.
+    let mut play = Play::new(Wanted::default());
+    play.stage.can(&[PANICS, cannot::NAME]);
+    play.sign();
+    assert_eq!(play.next(), cannot::NAME);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use fasttrack_agent::again::Again;
 use fasttrack_agent::bus;
 use fasttrack_agent::choose;
-use fasttrack_agent::conduct::{Conductor, Sources, Wanted};
+use fasttrack_agent::conduct::{self, Conductor, Sources, Wanted};
 use fasttrack_agent::daemon::{Arrival, Daemon};
 use fasttrack_agent::env::Env;
 use fasttrack_agent::event::Event;
@@ -83,6 +83,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> ExitCode {
     one_arena();
+    conduct::end_on_panic();
     let env = Env::own();
     let resolver = Resolver::new(Place::default(), rustix::process::geteuid().as_raw());
     let all = choose::all(&env, &resolver);

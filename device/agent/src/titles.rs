@@ -8,6 +8,7 @@
 
 use crate::bus;
 use crate::choose;
+use crate::conduct::caught;
 use crate::env::Env;
 use crate::resolve::{Owner, Resolver};
 use crate::source::{Fault, Probe, Source};
@@ -41,9 +42,11 @@ impl Titles {
                     "the compositor was asked before, and has not answered",
                 ));
             };
-            let env = env.with(&bus::environment());
-            let all = titled(&choose::all(&env, &resolver))?;
-            Ok(groups(&all, &part, &resolver))
+            caught(|| {
+                let env = env.with(&bus::environment());
+                let all = titled(&choose::all(&env, &resolver))?;
+                Ok(groups(&all, &part, &resolver))
+            })
         });
         let told = |Fault(why)| fdo::Error::Failed(why);
         match tokio::time::timeout(ANSWER_MOST, asked).await {

@@ -30,6 +30,7 @@ enum Asked {
 }
 
 fn main() -> ExitCode {
+    end_on_panic();
     let (asked, options) = match parse(std::env::args_os().skip(1)) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -58,6 +59,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A task that panics ends the process, not itself alone: systemd starts it again, and the guard takes back what was set.
+fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |why| {
+        say(why);
+        std::process::abort();
+    }));
 }
 
 fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Asked, Options), String> {
