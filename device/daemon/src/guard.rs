@@ -41,6 +41,9 @@ const WAIT_STEP: Duration = Duration::from_millis(10);
 /// Files below /proc/pressure by which it is known that somebody waits for what the daemon deals out.
 const PRESSURES: [&str; 2] = ["io", "memory"];
 
+/// The shortest time in which their waiting is counted: twice of it is a second, in which all is taken back.
+const WINDOW: Duration = Duration::from_millis(500);
+
 /// Largest packet, bytes: the paths of some hundred control groups.
 pub const PACKET_BYTES: usize = 65_536;
 
@@ -144,7 +147,9 @@ impl Watch {
     /// Over the parent of this process.
     fn new(system: &System) -> Watch {
         let files = PRESSURES.map(|name| system.path(&format!("proc/pressure/{name}")));
-        let triggers = files.iter().filter_map(|path| pressure::trigger(path).ok());
+        let triggers = files
+            .iter()
+            .filter_map(|path| pressure::trigger(path, WINDOW).ok());
         let parent = rustix::process::getppid();
         Watch {
             triggers: triggers.collect(),

@@ -8,14 +8,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-/// Some task has waited 20 ms of a second: a page turned, not one block read. Microseconds. The kernel takes a second only
-/// from who has CAP_SYS_RESOURCE, since 6.5.
-const TRIGGER: &[u8] = b"some 20000 1000000\0";
+/// How long tasks must have waited: a page turned, not one block read.
+const WAITED: Duration = Duration::from_millis(20);
+
+/// Of which time, for an app in front.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The shortest time that the kernel takes from everybody, since 6.5.
+const WINDOW_OF_ALL: Duration = Duration::from_secs(2);
 
 /// Triggers at once, at most.
 const GROUPS_MOST: usize = 4;
@@ -49,18 +55,28 @@ impl Drop for Pressure {
     }
 }
 
-/// A file that has an urgent event when tasks wait as [`TRIGGER`] says, at most once a second.
-pub fn trigger(path: &Path) -> io::Result<File> {
+/// A file that has an urgent event when some task has waited for 20 ms of a time, at most once in that: half a second to
+/// ten. Who has no CAP_SYS_RESOURCE gets [`WINDOW_OF_ALL`].
+pub fn trigger(path: &Path, window: Duration) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     let mut file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
-    file.write_all(TRIGGER)?;
+    let text = |window: Duration| {
+        let (waited, window) = (WAITED.as_micros(), window.as_micros());
+        format!("some {waited} {window}\0")
+    };
+    match file.write_all(text(window).as_bytes()) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            file.write_all(text(WINDOW_OF_ALL).as_bytes())?;
+        }
+        done => done?,
+    }
     Ok(file)
 }
 
 fn open(system: &System, group: &str) -> io::Result<AsyncFd<File>> {
     let group = system.cgroups().join(group.trim_start_matches('/'));
-    let file = trigger(&group.join("io.pressure"))?;
+    let file = trigger(&group.join("io.pressure"), WINDOW)?;
     // SAFETY: a File names one descriptor, which is open as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(file, Interest::PRIORITY) }?)
 }

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 #[test]
 fn without_a_bus_it_runs_tells_systemd_and_ends_when_told() {
@@ -63,7 +64,8 @@ fn a_daemon_that_is_stopped_leaves_nothing_to_wait_for_and_sets_it_again() {
             std::fs::create_dir_all(link.parent().expect("a folder")).expect("folders");
             std::os::unix::fs::symlink(real, link).expect("a link");
         }
-        if let Err(error) = fasttrackd::pressure::trigger(Path::new("/proc/pressure/io")) {
+        let window = Duration::from_millis(500);
+        if let Err(error) = fasttrackd::pressure::trigger(Path::new("/proc/pressure/io"), window) {
             eprintln!("SKIPPED: no trigger of pressure can be set here: {error}");
             return;
         }
@@ -77,8 +79,9 @@ fn a_daemon_that_is_stopped_leaves_nothing_to_wait_for_and_sets_it_again() {
             stage.report("front", &[&app], "").await.expect("taken");
             wait_for("in front", || told() == app.cgroup);
             rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("sent");
-            let nobody = || told().is_empty();
+            let (begin, nobody) = (Instant::now(), || told().is_empty());
             wait_for_while_somebody_writes("taken back", stage.tree.root(), nobody);
+            println!("taken back after {} ms", begin.elapsed().as_millis());
             rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("sent");
             wait_for("set again", || told() == app.cgroup);
         }
