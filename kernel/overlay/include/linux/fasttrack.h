@@ -22,6 +22,7 @@
 #include <linux/fasttrack_class.h>
 #include <linux/fasttrack_types.h>
 #include <linux/jump_label.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 
 struct address_space;
@@ -38,6 +39,47 @@ static inline bool fasttrack_enabled(void)
 {
 	return IS_ENABLED(CONFIG_FASTTRACK) &&
 	       static_branch_unlikely(&fasttrack_key);
+}
+
+/* The same, for a hook that every cached page passes: its code is in line. */
+static inline bool fasttrack_enabled_hot(void)
+{
+	return IS_ENABLED(CONFIG_FASTTRACK) &&
+	       static_branch_likely(&fasttrack_key);
+}
+
+/*
+ * Places of apps: far more than there are; in cgroup mode each service is one. The
+ * lowest bits of an app's number are its place.
+ */
+#define FASTTRACK_APP_BITS	10
+#define FASTTRACK_APPS		BIT(FASTTRACK_APP_BITS)
+
+/* By place: the app's number ^ its class; 0: nobody's. See mm/fasttrack/app.c. */
+extern u32 fasttrack_apps[FASTTRACK_APPS];
+
+/* The class of the app @id; if there is none (any more) no class, but a higher number. */
+static inline u32 fasttrack_app_entry(u32 id)
+{
+	return READ_ONCE(fasttrack_apps[id % FASTTRACK_APPS]) ^ id;
+}
+
+enum fasttrack_class __fasttrack_own_class(void);
+
+/*
+ * Is current's app of @class, whomever current works for? Most tasks have kept the
+ * app's number; those of the kernel never do, and are neutral.
+ */
+static inline bool fasttrack_own_class_is(enum fasttrack_class class)
+{
+#ifdef CONFIG_FASTTRACK
+	u32 entry = fasttrack_app_entry(READ_ONCE(current->fasttrack_app));
+
+	return entry == class || (unlikely(entry >= FASTTRACK_NR_APP_CLASSES) &&
+				  __fasttrack_own_class() == class);
+#else
+	return false;
+#endif
 }
 
 void __fasttrack_task_changed(struct task_struct *task);
@@ -155,7 +197,8 @@ static inline void fasttrack_mapping_cleaned(struct address_space *mapping,
  */
 static inline void fasttrack_mapping_used(struct address_space *mapping)
 {
-	if (fasttrack_enabled())
+	if (fasttrack_enabled_hot() &&
+	    fasttrack_own_class_is(FASTTRACK_FOREGROUND))
 		__fasttrack_mapping_used(mapping);
 }
 
@@ -179,7 +222,8 @@ static inline void fasttrack_mapping_cached(struct address_space *mapping,
  */
 static inline void fasttrack_cache_work(unsigned long pages)
 {
-	if (fasttrack_enabled())
+	if (fasttrack_enabled_hot() &&
+	    fasttrack_own_class_is(FASTTRACK_BACKGROUND))
 		__fasttrack_cache_work(pages);
 }
 

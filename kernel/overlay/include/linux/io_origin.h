@@ -134,6 +134,12 @@ DECLARE_TRACE(io_waited,
 	      TP_PROTO(const struct io_wait *wait),
 	      TP_ARGS(wait));
 
+/* Does anybody look at calls? */
+static inline bool io_calls_traced(void)
+{
+	return trace_io_called_enabled();
+}
+
 /**
  * io_call_begin - a call begins
  *
@@ -141,7 +147,7 @@ DECLARE_TRACE(io_waited,
  */
 static inline u64 io_call_begin(void)
 {
-	return trace_io_called_enabled() ? ktime_get_boottime_ns() : 0;
+	return io_calls_traced() ? ktime_get_boottime_ns() : 0;
 }
 
 /**
@@ -207,6 +213,11 @@ static inline void io_wait_end(const struct io_wait *wait)
 		trace_io_waited(wait);
 }
 #else
+static inline bool io_calls_traced(void)
+{
+	return false;
+}
+
 static inline void trace_io_journal_dirty(struct transaction_s *transaction,
 					  struct buffer_head *bh)
 {

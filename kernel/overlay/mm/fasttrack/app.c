@@ -13,8 +13,10 @@
  *
  * A number holds the app's place in the array and which app of that place it is,
  * so that nobody has to count who still carries it: one that is out of date
- * names no app. When the array is nearly full, places are freed of apps that no
- * task is of and that have no dirty pages, once a second at most.
+ * names no app. Number and class are one word (fasttrack_apps[]), from which the page
+ * cache's hooks see both without a call (fasttrack_own_class_is()). When the array is
+ * nearly full, places are freed of apps that no task is of and that have no dirty
+ * pages, once a second at most.
  *
  * Who may make users or cgroups can fill it. The last places are for who is in front
  * or perceptible. A background app without a place is one of the crowd, an app of
@@ -40,12 +42,8 @@
 #include "internal.h"
 #include "policy.h"
 
-/* Far more than there are; in cgroup mode each service is one. */
-#define FT_APP_BITS	10
-#define FT_APPS		BIT(FT_APP_BITS)
-
 /* With so few places left for most, look for apps that are gone. */
-#define FT_APPS_SPARE	(FT_APPS / 8)
+#define FT_APPS_SPARE	(FASTTRACK_APPS / 8)
 
 /* The place of the crowd. */
 #define FT_APP_CROWD	0
@@ -54,35 +52,38 @@
  * struct ft_app - one app
  * @node: in ft_app_hash
  * @key: who it is
- * @id: its number; 0: the place is free
- * @dirty: pages that it has dirtied, and that nobody has written yet
- * @cached: pages in the page cache, of files that it was the last in front to use
  *
- * All but @dirty and @cached is written under ft_apps_lock. Readers without it compare @id.
+ * Written under ft_apps_lock. Readers without it compare the number.
  */
 struct ft_app {
 	struct hlist_node node;
 	struct ft_app_key key;
-	u32 id;
-	atomic_long_t dirty;
-	atomic_long_t cached;
 };
 
 static DEFINE_SPINLOCK(ft_apps_lock);
-static struct ft_app ft_apps[FT_APPS] = {
+static struct ft_app ft_apps[FASTTRACK_APPS] = {
 	/* In no hash: nobody has its key. */
-	[FT_APP_CROWD] = { .key.uid = (u32)-1, .id = FT_APPS + FT_APP_CROWD },
+	[FT_APP_CROWD] = { .key.uid = (u32)-1 },
 };
 
-static u8 ft_app_classes[FT_APPS] = {
-	[FT_APP_CROWD] = FASTTRACK_BACKGROUND,
+/* Written under ft_apps_lock. */
+u32 fasttrack_apps[FASTTRACK_APPS] = {
+	[FT_APP_CROWD] = (FASTTRACK_APPS + FT_APP_CROWD) ^ FASTTRACK_BACKGROUND,
 };
 
-static DEFINE_HASHTABLE(ft_app_hash, FT_APP_BITS - 2);
-static DECLARE_BITMAP(ft_apps_used, FT_APPS) = { BIT(FT_APP_CROWD) };
+static_assert(FASTTRACK_NR_APP_CLASSES <= FASTTRACK_APPS,
+	      "a class changes the bits of the place alone");
+
+/* By place and kind. */
+atomic_long_t ft_app_pages[FASTTRACK_APPS][FT_NR_PAGES];
+
+static DEFINE_HASHTABLE(ft_app_hash, FASTTRACK_APP_BITS - 2);
+static DECLARE_BITMAP(ft_apps_used, FASTTRACK_APPS) = { BIT(FT_APP_CROWD) };
+/* Those of them whose class is foreground. */
+static DECLARE_BITMAP(ft_apps_front, FASTTRACK_APPS);
 static unsigned int ft_nr_apps = 1;
 /* Whose class the last configuration has changed. */
-static DECLARE_BITMAP(ft_apps_moved, FT_APPS);
+static DECLARE_BITMAP(ft_apps_moved, FASTTRACK_APPS);
 /* Of the next number; grows, so that a place's next app has another one. */
 static u32 ft_app_serial = 2;
 /* When apps that are gone were last looked for. */
@@ -90,11 +91,6 @@ static unsigned long ft_apps_reaped = INITIAL_JIFFIES - HZ;
 
 static void ft_apps_reap(struct work_struct *work);
 static DECLARE_WORK(ft_apps_reap_work, ft_apps_reap);
-
-static unsigned int ft_app_place(u32 id)
-{
-	return id & (FT_APPS - 1);
-}
 
 /* Is @a, which may become another app's meanwhile, the same as @b? */
 static bool ft_same_key(const struct ft_app_key *a, const struct ft_app_key *b)
@@ -104,11 +100,44 @@ static bool ft_same_key(const struct ft_app_key *a, const struct ft_app_key *b)
 	       READ_ONCE(a->cgroup) == b->cgroup;
 }
 
-/* Does @id name an app? Who sees that sees its class and who it is. */
+/* Does @id name an app? Who sees that sees who it is. */
 static bool ft_app_is(u32 id)
 {
-	/* Pairs with the releases in ft_app_add() and ft_apps_renew(). */
-	return id && smp_load_acquire(&ft_apps[ft_app_place(id)].id) == id;
+	/* Pairs with the release in ft_app_set(). */
+	return (smp_load_acquire(&fasttrack_apps[ft_app_place(id)]) ^ id) <
+	       FASTTRACK_NR_APP_CLASSES;
+}
+
+/* The number of the app at @place, or 0. */
+static u32 ft_app_at(unsigned int place)
+{
+	u32 entry = READ_ONCE(fasttrack_apps[place]);
+
+	return entry ? (entry & ~(u32)(FASTTRACK_APPS - 1)) | place : 0;
+}
+
+/* The class of the app at @place. */
+static enum fasttrack_class ft_class_at(unsigned int place)
+{
+	return (READ_ONCE(fasttrack_apps[place]) ^ place) & (FASTTRACK_APPS - 1);
+}
+
+/* The app @id is of @class from now on. */
+static void ft_app_set(u32 id, enum fasttrack_class class)
+{
+	unsigned int place = ft_app_place(id);
+
+	lockdep_assert_held(&ft_apps_lock);
+
+	/* Who sees the number sees who it is: ft_app_is(). */
+	smp_store_release(&fasttrack_apps[place], id ^ class);
+	__assign_bit(place, ft_apps_front, class == FASTTRACK_FOREGROUND);
+}
+
+static void ft_app_count_anew(unsigned int place)
+{
+	for (unsigned int kind = 0; kind < FT_NR_PAGES; kind++)
+		atomic_long_set(&ft_app_pages[place][kind], 0);
 }
 
 static u32 ft_app_hashed(const struct ft_app_key *key)
@@ -123,18 +152,18 @@ static u32 ft_app_find(const struct ft_app_key *key)
 
 	hash_for_each_possible_rcu(ft_app_hash, app, node, ft_app_hashed(key))
 		if (ft_same_key(&app->key, key))
-			return READ_ONCE(app->id);
+			return ft_app_at(app - ft_apps);
 	return 0;
 }
 
 /* The next number of a place. */
 static u32 ft_app_number(unsigned int place)
 {
-	u32 id = (ft_app_serial << FT_APP_BITS) | place;
+	u32 id = (ft_app_serial << FASTTRACK_APP_BITS) | place;
 
 	lockdep_assert_held(&ft_apps_lock);
 
-	if (!(++ft_app_serial & (U32_MAX >> FT_APP_BITS)))
+	if (!(++ft_app_serial & (U32_MAX >> FASTTRACK_APP_BITS)))
 		ft_app_serial = 1;
 	return id;
 }
@@ -144,7 +173,7 @@ static void ft_apps_spare(void)
 {
 	unsigned int nr = READ_ONCE(ft_nr_apps);
 
-	if (ft_app_has_room(nr + FT_APPS_SPARE, FT_APPS, FASTTRACK_NEUTRAL) ||
+	if (ft_app_has_room(nr + FT_APPS_SPARE, FASTTRACK_APPS, FASTTRACK_NEUTRAL) ||
 	    time_before(jiffies, READ_ONCE(ft_apps_reaped) + HZ))
 		return;
 	WRITE_ONCE(ft_apps_reaped, jiffies);
@@ -154,27 +183,24 @@ static void ft_apps_spare(void)
 /* Is there no place for an app of @class? Then @id is what it goes by. */
 static bool ft_app_has_no_place(enum fasttrack_class class, u32 *id)
 {
-	if (ft_app_has_room(READ_ONCE(ft_nr_apps), FT_APPS, class))
+	if (ft_app_has_room(READ_ONCE(ft_nr_apps), FASTTRACK_APPS, class))
 		return false;
 	fasttrack_count(FASTTRACK_APPS_CROWDED);
 	*id = class == FASTTRACK_BACKGROUND ?
-		READ_ONCE(ft_apps[FT_APP_CROWD].id) : 0;
+		ft_app_at(FT_APP_CROWD) : 0;
 	return true;
 }
 
 /* Give the app with @key and @class, which has none, a number. */
 static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
 {
-	unsigned int place = find_first_zero_bit(ft_apps_used, FT_APPS);
+	unsigned int place = find_first_zero_bit(ft_apps_used, FASTTRACK_APPS);
 	u32 id = ft_app_number(place);
 	struct ft_app *app = &ft_apps[place];
 
 	app->key = *key;
-	atomic_long_set(&app->dirty, 0);
-	atomic_long_set(&app->cached, 0);
-	WRITE_ONCE(ft_app_classes[place], class);
-	/* Who sees the number sees the class. */
-	smp_store_release(&app->id, id);
+	ft_app_count_anew(place);
+	ft_app_set(id, class);
 	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
 	__set_bit(place, ft_apps_used);
 	WRITE_ONCE(ft_nr_apps, ft_nr_apps + 1);
@@ -199,7 +225,7 @@ u32 ft_app_intern(const struct ft_app_key *key)
 		return id;
 	ft_apps_spare();
 	/* Without the lock: there may be many, and they come for each bio. */
-	if (!ft_app_has_room(READ_ONCE(ft_nr_apps), FT_APPS,
+	if (!ft_app_has_room(READ_ONCE(ft_nr_apps), FASTTRACK_APPS,
 			     FASTTRACK_NEUTRAL) &&
 	    ft_app_has_no_place(ft_class_of(rcu_dereference(ft_config), key),
 				&id))
@@ -228,7 +254,7 @@ static void ft_apps_mark(unsigned long *kept)
 /* Free the places of apps that are gone; those in front may come again. */
 static void ft_apps_reap(struct work_struct *work)
 {
-	unsigned long *kept = bitmap_zalloc(FT_APPS, GFP_KERNEL);
+	unsigned long *kept = bitmap_zalloc(FASTTRACK_APPS, GFP_KERNEL);
 	unsigned long flags;
 	unsigned int place;
 
@@ -236,14 +262,14 @@ static void ft_apps_reap(struct work_struct *work)
 		return;
 	ft_apps_mark(kept);
 	spin_lock_irqsave(&ft_apps_lock, flags);
-	for_each_set_bit(place, ft_apps_used, FT_APPS) {
+	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
 		struct ft_app *app = &ft_apps[place];
 
-		if (test_bit(place, kept) || atomic_long_read(&app->dirty) > 0 ||
-		    ft_app_classes[place] == FASTTRACK_FOREGROUND ||
+		if (test_bit(place, kept) || test_bit(place, ft_apps_front) ||
+		    atomic_long_read(&ft_app_pages[place][FT_PAGES_DIRTY]) > 0 ||
 		    place == FT_APP_CROWD)
 			continue;
-		WRITE_ONCE(app->id, 0);
+		WRITE_ONCE(fasttrack_apps[place], 0);
 		hash_del_rcu(&app->node);
 		__clear_bit(place, ft_apps_used);
 		WRITE_ONCE(ft_nr_apps, ft_nr_apps - 1);
@@ -266,11 +292,9 @@ void ft_apps_renew(void)
 	unsigned int place;
 
 	spin_lock_irqsave(&ft_apps_lock, flags);
-	for_each_set_bit(place, ft_apps_used, FT_APPS) {
-		atomic_long_set(&ft_apps[place].dirty, 0);
-		atomic_long_set(&ft_apps[place].cached, 0);
-		/* Who sees the number sees the class, as above. */
-		smp_store_release(&ft_apps[place].id, ft_app_number(place));
+	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
+		ft_app_count_anew(place);
+		ft_app_set(ft_app_number(place), ft_class_at(place));
 	}
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 }
@@ -288,15 +312,15 @@ void ft_apps_classify(const struct ft_config *config)
 
 	rcu_read_lock();
 	spin_lock_irqsave(&ft_apps_lock, flags);
-	bitmap_zero(ft_apps_moved, FT_APPS);
-	for_each_set_bit(place, ft_apps_used, FT_APPS) {
-		u8 class = place == FT_APP_CROWD ?
+	bitmap_zero(ft_apps_moved, FASTTRACK_APPS);
+	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
+		enum fasttrack_class class = place == FT_APP_CROWD ?
 			FASTTRACK_BACKGROUND :
 			ft_class_of(config, &ft_apps[place].key);
 
-		if (ft_app_classes[place] != class)
+		if (ft_class_at(place) != class)
 			__set_bit(place, ft_apps_moved);
-		WRITE_ONCE(ft_app_classes[place], class);
+		ft_app_set(ft_app_at(place), class);
 	}
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	rcu_read_unlock();
@@ -372,14 +396,6 @@ static u32 ft_app_look_up(struct task_struct *task, struct ft_app_key *key)
 	return ft_app_intern(key);
 }
 
-/* The number that @task has kept, or 0: it has none, or it names no app any more. */
-static u32 ft_app_kept(const struct task_struct *task)
-{
-	u32 id = READ_ONCE(task->fasttrack_app);
-
-	return ft_app_is(id) ? id : 0;
-}
-
 /**
  * __fasttrack_task_changed - a task may be of another app from now on
  * @task: its number is looked up at the next use
@@ -405,10 +421,10 @@ void __fasttrack_task_changed(struct task_struct *task)
  */
 u32 ft_app_of(struct task_struct *task)
 {
+	u32 id = READ_ONCE(task->fasttrack_app);
 	struct ft_app_key key;
-	u32 id = ft_app_kept(task);
 
-	if (id)
+	if (ft_app_is(id))
 		return id;
 	rcu_read_lock();
 	id = ft_app_look_up(task, &key);
@@ -419,8 +435,9 @@ u32 ft_app_of(struct task_struct *task)
 /* The class of the app @id; neutral if there is no such app (any more). */
 static enum fasttrack_class ft_app_class(u32 id)
 {
-	return ft_app_is(id) ? READ_ONCE(ft_app_classes[ft_app_place(id)]) :
-			       FASTTRACK_NEUTRAL;
+	u32 class = fasttrack_app_entry(id);
+
+	return class < FASTTRACK_NR_APP_CLASSES ? class : FASTTRACK_NEUTRAL;
 }
 
 /**
@@ -450,13 +467,15 @@ u32 fasttrack_app_uid(u32 id)
 }
 EXPORT_SYMBOL_GPL(fasttrack_app_uid);
 
-/* The class of a user task that has kept no number. */
+/* The class of the app of @task, which has kept no number; neutral if it has no app. */
 static noinline enum fasttrack_class ft_class_look_up(struct task_struct *task)
 {
 	enum fasttrack_class class;
 	struct ft_app_key key;
 	u32 id;
 
+	if (!ft_is_user_task(task))
+		return FASTTRACK_NEUTRAL;
 	rcu_read_lock();
 	id = ft_app_look_up(task, &key);
 	class = id ? ft_app_class(id) :
@@ -465,19 +484,27 @@ static noinline enum fasttrack_class ft_class_look_up(struct task_struct *task)
 	return class;
 }
 
+/**
+ * __fasttrack_own_class - the class of current's app, which has kept no number
+ *
+ * Context: any; takes the RCU read lock.
+ * Return: its class; neutral for a task of the kernel.
+ */
+enum fasttrack_class __fasttrack_own_class(void)
+{
+	return ft_class_look_up(current);
+}
+
 enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 {
-	enum fasttrack_class class;
-	u32 id;
+	u32 class;
 
 	if (task->fasttrack_scope.override)
 		return ft_scope_class(task);
-	if (!ft_is_user_task(task))
-		return FASTTRACK_NEUTRAL;
-
-	id = ft_app_kept(task);
-	class = id ? READ_ONCE(ft_app_classes[ft_app_place(id)]) :
-		     ft_class_look_up(task);
+	/* Only a user task keeps a number. */
+	class = fasttrack_app_entry(READ_ONCE(task->fasttrack_app));
+	if (unlikely(class >= FASTTRACK_NR_APP_CLASSES))
+		class = ft_class_look_up(task);
 	/* Others wait for what a task that is killed gives back. */
 	if (class == FASTTRACK_BACKGROUND &&
 	    (ft_never_behind(task) || fatal_signal_pending(task)))
@@ -486,46 +513,21 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);
 
-/* @nr more dirty pages are of the app @id; or, negative, fewer. */
-void ft_app_dirtied(u32 id, long nr)
+/* The app @id has @nr more pages of a kind; or, negative, fewer. */
+void ft_app_count(u32 id, enum ft_pages kind, long nr)
 {
 	if (ft_app_is(id))
-		atomic_long_add(nr, &ft_apps[ft_app_place(id)].dirty);
+		atomic_long_add(nr, &ft_app_pages[ft_app_place(id)][kind]);
 }
 
-/* @nr more pages are cached of files of the app @id; or, negative, fewer. */
-void ft_app_cached(u32 id, long nr)
-{
-	if (ft_app_is(id))
-		atomic_long_add(nr, &ft_apps[ft_app_place(id)].cached);
-}
-
-static bool ft_place_is_in_front(unsigned int place)
-{
-	return READ_ONCE(ft_app_classes[place]) == FASTTRACK_FOREGROUND;
-}
-
-/* Pages that apps in front have dirtied, and nobody has written yet. */
-unsigned long ft_dirty_own(void)
+/* Pages of a kind that the apps in front have. */
+unsigned long ft_front_pages(enum ft_pages kind)
 {
 	unsigned long pages = 0;
 	unsigned int place;
 
-	for_each_set_bit(place, ft_apps_used, FT_APPS)
-		if (ft_place_is_in_front(place))
-			pages += max(atomic_long_read(&ft_apps[place].dirty), 0L);
-	return pages;
-}
-
-/* Pages in the page cache, of files that apps in front use. */
-unsigned long ft_cached_own(void)
-{
-	unsigned long pages = 0;
-	unsigned int place;
-
-	for_each_set_bit(place, ft_apps_used, FT_APPS)
-		if (ft_place_is_in_front(place))
-			pages += max(atomic_long_read(&ft_apps[place].cached), 0L);
+	for_each_set_bit(place, ft_apps_front, FASTTRACK_APPS)
+		pages += max(atomic_long_read(&ft_app_pages[place][kind]), 0L);
 	return pages;
 }
 
@@ -561,8 +563,8 @@ void ft_file_dirtied(struct address_space *mapping)
 		if (!ft_takes_over(ft_app_class(before), ft_app_class(id)))
 			return;
 		pages = ft_dirty_pages(mapping);
-		ft_app_dirtied(before, -(long)pages);
-		ft_app_dirtied(id, pages);
+		ft_app_count(before, FT_PAGES_DIRTY, -(long)pages);
+		ft_app_count(id, FT_PAGES_DIRTY, pages);
 	}
 	WRITE_ONCE(mapping->fasttrack_app, id);
 }

@@ -19,7 +19,6 @@
  */
 #include <linux/cgroup.h>
 #include <linux/sched.h>
-#include <linux/sched/rt.h>
 
 #include "internal.h"
 
@@ -163,19 +162,6 @@ enum fasttrack_class ft_class_of(const struct ft_config *config,
 
 	ft_cgroup_end(cgroup);
 	return class;
-}
-
-/* What PR_SET_IO_FLUSHER sets; the kernel's own sections set the first alone. */
-#define FT_IO_FLUSHER	(PF_MEMALLOC_NOIO | PF_LOCAL_THROTTLE)
-
-/* Is @task in KVM_RUN, or another call to one of its virtual processors? */
-static bool ft_is_vcpu(const struct task_struct *task)
-{
-#ifdef CONFIG_PREEMPT_NOTIFIERS
-	return !hlist_empty(&task->preempt_notifiers);
-#else
-	return false;
-#endif
 }
 
 /**

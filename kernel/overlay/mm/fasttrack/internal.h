@@ -3,12 +3,15 @@
 #ifndef _MM_FASTTRACK_INTERNAL_H
 #define _MM_FASTTRACK_INTERNAL_H
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/fasttrack_sched.h>
 #include <linux/fs.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/signal.h>
 #include <linux/wait.h>
 
 struct attribute_group;
@@ -105,6 +108,19 @@ static inline bool ft_is_user_task(const struct task_struct *task)
 	return !(task->flags & PF_KTHREAD) || (task->flags & PF_USER_WORKER);
 }
 
+/* What PR_SET_IO_FLUSHER sets; the kernel's own sections set the first alone. */
+#define FT_IO_FLUSHER	(PF_MEMALLOC_NOIO | PF_LOCAL_THROTTLE)
+
+/* Is @task in KVM_RUN, or another call to one of its virtual processors? */
+static inline bool ft_is_vcpu(const struct task_struct *task)
+{
+#ifdef CONFIG_PREEMPT_NOTIFIERS
+	return !hlist_empty(&task->preempt_notifiers);
+#else
+	return false;
+#endif
+}
+
 /**
  * struct ft_app_key - who an app is
  * @uid: in the initial user namespace
@@ -123,6 +139,30 @@ static inline enum fasttrack_class ft_scope_class(const struct task_struct *task
 	return READ_ONCE(task->fasttrack_waiters) ?
 		FASTTRACK_FOREGROUND : task->fasttrack_scope.class;
 }
+
+/*
+ * Is nothing about @task that makes it of another class than its app, or keeps it from
+ * a pause? A few tests, for what runs with each page; true for most tasks.
+ */
+static inline bool ft_is_ordinary(struct task_struct *task)
+{
+	return !(READ_ONCE(task->flags) &
+		 (PF_KTHREAD | PF_USER_WORKER | FT_IO_FLUSHER)) &&
+	       !task->fasttrack_scope.override && !rt_or_dl_task(task) &&
+	       !task_sigpending(task) && !ft_is_vcpu(task);
+}
+
+/**
+ * enum ft_pages - kinds of pages that are counted by app
+ * @FT_PAGES_DIRTY: those that it has dirtied, and that nobody has written yet
+ * @FT_PAGES_CACHED: in the page cache, of files that it was the last in front to use
+ * @FT_NR_PAGES: how many
+ */
+enum ft_pages {
+	FT_PAGES_DIRTY,
+	FT_PAGES_CACHED,
+	FT_NR_PAGES,
+};
 
 /**
  * struct ft_knobs - what the mechanisms go by
@@ -195,14 +235,19 @@ enum fasttrack_class ft_class_of(const struct ft_config *config,
 bool ft_never_behind(struct task_struct *task);
 
 /* app.c */
+extern atomic_long_t ft_app_pages[FASTTRACK_APPS][FT_NR_PAGES];
+
+static inline unsigned int ft_app_place(u32 id)
+{
+	return id % FASTTRACK_APPS;
+}
+
 u32 ft_app_intern(const struct ft_app_key *key);
 u32 ft_app_of(struct task_struct *task);
 void ft_apps_classify(const struct ft_config *config);
 void ft_apps_renew(void);
-void ft_app_dirtied(u32 id, long nr);
-unsigned long ft_dirty_own(void);
-void ft_app_cached(u32 id, long nr);
-unsigned long ft_cached_own(void);
+void ft_app_count(u32 id, enum ft_pages kind, long nr);
+unsigned long ft_front_pages(enum ft_pages kind);
 void ft_file_used(struct address_space *mapping);
 void ft_file_dirtied(struct address_space *mapping);
 

@@ -96,7 +96,7 @@ bool __fasttrack_alloc_spent(unsigned int *alloc_flags)
 	*alloc_flags |= ALLOC_FASTTRACK_SPENT;
 	fasttrack_count(FASTTRACK_RESERVE_SPENT);
 	/* Its next segment can wait. */
-	__fasttrack_cache_work(READ_ONCE(ft_knobs.segment_pages));
+	fasttrack_cache_work(READ_ONCE(ft_knobs.segment_pages));
 	return true;
 }
 
@@ -126,7 +126,7 @@ bool __fasttrack_reclaims_foreground(void)
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 {
 	if (ft_allocates())
-		__fasttrack_cache_work(SWAP_CLUSTER_MAX);
+		fasttrack_cache_work(SWAP_CLUSTER_MAX);
 	if (!__fasttrack_allocates_foreground())
 		return gfp;
 	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);
@@ -143,7 +143,7 @@ bool __fasttrack_dirty_exempt(void)
 	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return false;
 	global_dirty_limits(&background_thresh, &thresh);
-	if (!ft_dirty_exempt(ft_dirty_own(),
+	if (!ft_dirty_exempt(ft_front_pages(FT_PAGES_DIRTY),
 			     global_node_page_state(NR_FILE_DIRTY) +
 			     global_node_page_state(NR_WRITEBACK), thresh))
 		return false;
@@ -175,7 +175,7 @@ static bool ft_dirties_too_much(void)
 	unsigned long background_thresh, thresh;
 
 	global_dirty_limits(&background_thresh, &thresh);
-	return ft_dirty_writes(ft_dirty_own(),
+	return ft_dirty_writes(ft_front_pages(FT_PAGES_DIRTY),
 			       global_node_page_state(NR_FILE_DIRTY),
 			       global_node_page_state(NR_WRITEBACK),
 			       background_thresh, thresh);

@@ -25,21 +25,48 @@
 
 #include "internal.h"
 
-void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
+/* Current, if it is of an app, of @class, has dirtied pages of @mapping. */
+static void ft_dirtied_by(struct address_space *mapping, u32 class, long nr)
+{
+	if (class == FASTTRACK_FOREGROUND)
+		ft_file_used(mapping);
+	else if (class == FASTTRACK_BACKGROUND)
+		__fasttrack_cache_work(nr);
+}
+
+/* The file may be another app's by now; @class is current's, or none. */
+static noinline void ft_dirtied_first(struct address_space *mapping, u32 class,
+				      long nr)
 {
 	/* A kernel thread passes on what an app has dirtied before. */
 	if (ft_is_user_task(current)) {
 		ft_file_dirtied(mapping);
-		ft_file_used(mapping);
-		__fasttrack_cache_work(nr);
+		if (class >= FASTTRACK_NR_APP_CLASSES)
+			class = __fasttrack_own_class();
+		ft_dirtied_by(mapping, class, nr);
 	}
-	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), nr);
+	ft_app_count(READ_ONCE(mapping->fasttrack_app), FT_PAGES_DIRTY, nr);
+	ft_data_dirtied(mapping, nr);
+}
+
+void __fasttrack_mapping_dirtied(struct address_space *mapping, long nr)
+{
+	u32 app = READ_ONCE(current->fasttrack_app);
+	u32 class = fasttrack_app_entry(app);
+
+	if (class >= FASTTRACK_NR_APP_CLASSES ||
+	    app != READ_ONCE(mapping->fasttrack_app)) {
+		ft_dirtied_first(mapping, class, nr);
+		return;
+	}
+	ft_dirtied_by(mapping, class, nr);
+	atomic_long_add(nr, &ft_app_pages[ft_app_place(app)][FT_PAGES_DIRTY]);
 	ft_data_dirtied(mapping, nr);
 }
 
 void __fasttrack_mapping_cleaned(struct address_space *mapping, long nr)
 {
-	ft_app_dirtied(READ_ONCE(mapping->fasttrack_app), -nr);
+	ft_app_count(READ_ONCE(mapping->fasttrack_app), FT_PAGES_DIRTY, -nr);
 	ft_data_dirtied(mapping, -nr);
 }
 

@@ -211,19 +211,33 @@ void ft_owe_segment(void)
 	set_notify_resume(current);
 }
 
+/* Current, of background, has done some work, in pages. */
+static void ft_owe(unsigned long pages)
+{
+	current->fasttrack_pages += pages;
+	if (ft_segment_over())
+		set_notify_resume(current);
+}
+
+/* Of background, unless a closer look finds something else. */
+static noinline void ft_owe_perhaps(unsigned long pages)
+{
+	if (ft_may_owe())
+		ft_owe(pages);
+}
+
 /**
- * __fasttrack_cache_work - current has done some work in the page cache
- * @pages: how much
+ * __fasttrack_cache_work - current, whose app is background, has done some work
+ * @pages: how much, in the page cache
  *
  * Context: any process context; does not sleep.
  */
 void __fasttrack_cache_work(unsigned long pages)
 {
-	if (!ft_may_owe())
-		return;
-	current->fasttrack_pages += pages;
-	if (ft_segment_over())
-		set_notify_resume(current);
+	if (likely(ft_is_ordinary(current)))
+		ft_owe(pages);
+	else
+		ft_owe_perhaps(pages);
 }
 
 /**
@@ -329,7 +343,7 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 		return true;
 	if (!wbc->fasttrack_yields) {
 		/* Who syncs does it for itself. */
-		__fasttrack_cache_work(1);
+		fasttrack_cache_work(1);
 		return false;
 	}
 	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)

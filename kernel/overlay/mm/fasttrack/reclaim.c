@@ -102,11 +102,11 @@ static void ft_dirty_met(void)
 		WRITE_ONCE(ft_dirty_vain, false);
 }
 
-/* Is current, who uses a file, in front? */
+/* Current, whose app is in front, uses a file. Not for somebody else, who is not? */
 static bool ft_front_uses(void)
 {
-	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
-	    !ft_is_user_task(current))
+	if (unlikely(current->fasttrack_scope.override) &&
+	    ft_scope_class(current) != FASTTRACK_FOREGROUND)
 		return false;
 	ft_reclaim_used();
 	return true;
@@ -115,7 +115,7 @@ static bool ft_front_uses(void)
 /* Most uses are of a file that is in use by somebody in front: its line stays shared. */
 static bool ft_in_use(const struct address_space *mapping)
 {
-	return fasttrack_app_class(READ_ONCE(mapping->fasttrack_user)) ==
+	return fasttrack_app_entry(READ_ONCE(mapping->fasttrack_user)) ==
 	       FASTTRACK_FOREGROUND;
 }
 
@@ -128,39 +128,42 @@ static bool ft_is_counted(struct address_space *mapping)
 }
 
 /* @mapping's file is current's from now on, and so are its pages. */
-static void ft_take_into_use(struct address_space *mapping)
+static noinline void ft_take_into_use(struct address_space *mapping)
 {
 	u32 app = ft_app_of(current);
 
 	lockdep_assert_held(&mapping->i_pages.xa_lock);
 
-	if (ft_in_use(mapping))
-		return;
 	if (ft_is_counted(mapping)) {
-		ft_app_cached(READ_ONCE(mapping->fasttrack_user),
-			      -(long)mapping->nrpages);
-		ft_app_cached(app, mapping->nrpages);
+		ft_app_count(READ_ONCE(mapping->fasttrack_user),
+			     FT_PAGES_CACHED, -(long)mapping->nrpages);
+		ft_app_count(app, FT_PAGES_CACHED, mapping->nrpages);
 	}
 	WRITE_ONCE(mapping->fasttrack_user, app);
 }
 
-/* Current, if it is in front, uses @mapping's file, whose lock is held. */
+/* Current, whose app is in front, uses @mapping's file, whose lock is held. */
 void ft_file_used(struct address_space *mapping)
 {
-	if (ft_front_uses())
+	if (ft_front_uses() && !ft_in_use(mapping))
 		ft_take_into_use(mapping);
+}
+
+static noinline void ft_lock_and_use(struct address_space *mapping)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	if (!ft_in_use(mapping))
+		ft_take_into_use(mapping);
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
 }
 
 /* The same, without the lock. */
 void __fasttrack_mapping_used(struct address_space *mapping)
 {
-	unsigned long flags;
-
-	if (!ft_front_uses() || ft_in_use(mapping))
-		return;
-	xa_lock_irqsave(&mapping->i_pages, flags);
-	ft_take_into_use(mapping);
-	xa_unlock_irqrestore(&mapping->i_pages, flags);
+	if (ft_front_uses() && !ft_in_use(mapping))
+		ft_lock_and_use(mapping);
 }
 
 /**
@@ -173,7 +176,8 @@ void __fasttrack_mapping_used(struct address_space *mapping)
 void __fasttrack_mapping_cached(struct address_space *mapping, long nr)
 {
 	if (ft_is_counted(mapping))
-		ft_app_cached(READ_ONCE(mapping->fasttrack_user), nr);
+		ft_app_count(READ_ONCE(mapping->fasttrack_user),
+			     FT_PAGES_CACHED, nr);
 }
 
 /**
@@ -197,7 +201,7 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 			ft_dirty_met();
 		return false;
 	}
-	own = ft_cached_own();
+	own = ft_front_pages(FT_PAGES_CACHED);
 	if (ft_reclaim_idle(own) ||
 	    !ft_protects(priority, own, ft_file_pages(),
 			 READ_ONCE(ft_knobs.foreground_cache_percent)))
@@ -245,7 +249,7 @@ bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
 	    READ_ONCE(ft_dirty_vain) ||
 	    !ft_dirty_first(priority, global_node_page_state(NR_FILE_DIRTY) +
 				      global_node_page_state(NR_WRITEBACK),
-			    ft_dirty_own()) ||
+			    ft_front_pages(FT_PAGES_DIRTY)) ||
 	    !ft_may_wait_for_dirty(pgdat, gfp, *since))
 		return false;
 	if (!*since)

@@ -420,7 +420,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_wait_begin);
 bool __fasttrack_backlog(int blocks)
 {
 	if (ft_backlog_add(blocks))
-		__fasttrack_cache_work(FT_OPERATION_PAGES);
+		fasttrack_cache_work(FT_OPERATION_PAGES);
 	return __fasttrack_commit_due(blocks, true);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog);

@@ -39,6 +39,10 @@ static void ft_test_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(0), (u32)-1);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(0), FASTTRACK_NEUTRAL);
 	KUNIT_EXPECT_FALSE(test, fasttrack_app_moved(0));
+	KUNIT_EXPECT_GE(test, fasttrack_app_entry(0),
+			(u32)FASTTRACK_NR_APP_CLASSES);
+	/* Who runs this is of the kernel. */
+	KUNIT_EXPECT_TRUE(test, fasttrack_own_class_is(FASTTRACK_NEUTRAL));
 }
 
 static void ft_test_classes_follow_the_configuration(struct kunit *test)
@@ -64,14 +68,27 @@ static void ft_test_classes_follow_the_configuration(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_FOREGROUND);
 	KUNIT_EXPECT_TRUE(test, fasttrack_app_moved(id));
 	KUNIT_EXPECT_FALSE(test, fasttrack_app_moved(other));
-	ft_app_dirtied(id, 5);
-	ft_app_dirtied(other, 3);
-	KUNIT_EXPECT_EQ(test, ft_dirty_own(), 5);
+	/* What the page cache's hooks see. */
+	KUNIT_EXPECT_EQ(test, fasttrack_app_entry(id),
+			(u32)FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_EQ(test, fasttrack_app_entry(other),
+			(u32)ft_app_class(other));
+	ft_app_count(id, FT_PAGES_DIRTY, 5);
+	ft_app_count(other, FT_PAGES_DIRTY, 3);
+	KUNIT_EXPECT_EQ(test, ft_front_pages(FT_PAGES_DIRTY), 5);
 	/* More written than dirtied is a fault, and counts as none. */
-	ft_app_dirtied(id, -9);
-	KUNIT_EXPECT_EQ(test, ft_dirty_own(), 0);
-	ft_app_dirtied(id, 4);
-	ft_app_dirtied(other, -3);
+	ft_app_count(id, FT_PAGES_DIRTY, -9);
+	KUNIT_EXPECT_EQ(test, ft_front_pages(FT_PAGES_DIRTY), 0);
+	ft_app_count(id, FT_PAGES_DIRTY, 4);
+	ft_app_count(other, FT_PAGES_DIRTY, -3);
+	/* Each kind by itself; what leaves the front takes its pages along. */
+	ft_app_count(id, FT_PAGES_CACHED, 7);
+	KUNIT_EXPECT_EQ(test, ft_front_pages(FT_PAGES_CACHED), 7);
+	KUNIT_EXPECT_EQ(test, ft_front_pages(FT_PAGES_DIRTY), 0);
+	config.list[FT_FOREGROUND_UIDS] = NULL;
+	ft_apps_classify(&config);
+	KUNIT_EXPECT_EQ(test, ft_front_pages(FT_PAGES_CACHED), 0);
+	ft_app_count(id, FT_PAGES_CACHED, -7);
 	ft_apps_classify(rcu_dereference_protected(ft_config, true));
 	mutex_unlock(&ft_config_mutex);
 	kvfree(set);
@@ -82,19 +99,20 @@ static void ft_test_classes_follow_the_configuration(struct kunit *test)
 static void ft_test_renew(struct kunit *test)
 {
 	u32 before = ft_test_intern(FT_TEST_UID, 0, 0), id;
+	const atomic_long_t *pages;
 
 	if (fasttrack_enabled())
 		kunit_skip(test, "FastTrack is on");
-	ft_app_dirtied(before, 5);
+	ft_app_count(before, FT_PAGES_DIRTY, 5);
 	ft_apps_renew();
 	id = ft_test_intern(FT_TEST_UID, 0, 0);
 	KUNIT_EXPECT_NE(test, id, before);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), FT_TEST_UID);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(before), (u32)-1);
 	/* They are written now. */
-	ft_app_dirtied(before, -5);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&ft_apps[ft_app_place(id)].dirty),
-			0);
+	ft_app_count(before, FT_PAGES_DIRTY, -5);
+	pages = ft_app_pages[ft_app_place(id)];
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&pages[FT_PAGES_DIRTY]), 0);
 }
 
 /* An app that is gone leaves its place; its number names nobody from then on. */
@@ -104,14 +122,16 @@ static void ft_test_reap(struct kunit *test)
 	u32 dirty = ft_test_intern(FT_TEST_UID + 3, 0, 0);
 	u32 next;
 
-	ft_app_dirtied(dirty, 1);
+	ft_app_count(dirty, FT_PAGES_DIRTY, 1);
 	ft_apps_reap(NULL);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(gone), (u32)-1);
+	KUNIT_EXPECT_GE(test, fasttrack_app_entry(gone),
+			(u32)FASTTRACK_NR_APP_CLASSES);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(dirty), FT_TEST_UID + 3);
 	next = ft_test_intern(FT_TEST_UID + 4, 0, 0);
 	KUNIT_EXPECT_NE(test, next, gone);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(gone), (u32)-1);
-	ft_app_dirtied(dirty, -1);
+	ft_app_count(dirty, FT_PAGES_DIRTY, -1);
 	ft_apps_reap(NULL);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(dirty), (u32)-1);
 }
@@ -123,10 +143,10 @@ static void ft_test_full(struct kunit *test)
 	u32 id = 1;
 
 	ft_apps_reaped = jiffies;
-	for (unsigned int i = 0; id && i <= FT_APPS; i++)
+	for (unsigned int i = 0; id && i <= FASTTRACK_APPS; i++)
 		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
 	KUNIT_EXPECT_EQ(test, id, 0);
-	KUNIT_EXPECT_GE(test, FT_APPS - ft_nr_apps, FT_APPS / 8);
+	KUNIT_EXPECT_GE(test, FASTTRACK_APPS - ft_nr_apps, FASTTRACK_APPS / 8);
 	KUNIT_EXPECT_GT(test, ft_stat_read(FASTTRACK_APPS_CROWDED), crowded);
 	/* The next one may look for those that are gone. */
 	ft_apps_reaped = jiffies - HZ;
@@ -163,7 +183,7 @@ static void ft_test_crowd(struct kunit *test)
 	struct ft_config *front = ft_test_config(test, FT_FOREGROUND_UIDS,
 						 FT_TEST_UID + 5,
 						 FT_TEST_UID + 5);
-	u32 id = 0, crowd = ft_apps[FT_APP_CROWD].id;
+	u32 id = 0, crowd = ft_app_at(FT_APP_CROWD);
 	struct ft_config *old;
 
 	if (fasttrack_enabled())
@@ -171,7 +191,7 @@ static void ft_test_crowd(struct kunit *test)
 	mutex_lock(&ft_config_mutex);
 	old = ft_config_replace(behind);
 	ft_apps_reaped = jiffies;
-	for (unsigned int i = 0; id != crowd && i <= FT_APPS; i++)
+	for (unsigned int i = 0; id != crowd && i <= FASTTRACK_APPS; i++)
 		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
 	KUNIT_EXPECT_EQ(test, id, crowd);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_BACKGROUND);
