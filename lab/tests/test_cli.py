@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -15,10 +16,10 @@ from fasttrack_lab.commands import COMMANDS, COMPLETE_VAR
 from fasttrack_lab.host.paths import CHECKOUT, GUEST, LAB
 
 
-def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
+def fasttrack(*arguments: str, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(LAB)}
     argv = [sys.executable, "-m", "fasttrack_lab", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
+    return subprocess.run(argv, stdout=stdout, stderr=subprocess.PIPE, text=True, env=env, check=False)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,10 @@ def fasttrack(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["compare", "gallery-launch", "--lru", "mglru,2q"], "classic, mglru"),
         (["run", "gallery-launch", "--seed", "x"], "x"),
         (["run", "gallery-launch", "--json", "/nonexistent/x.json"], "no directory /nonexistent"),
+        (["run", "gallery-launch", "--json", str(LAB)], "that is a directory"),
+        (["run", "gallery-launch", "--trace", str(LAB / "pyproject.toml" / "x")], "pyproject.toml is no directory"),
+        (["compare", "gallery-launch", "--out", str(LAB / "pyproject.toml" / "x")], "pyproject.toml is no directory"),
+        (["cost", "--csv", "/nonexistent/x.csv"], "no directory /nonexistent"),
         (["run"], "--phone"),
         (["exec", "--foreground", " "], "the command is empty"),
         (["matrix", "--front", "sav"], "did you mean 'save'"),
@@ -73,6 +78,21 @@ def test_wrong_input_is_one_line_and_status_2(arguments: list[str], names: str) 
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("fasttrack: ") and names in done.stderr
+
+
+def test_output_that_nobody_takes_is_one_line() -> None:
+    """What no check before the work can foresee."""
+    with Path("/dev/full").open("w") as full:
+        done = fasttrack("completion", "bash", stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == "fasttrack: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("trace",)])
+def test_without_a_command_there_is_help(arguments: tuple[str, ...]) -> None:
+    done = fasttrack(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: ./fasttrack") and "Commands:\n" in done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -15,7 +15,7 @@ import pytest
 
 from fasttrack_lab.host import preflight, process, rundir, side_by_side
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import LAB, newest_first, write_if_changed
+from fasttrack_lab.host.paths import LAB, newest_first, replaced, write_if_changed
 
 
 def test_this_host_passes(tmp_path: Path) -> None:
@@ -162,3 +162,33 @@ def test_a_file_that_goes_while_a_store_is_listed_is_left_out(tmp_path: Path) ->
         path.touch()
         os.utime(path, (changed, changed))
     assert newest_first([old, tmp_path / "answer.f5448ce9.new", new]) == [new, old]
+
+
+def test_a_file_is_replaced_whole_with_the_mode_of_any(tmp_path: Path) -> None:
+    path, other = tmp_path / "x.json", tmp_path / "y"
+    path.write_text("old")
+    other.write_text("")
+    with pytest.raises(ZeroDivisionError), replaced(path) as file:
+        file.write(b"new")
+        1 / 0  # noqa: B018
+    assert path.read_text() == "old"
+    with replaced(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new" and path.stat().st_mode == other.stat().st_mode
+    assert sorted(tmp_path.iterdir()) == [path, other]
+
+
+def test_a_link_or_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+    """Else root's --json /dev/stdout would put a file in place of the link."""
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    with replaced(link) as file:
+        file.write(b"new")
+    assert link.is_symlink() and target.read_text() == "new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with replaced(pipe) as file:
+        file.write(b"new")
+    assert os.read(reader, 9) == b"new" and pipe.is_fifo()
+    os.close(reader)

@@ -93,6 +93,9 @@ def main() -> NoReturn:
         status = cli.main(standalone_mode=False, prog_name="./fasttrack", complete_var=COMPLETE_VAR)
     except click.exceptions.Exit as left:
         sys.exit(left.exit_code)
+    except click.exceptions.NoArgsIsHelpError as bare:
+        bare.show()
+        sys.exit(bare.exit_code)
     except click.ClickException as error:
         ui.say(f"fasttrack: {describe(error)}")
         sys.exit(2 if isinstance(error, click.UsageError) else error.exit_code)
@@ -103,4 +106,9 @@ def main() -> NoReturn:
     except LabError as error:
         ui.say(f"fasttrack: {error}")
         sys.exit(error.exit_code)
+    except OSError as error:
+        # No space left, a directory that is gone: whoever sees it can act, and needs no traceback.
+        where = f"{error.filename}: " if error.filename else ""
+        ui.say(f"fasttrack: {where}{error.strerror or error}")
+        sys.exit(LabError.exit_code)
     sys.exit(status if isinstance(status, int) else 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 from fasttrack_lab.compare.records import Record, failures, took
 from fasttrack_lab.host import preflight, ui
 from fasttrack_lab.host.errors import LabError, UsageProblem
-from fasttrack_lab.host.paths import cache_root
+from fasttrack_lab.host.paths import cache_root, replaced
 from fasttrack_lab.inputs import lru, phone, policy, scenario
 from fasttrack_lab.inputs.background_sets import NAMED
 from fasttrack_lab.inputs.scenario import Scenario
@@ -99,11 +100,29 @@ jobs_option: Decorator = click.option(
 )
 
 
+class Directory(click.Path):
+    """A directory that a command makes or fills. One that cannot be is said before the work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, if what is there of it can be written to."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        whole = path.absolute()
+        there = next(place for place in (whole, *whole.parents) if place.exists())
+        if not there.is_dir():
+            self.fail(f"{there} is no directory", param, ctx)
+        if not os.access(there, os.W_OK | os.X_OK):
+            self.fail(f"{there} cannot be written by this user; name another place", param, ctx)
+        return path
+
+
 def out_option(default: Path, what: str) -> Decorator:
     """The directory for WHAT a command makes."""
     return click.option(
         "--out",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=Directory(),
         default=default,
         show_default=True,
         help=f"Directory for {what}.",
@@ -151,7 +170,7 @@ def why_ns(asked: bool, why_interval: float | None) -> int:
 trace_option: Decorator = click.option(
     "--trace",
     "trace_to",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Directory(),
     metavar="DIR",
     help="Record the origin of all I/O, and put the logs into this directory, which must be empty or not exist. "
     "fasttrack-trace explain DIR reads them. The names in them are clear text. The interaction is drawn into "
@@ -201,9 +220,18 @@ def load_phone_and_policy(phone_name: str, fs: str | None, policy_name: str) -> 
 def check_json_path(json_path: str | None) -> None:
     """A result that cannot be written is said before the run, not after it."""
     if json_path and json_path != "-":
-        parent = Path(json_path).absolute().parent
-        if not parent.is_dir():
-            raise UsageProblem(f"--json {json_path}: there is no directory {parent}")
+        check_file("--json", Path(json_path))
+
+
+def check_file(option: str, path: Path) -> None:
+    """OPTION's file can be written, or the error that says why not."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise UsageProblem(f"{option} {path}: there is no directory {parent}")
+    if path.is_dir():
+        raise UsageProblem(f"{option} {path}: that is a directory; name a file")
+    if not os.access(path if path.exists() else parent, os.W_OK):
+        raise UsageProblem(f"{option} {path}: it cannot be written by this user; name another place")
 
 
 def write_json(json_path: str | None, data: dict[str, Any]) -> None:
@@ -212,10 +240,8 @@ def write_json(json_path: str | None, data: dict[str, Any]) -> None:
     if json_path == "-":
         sys.stdout.write(text)
     elif json_path:
-        target = Path(json_path)
-        partial = target.with_name(target.name + ".part")
-        partial.write_text(text)
-        partial.replace(target)
+        with replaced(Path(json_path)) as file:
+            file.write(text.encode())
 
 
 def _mb(count: int) -> str:

@@ -97,7 +97,7 @@ def _check(request: Request) -> None:
 @common.seeds_option(3)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=common.Directory(),
     help="Directory for records and report  [default: ./results/SCENARIO, of several ./results/compare]",
 )
 @common.fresh_option

@@ -54,6 +54,8 @@ def command(
 
     chosen = tuple(state for state in costs.STATES if state in states or not states)
     common.check_json_path(json_path)
+    if csv_path:
+        common.check_file("--csv", csv_path)
     common.check_host()
     kernels, counts = counting.measure(chosen, boots, jobs)
     found = costs.costs(counts)

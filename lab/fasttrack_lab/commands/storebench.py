@@ -86,7 +86,7 @@ def _real(on: Path, size: int, seconds: float, out: Path | None) -> None:
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=common.Directory(),
     help="Directory for everything  [default: phones: profiles to lab/phones/profiles, the rest to "
     "./results/storebench; a real device: ./results/storebench-DISK]",
 )

@@ -105,7 +105,7 @@ def _told(engine: str | None) -> Iterator[None]:
     "-o",
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=common.Directory(),
     metavar="DIR",
     help="The directory to make; one that is an import is made anew.",
 )
@@ -165,9 +165,7 @@ def _row_bytes(_context: click.Context, _option: click.Parameter, told: Sequence
     help="Bytes of the rows that were written to a database, as its path is in the trace; several times. No trace "
     "knows them: with them SQLite by journal mode has its factor.",
 )
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {_PAGE} into this directory."
-)
+@click.option("--out", type=common.Directory(), metavar="DIR", help=f"Write {_PAGE} into this directory.")
 @common.json_option
 def report_command(
     paths: tuple[Path, ...],

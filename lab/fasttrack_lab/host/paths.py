@@ -56,15 +56,29 @@ def cache_dir(*parts: str) -> Path:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A file, the user's alone, that takes PATH's place when it is whole; after an error or Ctrl-C nothing is left."""
+    """A file that takes PATH's place when it is whole; after an error or Ctrl-C nothing is left.
+
+    It is the user's alone until then. A link, a pipe or a device (/dev/stdout) is written to and stays what it is.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        with path.open("wb") as file:
+            yield file
+        return
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+            os.fchmod(handle, 0o666 & ~_umask())
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,18 +45,8 @@ def write(tables: Tables, out: Path, session: str | None = None) -> Exported:
     kinds: Counter[int] = Counter()
     flows = Flows(chosen)
     with replaced(out) as file:
-        for packet in _packets(chosen, kinds, flows):
-            file.write(packet)
-        size = file.tell()
-        os.fchmod(file.fileno(), 0o666 & ~_umask())
+        size = sum(file.write(packet) for packet in _packets(chosen, kinds, flows))
     return Exported(kinds[BEGIN], kinds[INSTANT], kinds[COUNTER], size, flows.known)
-
-
-def _umask() -> int:
-    """A temporary file is the user's alone; the result has the mode of any file."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _one_boot(tables: Tables, session: str | None) -> Tables:
