@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fasttrack_lab
+from fasttrack_lab.host.paths import CHECKOUT
 
 PACKAGE = fasttrack_lab.__name__
 ROOT = Path(fasttrack_lab.__file__).parent
@@ -56,6 +58,12 @@ def imported(path: Path) -> Iterator[str]:
 def test_every_module_is_in_a_room() -> None:
     assert {name.split(".")[0] for name in MODULES} == set(ABOVE)
     assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_documents_name_every_room(document: str) -> None:
+    told = (CHECKOUT / document).read_text().split("import in one direction", 1)[1].split("./fasttrack", 1)[0]
+    assert [room for room in ABOVE if not re.search(rf"\b{room}\b", told)] == []
 
 
 @pytest.mark.parametrize("room", ABOVE)
