@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fasttrack_lab.commands import common
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.bad_lines import BAD_LINES, BadLine
 from fasttrack_lab.run.boot.backend import Outcome
@@ -244,6 +245,17 @@ def test_every_app_in_front_has_its_own_response() -> None:
     assert shown["response_s"] == max(app["response_s"] for app in shown["foregrounds"].values())
     failed = Result(cell, Verdict(False, "panic", (), guest), "6.12", 1.25).to_json()
     assert {app["response_s"] for app in failed["foregrounds"].values()} == {None}
+
+
+def test_a_program_has_no_calls_that_anybody_counted() -> None:
+    gallery, update = GOOD["apps"]
+    cell = Cell("exec", "s6", "stock", ("update",), 3, "ext4")
+    program = GOOD | {"apps": [gallery, update | {"ops": 0, "longest_call_ns": 0}]}
+    shown, counted = (
+        common.summary(Result(cell, Verdict(True, None, (), guest), "6.12", 1.25)) for guest in (program, GOOD)
+    )
+    assert shown.splitlines()[-1] == "  update: 0.0 MB"
+    assert counted.splitlines()[-1] == "  update: 0.0 MB in 7 operations, longest call 1.500 s"
 
 
 def test_failed_run_has_no_response_time() -> None:

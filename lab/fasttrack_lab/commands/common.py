@@ -262,9 +262,10 @@ def summary(shown: Result) -> str:
         moved = f"read {_mb(front['bytes_read'])}, wrote {_mb(front['bytes_written'])}"
         lines.append(f"  foreground (uid {front['uid']}){own} {moved}")
     for name, app in data["background"].items():
-        lines.append(
-            f"  {name}: {_mb(app['bytes'])} in {app['ops']} operations, longest call {app['longest_pause_s']:.3f} s"
-        )
+        # Of a program nobody counts calls: it has bytes and no operation.
+        counted = app["ops"] or not app["bytes"]
+        calls = f" in {app['ops']} operations, longest call {app['longest_pause_s']:.3f} s" if counted else ""
+        lines.append(f"  {name}: {_mb(app['bytes'])}{calls}")
     return "\n".join(lines)
 
 
