@@ -9,7 +9,7 @@ import pytest
 
 from fasttrack_lab.build.kernel import config, kbuild, series
 from fasttrack_lab.build.kernel.tree import Changes, WorkTree
-from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.errors import LabError, UsageProblem
 
 LAST = Path("0107-core.patch")
 
@@ -22,7 +22,7 @@ def test_parts_end_with_all_patches() -> None:
 
 
 def test_a_patch_to_begin_with_is_there() -> None:
-    with pytest.raises(LabError, match=r"the last patch is 0300-.*, which comes before 0301"):
+    with pytest.raises(UsageProblem, match=r"the last patch is 0300-.*, which comes before 0301"):
         series.check("0301")
 
 

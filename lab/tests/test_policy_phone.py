@@ -62,7 +62,7 @@ def test_a_phone_without_a_profile_and_with_a_damaged_one(tmp_path: Path) -> Non
     assert "{profile.random_read_depth}: the phone s6 has no profile" in str(caught.value)
     assert str(caught.value).endswith("measure it first: ./fasttrack storebench --phone s6")
     (tmp_path / "s6.json").write_text("{")
-    with pytest.raises(LabError, match=r"s6.json: the profile is damaged: .*; measure again"):
+    with pytest.raises(UsageProblem, match=r"s6.json: the profile is damaged: .*; measure again"):
         placeholders.of_phone(["profile.random_read_depth"], "s6", tmp_path)
     assert placeholders.of_phone(["uid"], "s6", tmp_path) == {}, "nobody asks for it"
 

@@ -13,7 +13,7 @@ from dataclasses import MISSING, asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import PHONES, version, write_if_changed
 from fasttrack_lab.inputs import phone as phones_of_lab
 from fasttrack_lab.inputs import phone_digest
@@ -243,7 +243,7 @@ def _whole(text: str) -> dict[str, Any]:
     if not isinstance(body, dict) or "format" not in body:
         raise _Damaged("it has no format")
     if body["format"] != FORMAT or isinstance(body["format"], bool):
-        raise LabError(f"its format is {body['format']!r}, this program reads {FORMAT}; {AGAIN}")
+        raise UsageProblem(f"its format is {body['format']!r}, this program reads {FORMAT}; {AGAIN}")
     _keys(body, BODY, "it", {PARAMETERS})
     if body[CHECKSUM] != checksum(body):
         raise _Damaged("its checksum does not fit what it says")
@@ -255,11 +255,11 @@ def load(path: Path) -> Profile:
     try:
         return _parse(_whole(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise LabError(f"{path}: the profile cannot be read: {error}") from error
+        raise UsageProblem(f"{path}: the profile cannot be read: {error}") from error
     except _Damaged as error:
-        raise LabError(f"{path}: the profile is damaged: {error}; {AGAIN}") from error
+        raise UsageProblem(f"{path}: the profile is damaged: {error}; {AGAIN}") from error
     except LabError as error:
-        raise LabError(f"{path}: the profile cannot be used: {error}") from error
+        raise UsageProblem(f"{path}: the profile cannot be used: {error}") from error
 
 
 IDENTITY = ("vendor", "model", "size_bytes")
@@ -275,7 +275,7 @@ def check_device(one: Profile, here: Device, path: Path) -> None:
         if getattr(here, name) != getattr(one.device, name)
     ]
     if other:
-        raise LabError(f"{path}: the profile was made for another device: here, {', '.join(other)}; {AGAIN}")
+        raise UsageProblem(f"{path}: the profile was made for another device: here, {', '.join(other)}; {AGAIN}")
 
 
 def check_parameters(one: Profile, path: Path, source: Path = phone_digest.SOURCE) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fasttrack_lab.build.kernel import config, kbuild
 from fasttrack_lab.build.kernel.tree import Changes, WorkTree
 from fasttrack_lab.host import cores, ui
-from fasttrack_lab.host.errors import LabError
+from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import lock
 
 OPTION = "CONFIG_FASTTRACK"
@@ -99,7 +99,7 @@ def check(first: str = "") -> dict[str, int]:
     changes = Changes.of_checkout()
     todo = [part for part in parts(changes) if part.patches[-1].name >= first]
     if not todo:
-        raise LabError(f"the last patch is {changes.patches[-1].name}, which comes before {first}")
+        raise UsageProblem(f"the last patch is {changes.patches[-1].name}, which comes before {first}")
     counts = {variant.name: 0 for variant in (ON, OFF, MODULES)}
     with lock(LOCK):
         # One tree, and an output directory for each.
