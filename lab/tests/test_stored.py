@@ -57,3 +57,13 @@ def test_checkouts_have_a_cargo_of_their_own(cache: Path, monkeypatch: pytest.Mo
     assert guest_program.cargo_environment()["CARGO_TARGET_DIR"] == str(own)
     monkeypatch.setattr(guest_program, "CHECKOUT", cache / "another")
     assert guest_program.cargo_target() != own
+
+
+def test_another_users_folder_is_used_as_it_is(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cache / "things" / "a").mkdir(parents=True)
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(f"{path} is another user's")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert stored.folder("things", "a", 2, lambda to: None) == cache / "things" / "a"

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from fasttrack_lab.host.paths import cache_root, lock, newest_first
+from fasttrack_lab.host.paths import cache_root, lock, mark_used, newest_first
 
 
 def folder(what: str, key: str, kept: int, make: Callable[[Path], None]) -> Path:
@@ -18,7 +17,7 @@ def folder(what: str, key: str, kept: int, make: Callable[[Path], None]) -> Path
         with lock(what):
             if not stored.is_dir():
                 _fill(stored, kept, make)
-    os.utime(stored)
+    mark_used(stored)
     return stored
 
 

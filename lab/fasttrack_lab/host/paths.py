@@ -123,6 +123,12 @@ def tree_parts(root: Path) -> Iterator[bytes | str]:
         yield path.read_bytes()
 
 
+def mark_used(path: Path) -> None:
+    """Of a store, what was used last stays. In another user's store nothing can be marked, and all can be used."""
+    with suppress(PermissionError):
+        os.utime(path)
+
+
 def newest_first(paths: Iterable[Path]) -> list[Path]:
     """Those of PATHS that are there, by the time of their last change. What a store keeps is at the front.
 

@@ -12,7 +12,7 @@ from typing import Any
 from fasttrack_lab.build.kernel.kbuild import Kernel
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import cache_dir, digest, lock, newest_first
+from fasttrack_lab.host.paths import cache_dir, digest, lock, mark_used, newest_first
 from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
 from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.run.boot import job as boot_job
@@ -87,7 +87,7 @@ def prepared(contents: Contents, kernel: Kernel, guest: Path, guest_key: str, ba
     with lock(f"image-{key}"):
         if not final.is_file():
             _make(contents, kernel.image, guest, backend, final)
-    os.utime(final)
+    mark_used(final)
     return final
 
 

@@ -18,7 +18,16 @@ from fasttrack_lab.build.kernel.tree import Changes, WorkTree
 from fasttrack_lab.host import cores, process, setup, ui
 from fasttrack_lab.host.errors import LabError
 from fasttrack_lab.host.known import remembered
-from fasttrack_lab.host.paths import KERNEL, cache_dir, cache_root, digest, lock, newest_first, write_if_changed
+from fasttrack_lab.host.paths import (
+    KERNEL,
+    cache_dir,
+    cache_root,
+    digest,
+    lock,
+    mark_used,
+    newest_first,
+    write_if_changed,
+)
 
 STORED_KERNELS = 12
 """Finished kernels kept, of about 10 MB each; the least recently used goes first."""
@@ -282,7 +291,7 @@ def build(name: str = "um") -> Kernel:
     key = _find_key(target, changes)
     stored = cache_root() / "kernels" / key / Path(target.image).name
     if stored.is_file():
-        os.utime(stored.parent)
+        mark_used(stored.parent)
         return Kernel(stored, key, name)
     with lock(target.lock_name):
         if stored.is_file():
