@@ -87,10 +87,10 @@ as_root() {
 }
 
 install() {
-	say "installing: $*"
 	command -v apt-get >/dev/null 2>&1 || die "missing: $*. This is not Debian or Ubuntu: install them yourself"
 	[ "$(id -u)" = 0 ] || command -v sudo >/dev/null 2>&1 ||
 		die "missing: $*. This is not root and there is no sudo: ask an administrator to run: apt-get install $*"
+	say "installing: $*"
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2 ||
 		die "apt-get could not install: $*. Install them yourself, then run this again"
 }
