@@ -261,10 +261,10 @@ def test_what_cannot_be_put_back_is_said(fake: Path, monkeypatch: pytest.MonkeyP
     [
         ("sdb", {}, "there is no disk 'sdb'; disks: sda"),
         ("../sda", {}, "there is no disk '../sda'"),
-        ("sda1", {}, "sda1 is a partition, the elevator is its disk's: give sda"),
+        ("sda1", {}, "sda1 is a partition, the I/O scheduler is its disk's: give sda"),
         ("sda", {f"{SDA_AT}/device/model": "n6"}, "made for another device: here, model is 'n6', not 's6'"),
         ("sda", {f"{SDA_AT}/queue/scheduler": "[none] smartio"}, r"echo smartio > /sys/block/sda/queue/scheduler"),
-        ("sda", {f"{SDA_AT}/queue/scheduler": "[none] bfq"}, r"no elevator smartio for sda \(it has none, bfq\)"),
+        ("sda", {f"{SDA_AT}/queue/scheduler": "[none] bfq"}, r"no I/O scheduler smartio for sda \(it has none, bfq\)"),
     ],
 )
 def test_apply_refuses(fake: Path, name: str, change: dict[str, str], message: str) -> None:
@@ -326,7 +326,7 @@ def test_an_elevator_without_the_knobs(fake: Path) -> None:
     files = Recorded(fake)
     planned = apply.writes(made(), Path("s6.json"), files, "sda")
     (fake / KNOBS[3]).unlink()
-    with pytest.raises(LabError, match=r"the elevator lacks a knob: .*random_write_depth"):
+    with pytest.raises(LabError, match=r"the I/O scheduler lacks a knob: .*random_write_depth"):
         apply.put(files, planned)
     assert files.written == []
 

@@ -16,8 +16,8 @@ from fasttrack_lab.commands import common
 def command(first: str) -> None:
     """Build the lab's kernel after each patch, with FastTrack configured on and off, warnings being errors.
 
-    At the end also with file systems, SCSI and elevators as modules. Names the patch after which it does not build.
-    Takes half an hour on two cores, and 2 GiB of disk.
+    At the end also with file systems, SCSI and I/O schedulers as modules. Names the patch after which it does not
+    build. Takes half an hour on two cores, and 2 GiB of disk.
     """
     common.check_host()
     counts = series.check(first)

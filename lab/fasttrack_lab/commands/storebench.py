@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""./fasttrack storebench: a device's best concurrency; ./fasttrack storebench-apply: give it to the elevator."""
+"""./fasttrack storebench: a device's best concurrency; ./fasttrack storebench-apply: give it to the I/O scheduler."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(names: str | None, on: Path | None, size: str | None, seconds: float
 
     Writes a profile (JSON), storebench.html with the curves, curves.csv and slowdowns.csv; storebench-apply takes the
     profile. On a real device all writes go to one file, which is made for it and is gone afterwards, however the
-    command ends; it takes a minute or two. The elevator stays as it is, and is named in the profile.
+    command ends; it takes a minute or two. The I/O scheduler stays as it is, and is named in the profile.
     """
     if on is None:
         given = [name for name, value in (("--size", size), ("--seconds", seconds)) if value is not None]
@@ -123,11 +123,11 @@ def command(names: str | None, on: Path | None, size: str | None, seconds: float
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and print what would be written; write nothing.")
 def apply_command(path: Path, disk: str, same_device: bool, dry_run: bool) -> None:
-    """Give the numbers of a saved profile to the elevator smartio of a disk.
+    """Give the numbers of a saved profile to the I/O scheduler smartio of a disk.
 
     Writes sequential_read_depth, random_read_depth, sequential_write_depth and random_write_depth (requests at once; 0
     is no limit) below /sys/block/NAME/queue/iosched: all four, or none. Refuses a profile that is damaged or was made
-    for another device (vendor, model, size, serial number), and a disk whose elevator is not smartio.
+    for another device (vendor, model, size, serial number), and a disk whose I/O scheduler is not smartio.
     """
     files = Files()
     planned = apply.writes(profile.load(path), path, files, disk, same_device)

@@ -22,15 +22,15 @@ from fasttrack_lab.smp import boots
     "--short-of-memory",
     "short",
     is_flag=True,
-    help="Less memory, a swap file, and apps that take all of both; elevator mq-deadline.",
+    help="Less memory, a swap file, and apps that take all of both; I/O scheduler mq-deadline.",
 )
 @common.seed_option
 def command(minutes: float, seed: int, short: bool) -> None:
     """Boot the x86-64 kernel in QEMU and do everything at once, with lockdep; cut the power; boot again and check.
 
     Foreground and background apps read, write, fsync and allocate on ext4 and f2fs, fork, exec and exit. Meanwhile the
-    foreground, the elevator and every knob change, and apps are stopped, frozen and killed. It fails on a bad message
-    in the kernel's log, an app that makes no progress, a lost write or a damaged file system.
+    foreground, the I/O scheduler and every knob change, and apps are stopped, frozen and killed. It fails on a bad
+    message in the kernel's log, an app that makes no progress, a lost write or a damaged file system.
     """
     common.check_host()
     report = boots.stress(kbuild.build("x86"), minutes * 60, seed, short)

@@ -27,7 +27,7 @@ def _check_disk(files: Files, name: str) -> None:
         known = ", ".join(files.entries("sys/block")) or "none"
         raise UsageProblem(f"there is no disk {name!r}; disks: {known}")
     if (on := disk.whole(files, name)) != name:
-        raise UsageProblem(f"{name} is a partition, the elevator is its disk's: give {on}")
+        raise UsageProblem(f"{name} is a partition, the I/O scheduler is its disk's: give {on}")
 
 
 def _check_elevator(files: Files, name: str) -> None:
@@ -36,11 +36,13 @@ def _check_elevator(files: Files, name: str) -> None:
         return
     if ELEVATOR not in known:
         raise LabError(
-            f"the kernel has no elevator {ELEVATOR} for {name} (it has {', '.join(known) or 'none'}); "
+            f"the kernel has no I/O scheduler {ELEVATOR} for {name} (it has {', '.join(known) or 'none'}); "
             "build it with CONFIG_IOSCHED_SMARTIO; if it is a module, modprobe smartio-iosched"
         )
     file = f"/sys/block/{name}/queue/scheduler"
-    raise LabError(f"{name} has the elevator {chosen or 'none'}; choose {ELEVATOR} first: echo {ELEVATOR} > {file}")
+    raise LabError(
+        f"{name} has the I/O scheduler {chosen or 'none'}; choose {ELEVATOR} first: echo {ELEVATOR} > {file}"
+    )
 
 
 def _check_known(one: Profile, files: Files, name: str, path: Path) -> None:
@@ -86,7 +88,7 @@ def _read_all(files: Files, planned: list[Write]) -> list[Write]:
     try:
         return [(file, files.read(file)) for file, _ in planned]
     except OSError as error:
-        raise LabError(f"the elevator lacks a knob: /{error.filename or ''}: {error.strerror}") from error
+        raise LabError(f"the I/O scheduler lacks a knob: /{error.filename or ''}: {error.strerror}") from error
 
 
 def _restore(files: Files, old: list[Write], problem: LabError) -> LabError:

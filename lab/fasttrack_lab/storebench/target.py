@@ -126,7 +126,7 @@ def _elevator(files: Files, name: str) -> str:
     if chosen == ELEVATOR:
         # It holds requests back by the very numbers that are to be found.
         raise LabError(
-            f"{name} has the elevator {chosen}, which would be measured too; "
+            f"{name} has the I/O scheduler {chosen}, which would be measured too; "
             f"choose another one first: echo none > /sys/block/{name}/queue/scheduler"
         )
     return chosen
