@@ -96,9 +96,7 @@ KINDS = {
         FileSystem("ext3", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
         FileSystem("ext4", _DUMPE2FS, "e2fsprogs", _ext, "ro,noload", _E2FSCK),
         FileSystem("xfs", ("xfs_logprint", "-t"), "xfsprogs", _xfs, "ro,norecovery", MOUNT_ONCE),
-        FileSystem(
-            "f2fs", ("dump.f2fs",), "f2fs-tools", _f2fs, "ro,norecovery", f"{MOUNT_ONCE}, or run fsck.f2fs on it"
-        ),
+        FileSystem("f2fs", ("dump.f2fs",), "f2fs-tools", _f2fs, "ro,norecovery", F2FS_REPAIR),
         FileSystem(
             "btrfs",
             ("btrfs", "inspect-internal", "dump-super"),

@@ -273,11 +273,6 @@ def counted(table: ir.Table) -> int:
     return int(table.count().to_pyarrow().as_py())
 
 
-def shaped(rows: ir.Table, table: str) -> ir.Table:
-    """Rows as a table has them."""
-    return with_columns(rows, COLUMNS[table])
-
-
 def with_columns(rows: ir.Table, columns: Mapping[str, str]) -> ir.Table:
     """Rows with these columns alone, by type: one that they lack is unknown in all of them."""
     lacking = {column: ibis.null(kind) for column, kind in columns.items() if column not in rows.columns}
