@@ -15,8 +15,8 @@ from fasttrack_lab.run.runner import Tools
 def command(seed: int) -> None:
     """Start the gallery during an app update, leave the camera during a backup: stock, FastTrack, no background.
 
-    Prints response times in virtual seconds and the slowdown that the background causes. Takes about two minutes on two
-    cores.
+    Prints response times in virtual seconds and the slowdown that the background causes. Takes some 20 s on two cores
+    once the kernel is built.
     """
     planned = demo.cells(report.DEMO_PHONE, seed)
     common.check_host()
