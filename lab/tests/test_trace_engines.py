@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -222,3 +224,18 @@ def test_names_of_paths_are_quoted(archive: Path, tmp_path: Path, monkeypatch: p
     found = engine_tables.of_delta(engines.connect("chdb"), "io", odd / "io", {"bytes": "int64"}, ["bytes"])
     assert found is not None
     assert found.count().to_pyarrow().as_py() == round(RECORDS * 0.28)
+
+
+def test_what_does_not_fit_is_the_users_alone_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows have names of files; a name in /tmp that others can foresee, they can take first."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = engines.duckdb("64MB")
+    (spill,) = tmp_path.iterdir()
+    assert spill.stat().st_mode & 0o777 == 0o700
+    assert engine.raw_sql("SELECT current_setting('temp_directory')").fetchone() == (str(spill),)
+    engine.raw_sql("CREATE TABLE a AS SELECT hash(range) x, hash(range + 1) y FROM range(10000000)")
+    assert any(spill.iterdir())
+    engine.disconnect()
+    del engine
+    gc.collect()
+    assert not list(tmp_path.iterdir())

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,14 +33,16 @@ _INSTALL = "`./fasttrack` installs it where --engine is given; scripts/setup.sh 
 
 
 def duckdb(memory: str = MEMORY, threads: int | None = None) -> ibis.BaseBackend:
-    """A database in memory; what does not fit goes to a temporary directory."""
-    spill = Path(tempfile.gettempdir()) / f"fasttrack-trace-{os.getpid()}"
-    return ibis.duckdb.connect(
+    """A database in memory; what does not fit goes to a directory of the user's alone, which ends with it."""
+    spill = tempfile.mkdtemp(prefix="fasttrack-trace-")
+    engine = ibis.duckdb.connect(
         memory_limit=memory,
         threads=threads or len(os.sched_getaffinity(0)),
-        temp_directory=str(spill),
+        temp_directory=spill,
         preserve_insertion_order=False,
     )
+    weakref.finalize(engine, shutil.rmtree, spill, ignore_errors=True)
+    return engine
 
 
 def connect(url: str | None) -> ibis.BaseBackend:
