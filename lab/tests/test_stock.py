@@ -36,6 +36,15 @@ SUITE = Path(__file__).parent / "stock" / "suite.py"
 COLLECTOR = "FASTTRACK_TEST_COLLECTOR"
 SDA = 8 << 20
 
+FRONT, BEHIND = 10101, 10102
+"""The apps' users, as tests/guest/prologue.py has them."""
+
+
+def top_paths(data: str) -> list[str]:
+    """The files of the apps of `tops`, as tests/stock/suite.py has them."""
+    return [f"{data}/top{number}" for number in range(3)]
+
+
 GAPS = {"shared_map": 32}
 """Way -> blocks that may be unknown: the half that the second app writes to by its map."""
 
@@ -133,6 +142,63 @@ def test_a_processor_that_goes_and_comes(program: str, source: str) -> None:
     bios = sum(one["record"] == "bio" and one["dev"] == booted.shown["dev"] for one in booted.records)
     assert bios == 3 * HOTPLUG
     assert not [one for one in booted.records if one["record"] == "loss"]
+
+
+def rows(text: str, title: str) -> dict[str, tuple[int, int]]:
+    """Of a table of `top`: name -> the first two numbers."""
+    lines = iter(text.splitlines())
+    assert any(line.endswith(f"  {title}") for line in lines), (title, text)
+    found: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        if not line:
+            break
+        first, second, _, name = line.split(None, 3)
+        found[name] = (int(first), int(float(second)))
+    return found
+
+
+IN_FLIGHT_KIB = 64
+"""Metadata of apps that a bio has in one of the two alone: they begin and end one after the other."""
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_top_has_the_sums_of_the_records(program: str, fs: str) -> None:
+    """It gets them from the kernel, and no record with them."""
+    booted = Booted(program, fs, "tops")
+    assert booted.shown["status"] == 0
+    text = booted.shown["text"]
+    print(text)
+    assert "LOST" not in text
+    of_file: Counter[tuple[str, bool]] = Counter()
+    of_app: Counter[tuple[int, bool]] = Counter()
+    tasks = {one["task"]: one for one in booted.records if one["record"] == "task"}
+    files = {one["file"]: one for one in booted.records if one["record"] == "file"}
+    bios = {one["bio"]: one for one in booted.records if one["record"] == "bio"}
+    for one in booted.records:
+        if one["record"] == "segment":
+            reads = bios[one["bio"]]["operation"] == "read"
+            of_file[files.get(one.get("file"), {}).get("path", ""), reads] += one["bytes"]
+            of_app[tasks.get(one.get("owner"), {}).get("uid", 0), reads] += one["bytes"]
+    shown = rows(text, "by file")
+    # The collector leaves out what it reads itself, the begin of files for their types; `top` does not.
+    own = sum(one.get("read_bytes", 0) for one in booted.records if one["record"] == "own") >> 10
+    for path in top_paths(booted.shown["data"]):
+        read, written = (of_file[path, reads] >> 10 for reads in (True, False))
+        assert shown[path][1] == written > 0, path
+        assert 0 < read <= shown[path][0] <= read + own, path
+    apps = rows(text, "by app")
+    for uid in (FRONT, BEHIND):
+        kib = [sum(counts[at] for name, counts in apps.items() if name.endswith(f"(uid {uid})")) for at in (0, 1)]
+        for found, reads in zip(kib, (True, False), strict=True):
+            assert abs(found - (of_app[uid, reads] >> 10)) <= IN_FLIGHT_KIB, (uid, reads, kib, of_app)
+        assert kib[1] >= 1024
+    calls = rows(text, "calls")
+    synced = Counter(one["kind"] for one in booted.records if one["record"] == "call" and "task" in one)
+    told = Counter[str]()
+    for name, (count, _) in calls.items():
+        told[name.split(":")[0]] += count
+    assert told["fsync"] == synced["fsync"] >= 2
+    assert told["fdatasync"] == synced["fdatasync"] >= 1
 
 
 def test_faults(program: str) -> None:

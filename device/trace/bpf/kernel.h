@@ -21,6 +21,8 @@ typedef long long __s64;
 #define TYPE(name, type) typeof(type) *name
 
 enum map_type {
+	HASH = 1,
+	ARRAY = 2,
 	PERCPU_ARRAY = 6,
 	LRU_HASH = 9,
 	RINGBUF = 27,
@@ -29,6 +31,7 @@ enum map_type {
 /* Helpers by their numbers in linux/bpf.h. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)2;
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static __u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static __u64 (*const bpf_get_current_uid_gid)(void) = (void *)15;
@@ -41,6 +44,7 @@ static __u64 (*const bpf_ringbuf_query)(void *ring, __u64 flags) = (void *)134;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static long (*const bpf_loop)(__u32 times, void *step, void *context, __u64 flags) = (void *)181;
 
+#define BPF_NOEXIST 1
 #define RB_NO_WAKEUP 1
 #define RB_FORCE_WAKEUP 2
 #define RB_AVAILABLE 0
@@ -113,6 +117,7 @@ struct iomap_dio {
 } RELOCATED;
 
 struct block_device {
+	__u64 bd_start_sect;
 	__u32 bd_dev;
 } RELOCATED;
 
@@ -136,6 +141,10 @@ struct bio {
 	void *bi_end_io;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
+} RELOCATED;
+
+struct request {
+	unsigned int cmd_flags;
 } RELOCATED;
 
 enum req_flag_bits {

@@ -131,19 +131,23 @@ struct {
 const volatile __u64 wake_bytes = 1 << 18;
 const volatile __u64 direct_ended = 0;
 
+INLINE void count_lost(__u64 time)
+{
+	__u32 only = 0;
+	struct lost *mine = bpf_map_lookup_elem(&lost, &only);
+
+	if (mine) {
+		__sync_fetch_and_add(&mine->count, 1);
+		mine->until = time;
+	}
+}
+
 INLINE void send(struct head *head, __u64 size)
 {
 	__u64 flags = bpf_ringbuf_query(&ring, RB_AVAILABLE) >= wake_bytes ? RB_FORCE_WAKEUP : RB_NO_WAKEUP;
 
-	if (bpf_ringbuf_output(&ring, head, size, flags)) {
-		__u32 only = 0;
-		struct lost *mine = bpf_map_lookup_elem(&lost, &only);
-
-		if (mine) {
-			__sync_fetch_and_add(&mine->count, 1);
-			mine->until = head->time;
-		}
-	}
+	if (bpf_ringbuf_output(&ring, head, size, flags))
+		count_lost(head->time);
 }
 
 INLINE void begin(struct head *head, __u16 type)
@@ -180,6 +184,33 @@ INLINE void name(struct inode *inode, __u64 *number, __u32 *dev, __u32 *kind)
 		*kind = CHECKPOINT;
 	}
 }
+
+/* Where a walk through the pages of a bio is. */
+struct walk {
+	struct bio_record *record;
+	struct summed *summed;
+	__u64 vectors;
+	__u64 page;
+	__u64 mapping;
+	__u64 inode;
+	__u64 next;
+	__u32 dev;
+	__u32 kind;
+	__u32 generation;
+	__u32 at;
+	__u32 done;
+	__u32 left;
+	__u32 runs;
+	__u32 length;
+	__u32 offset;
+};
+
+INLINE __u32 flag(unsigned int opf, __u64 bit, __u32 shown)
+{
+	return opf & 1U << bit ? shown : 0;
+}
+
+#include "sums.h"
 
 INLINE void pages_of(__u16 type, struct inode *inode, __u64 index, __u64 pages)
 {
@@ -231,7 +262,10 @@ int dirty(__u64 *arguments)
 		bpf_map_update_elem(&dirtiers, &inode, &mine, 0);
 	else if (*before != mine && *before != SEVERAL)
 		bpf_map_update_elem(&dirtiers, &inode, &several, 0);
-	pages_of(DIRTY, (void *)inode, folio->index, pages_in(folio));
+	if (summing)
+		sum_dirty((void *)inode, folio->index, pages_in(folio));
+	else
+		pages_of(DIRTY, (void *)inode, folio->index, pages_in(folio));
 	return 0;
 }
 
@@ -249,7 +283,10 @@ int written(__u64 *arguments)
 		return 0;
 	at >>= PAGE_SHIFT;
 	end = (end + PAGE_BYTES - 1) >> PAGE_SHIFT;
-	pages_of(WRITTEN, (void *)inode, at, end - at);
+	if (summing)
+		sum_written((void *)inode, at, end - at);
+	else
+		pages_of(WRITTEN, (void *)inode, at, end - at);
 	return 0;
 }
 
@@ -270,29 +307,14 @@ int fault(__u64 *arguments)
 {
 	struct address_space *mapping = (void *)arguments[0];
 
-	if (mapping->i_mmap_writable.counter > 0 && mapping->host)
+	if (mapping->i_mmap_writable.counter <= 0 || !mapping->host)
+		return 0;
+	if (summing)
+		sum_fault(mapping->host, arguments[1]);
+	else
 		pages_of(FAULT, mapping->host, arguments[1], 1);
 	return 0;
 }
-
-/* Where a walk through the pages of a bio is. */
-struct walk {
-	struct bio_record *record;
-	__u64 vectors;
-	__u64 page;
-	__u64 mapping;
-	__u64 inode;
-	__u64 next;
-	__u32 dev;
-	__u32 kind;
-	__u32 generation;
-	__u32 at;
-	__u32 done;
-	__u32 left;
-	__u32 runs;
-	__u32 length;
-	__u32 offset;
-};
 
 INLINE void belongs(struct walk *walk, struct inode *inode)
 {
@@ -323,6 +345,10 @@ INLINE void extend(struct walk *walk, __u64 place, __u32 bytes)
 	struct bio_record *record = walk->record;
 	__u32 last = walk->runs - 1;
 
+	if (summing) {
+		sum_page(walk, place, bytes);
+		return;
+	}
 	if (walk->runs && last < RUNS_MAX) {
 		struct run *run = &record->run[last];
 		int follows = walk->next == place || (run->kind != FILE_DATA && run->kind != DIRECT);
@@ -426,11 +452,6 @@ INLINE int direct(struct walk *walk, struct bio *bio)
 	return 1;
 }
 
-INLINE __u32 flag(unsigned int opf, __u64 bit, __u32 shown)
-{
-	return opf & 1U << bit ? shown : 0;
-}
-
 SEC("tp_btf/block_bio_queue")
 int bio_queue(__u64 *arguments)
 {
@@ -441,6 +462,8 @@ int bio_queue(__u64 *arguments)
 
 	if (!record)
 		return 0;
+	if (summing)
+		walk.summed = sum_begin(bio, opf);
 	begin(&record->head, BIO);
 	record->sector = bio->bi_iter.bi_sector;
 	record->dev = bio->bi_bdev->bd_dev;
@@ -461,6 +484,10 @@ int bio_queue(__u64 *arguments)
 		walk.mapping = 1;
 		if (!direct(&walk, bio))
 			bpf_loop(1 << 20, step, &walk, 0);
+	}
+	if (summing) {
+		sum_end(walk.summed);
+		return 0;
 	}
 	record->head.type = BIO;
 	record->head.runs = walk.runs;

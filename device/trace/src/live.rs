@@ -34,13 +34,14 @@ fn joiner() -> Joiner {
     Joiner::new(Box::<System>::default(), u64::from(std::process::id()))
 }
 
-fn source(cli: &Cli, ring: Option<String>) -> Result<Ftrace, InstanceError> {
+fn source(cli: &Cli, ring: Option<String>, sums: bool) -> Result<Ftrace, InstanceError> {
     Ftrace::new(&Asked {
         tracefs: &cli.tracefs,
         sysfs: &cli.sysfs,
         buffer_kib: cli.buffer,
         ring,
         wanted: cli.source,
+        sums,
     })
 }
 
@@ -92,7 +93,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         ..Options::default()
     };
     let writer = LogWriter::new(&options.output, id, written)?;
-    let mut source = source(cli, options.ring.clone())?;
+    let mut source = source(cli, options.ring.clone(), false)?;
     // Now that nobody else records: it is one for all.
     let _bound = options.calls_over.map(CallsOver::set).transpose()?;
     let privacy = match options.clear_names {
@@ -156,7 +157,7 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 /// Shows sums.
 pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
     signals::take()?;
-    let mut source = source(cli, None)?;
+    let mut source = source(cli, None, true)?;
     give_up(Needs {
         programs: source.has_programs(),
         ..Needs::default()
@@ -179,10 +180,14 @@ fn picture(
     seconds: u64,
 ) -> Result<Summary, Box<dyn Error>> {
     let mut summary = Summary::default();
-    let until = fasttrack_trace::clocks::boot() + seconds * 1_000_000_000;
+    let since = fasttrack_trace::clocks::boot();
+    let until = since + seconds * 1_000_000_000;
     loop {
         let now = fasttrack_trace::clocks::boot();
         if now >= until || signals::ended() {
+            let (sums, losses) = source.take_sums()?;
+            summary.sums(&mut joiner.names, (since, now), &sums);
+            summary.losses(&losses);
             return Ok(summary);
         }
         source.wait(until - now);

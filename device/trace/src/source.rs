@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where events come from.
 
-use crate::bpf::{self, Programs};
+use crate::bpf::{self, Programs, Sum, Sums};
 use crate::clocks;
-use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF};
+use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF, REPLACED_BY_SUMS};
 use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
 use clap::ValueEnum;
 use std::io;
@@ -72,13 +72,16 @@ pub fn patched(root: &Path) -> bool {
 }
 
 /// The events that are needed of tracefs.
-fn chosen(wanted: Wanted) -> Vec<String> {
+fn chosen(wanted: Wanted, sums: bool) -> Vec<String> {
     let (replaced, more): (&[&str], &[&str]) = match wanted {
         Wanted::Kernel => (&REPLACED, &ORIGIN),
         Wanted::Bpf => (&REPLACED_BY_BPF, &[]),
         Wanted::Auto | Wanted::Tracefs => (&[], &[]),
     };
-    let kept = EVENTS.iter().filter(|event| !replaced.contains(event));
+    let summed: &[&str] = if sums { &REPLACED_BY_SUMS } else { &[] };
+    let kept = EVENTS
+        .iter()
+        .filter(|event| !replaced.contains(event) && !summed.contains(event));
     kept.chain(more).map(|event| event.to_string()).collect()
 }
 
@@ -95,6 +98,15 @@ pub struct Asked<'a> {
     pub ring: Option<String>,
     /// Which source.
     pub wanted: Wanted,
+    /// BPF programs make sums, and send no records.
+    pub sums: bool,
+}
+
+/// BPF programs in use.
+enum Used {
+    None,
+    Records(Programs),
+    Sums(Sums),
 }
 
 impl Asked<'_> {
@@ -106,25 +118,26 @@ impl Asked<'_> {
     }
 
     /// What is used of what is wanted: no BPF beside a ring of the kernel's, which has the events that it replaces.
-    fn decided(&self) -> Result<(Wanted, Option<Programs>), InstanceError> {
+    fn decided(&self) -> Result<(Wanted, Used), InstanceError> {
         let programs = || match self.ring {
             Some(_) => Err("BPF programs cannot go on with a --ring".to_string()),
-            None => bpf::load(self.sysfs, self.buffer_kib),
+            None if self.sums => bpf::load_sums(self.sysfs).map(Used::Sums),
+            None => bpf::load(self.sysfs, self.buffer_kib).map(Used::Records),
         };
         match self.wanted {
             Wanted::Kernel if !patched(self.tracefs) => {
                 Err(self.refused("the kernel is not patched: it has no events io_origin"))
             }
-            Wanted::Auto if patched(self.tracefs) => Ok((Wanted::Kernel, None)),
+            Wanted::Auto if patched(self.tracefs) => Ok((Wanted::Kernel, Used::None)),
             Wanted::Auto => Ok(match programs() {
-                Ok(programs) => (Wanted::Bpf, Some(programs)),
-                Err(_) => (Wanted::Tracefs, None),
+                Ok(programs) => (Wanted::Bpf, programs),
+                Err(_) => (Wanted::Tracefs, Used::None),
             }),
             Wanted::Bpf => {
                 let programs = programs().map_err(|why| self.refused(&why))?;
-                Ok((Wanted::Bpf, Some(programs)))
+                Ok((Wanted::Bpf, programs))
             }
-            other => Ok((other, None)),
+            other => Ok((other, Used::None)),
         }
     }
 }
@@ -133,6 +146,7 @@ impl Asked<'_> {
 pub struct Ftrace {
     instance: Instance,
     programs: Option<Programs>,
+    sums: Option<Sums>,
     held: Batch,
 }
 
@@ -142,7 +156,12 @@ impl Ftrace {
     /// # Errors
     /// tracefs says no, or a source that is wanted is not there.
     pub fn new(asked: &Asked<'_>) -> Result<Ftrace, InstanceError> {
-        let (wanted, programs) = asked.decided()?;
+        let (wanted, used) = asked.decided()?;
+        let (programs, sums) = match used {
+            Used::None => (None, None),
+            Used::Records(programs) => (Some(programs), None),
+            Used::Sums(sums) => (None, Some(sums)),
+        };
         let setup = Setup {
             ring: asked.ring.clone(),
             root: asked.tracefs.to_path_buf(),
@@ -150,11 +169,12 @@ impl Ftrace {
             buffer_kib: asked.buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,
-            events: chosen(wanted),
+            events: chosen(wanted, sums.is_some()),
         };
         let mut source = Ftrace {
             instance: Instance::new(&setup)?,
             programs,
+            sums,
             held: Batch::default(),
         };
         source.settle()?;
@@ -235,7 +255,18 @@ impl Ftrace {
 
     /// BPF programs are in use.
     pub fn has_programs(&self) -> bool {
-        self.programs.is_some()
+        self.programs.is_some() || self.sums.is_some()
+    }
+
+    /// Sums that BPF programs have made since the last time, and what found no room in them; none where records are sent.
+    ///
+    /// # Errors
+    /// The kernel says no.
+    pub fn take_sums(&mut self) -> Result<(Vec<Sum>, Vec<Missing>), String> {
+        match &mut self.sums {
+            Some(sums) => sums.take(),
+            None => Ok((Vec::new(), Vec::new())),
+        }
     }
 
     /// Descriptions of all its events.

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who did what, summed up: for `top` and `explain`.
 
+use crate::bpf::{Sum, What};
+use crate::join::Names;
 use crate::took::{Took, Waits};
-use fasttrack_trace_log::{File, LossReason, Operation, Record, Segment, Task, Transaction};
+use crate::tracefs::Missing;
+use fasttrack_trace_log::{
+    BlockType, File, LossReason, Operation, Record, Segment, Task, Time, Transaction,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -136,15 +141,96 @@ impl Summary {
         self.triggers.entry(name).or_default().add(took);
     }
 
+    /// Takes sums of an interval, ns, that were made in the kernel; the collector's own are left out.
+    pub fn sums(&mut self, names: &mut Names, (since, until): (u64, u64), sums: &[Sum]) {
+        if !sums.is_empty() {
+            let (first, last) = self.span.unwrap_or((since, until));
+            self.span = Some((first.min(since), last.max(until)));
+        }
+        for sum in sums {
+            let task = sum.who.as_ref().map(|who| {
+                names.task_told(Task {
+                    time: Time(until),
+                    pid: Some(who.pid),
+                    tgid: Some(who.tgid),
+                    uid: Some(who.uid),
+                    name: Some(who.name.clone()),
+                    kernel_thread: Some(who.kernel_thread),
+                    ..Task::default()
+                })
+            });
+            if task.is_some_and(|task| names.is_own(task)) {
+                continue;
+            }
+            let file = sum.file.and_then(|(dev, inode, generation)| {
+                names.file_of(dev, inode, Some(generation), until);
+                names.file(dev, inode, until)
+            });
+            let described = Segment {
+                owner: task,
+                file,
+                ..Segment::default()
+            };
+            // Of this picture: each has all of its names.
+            let mut needed = Vec::new();
+            names.needed(&Record::from(described), until, &mut needed);
+            for name in &needed {
+                self.name(name);
+            }
+            self.sum(sum, task, file);
+        }
+    }
+
+    fn sum(&mut self, sum: &Sum, task: Option<u64>, file: Option<u64>) {
+        match sum.what {
+            What::Requests => {
+                self.requests += sum.count;
+                self.device_ns += sum.ns;
+            }
+            What::Call(kind) => {
+                let name = format!("{}: {}", kind.name().unwrap_or(UNKNOWN), self.task(task));
+                let calls = self.calls.entry(name).or_default();
+                calls.add_many(sum.count, sum.ns, sum.longest_ns);
+            }
+            What::Read(kind) | What::Written(kind) => {
+                let read = matches!(sum.what, What::Read(_));
+                self.blocks(task, file, Some(kind), (sum.count, sum.bytes), read);
+            }
+        }
+    }
+
+    /// Takes what found no room in sums.
+    pub fn losses(&mut self, losses: &[Missing]) {
+        for loss in losses {
+            match loss.count {
+                Some(count) => self.lost += count,
+                None => self.uncounted += 1,
+            }
+        }
+    }
+
     fn segment(&mut self, segment: &Segment) {
         let operation = self.bio.filter(|(bio, _)| segment.bio == Some(*bio));
         let weight = self.weight(segment.weight);
         let bytes = weight * segment.bytes.unwrap_or(0);
         let read = operation.is_some_and(|(_, operation)| operation == Operation::READ);
-        let kind = segment.block_type.and_then(|kind| kind.name());
+        let sums = (weight, bytes);
+        self.blocks(segment.owner, segment.file, segment.block_type, sums, read);
+    }
+
+    /// Adds so many segments, and bytes of these.
+    fn blocks(
+        &mut self,
+        owner: Option<u64>,
+        file: Option<u64>,
+        kind: Option<BlockType>,
+        (segments, bytes): (u64, u64),
+        read: bool,
+    ) {
+        let kind = kind.and_then(|kind| kind.name());
         let names = (
-            self.task(segment.owner),
-            self.file(segment.file),
+            self.task(owner),
+            self.file(file),
             kind.unwrap_or(UNKNOWN).to_string(),
         );
         for (map, name) in [
@@ -153,7 +239,7 @@ impl Summary {
             (&mut self.types, names.2),
         ] {
             let sum = map.entry(name).or_default();
-            sum.segments += weight;
+            sum.segments += segments;
             match read {
                 true => sum.read += bytes,
                 false => sum.written += bytes,
@@ -301,7 +387,9 @@ fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fasttrack_trace_log::{Bio, BlockType, Call, CallKind, Loss, Request, Time};
+    use crate::bpf::Who;
+    use crate::join::Nothing;
+    use fasttrack_trace_log::{Bio, Call, CallKind, Loss, Request};
 
     /// What was left out is in the weights, and no loss.
     #[test]
@@ -407,6 +495,58 @@ mod tests {
         let read = "         1      4.000      4.000  read: mail (uid 10001)";
         for row in [asked, read] {
             assert!(text.lines().any(|line| line == row), "{text}");
+        }
+    }
+
+    /// The collector's own are left out, and names are each picture's.
+    #[test]
+    fn sums_of_the_kernel_are_rows() {
+        let mut names = Names::new(Box::new(Nothing), 99);
+        let who = |pid| {
+            Some(Who {
+                pid,
+                tgid: pid,
+                uid: 10_000 + pid,
+                kernel_thread: false,
+                name: "mail".to_string(),
+            })
+        };
+        let sum = |who, what, bytes| Sum {
+            who,
+            file: Some((8 << 20, 12, 1)),
+            what,
+            count: 2,
+            bytes,
+            ns: 3_000_000,
+            longest_ns: 2_000_000,
+        };
+        let data = What::Written(BlockType::DATA);
+        let sums = [
+            sum(who(1), data, 8192),
+            sum(who(99), data, 4096),
+            sum(None, What::Read(BlockType::DATA), 4096),
+            sum(who(1), What::Call(CallKind::FSYNC), 0),
+            sum(None, What::Requests, 0),
+        ];
+        for since in [0, 1_000_000_000] {
+            let mut summary = Summary::default();
+            summary.sums(&mut names, (since, since + 1_000_000_000), &sums);
+            summary.losses(&[Missing {
+                cpu: Some(0),
+                since: 0,
+                until: 1,
+                count: Some(5),
+                reason: LossReason::RING_OVERRUN,
+            }]);
+            assert_eq!(summary.apps["mail (uid 10001)"].written, 8192);
+            assert_eq!(summary.apps["unknown"].read, 4096);
+            assert_eq!(summary.by_file["inode 12"].written, 8192);
+            assert_eq!(summary.apps.len(), 2);
+            let text = summary.text(10);
+            assert!(text.starts_with("1.000 s, 2 requests, device time 0.003 s"));
+            assert!(text.contains("LOST: 5 events"), "{text}");
+            let call = "         2      3.000      2.000  fsync: mail (uid 10001)";
+            assert!(text.lines().any(|line| line == call), "{text}");
         }
     }
 }

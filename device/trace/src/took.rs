@@ -25,6 +25,13 @@ impl Took {
         self.total_ns += ns;
         self.longest_ns = self.longest_ns.max(ns);
     }
+
+    /// Adds so many, of `ns` together.
+    pub fn add_many(&mut self, count: u64, ns: u64, longest_ns: u64) {
+        self.count += count;
+        self.total_ns += ns;
+        self.longest_ns = self.longest_ns.max(longest_ns);
+    }
 }
 
 /// A wait that the next one of its thread may be around.

@@ -22,7 +22,21 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
 from trace import Collector, lines_of
 
 import origin
-from prologue import BLOCK, DATA, DEBUG, FRONT, MIB, TRACE, Shown, mount, read, run, write
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    DEBUG,
+    FRONT,
+    MIB,
+    TRACE,
+    Shown,
+    drop_caches,
+    mount,
+    read,
+    run,
+    write,
+)
 
 
 def overruns() -> int:
@@ -68,6 +82,62 @@ def hotplug(program: str, source: str, count: int) -> Shown:
     collector.end()
     dev = Path("/dev/nullb0").stat().st_rdev
     return {"dev": os.major(dev) << 20 | os.minor(dev)}
+
+
+PATHS = tuple(f"top{number}" for number in range(3))
+"""Files of the apps that `top` is compared by."""
+
+
+def writes_first() -> None:
+    for path in PATHS[:2]:
+        with (DATA / path).open("wb", buffering=0) as handle:
+            handle.write(bytes(2 * MIB))
+            os.fsync(handle)
+
+
+def writes_second() -> None:
+    """Over pages that are dirty from another app, at once and later; and past the page cache."""
+    handle = os.open(DATA / PATHS[0], os.O_WRONLY)
+    os.pwrite(handle, bytes(MIB), 512 << 10)
+    os.fdatasync(handle)
+    handle = os.open(DATA / PATHS[2], os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o644)
+    block = mmap.mmap(-1, 16 * BLOCK)
+    for index in range(8):
+        os.pwritev(handle, [block], index * 16 * BLOCK)
+
+
+def shares() -> None:
+    """Leaves dirty pages of a file."""
+    handle = os.open(DATA / PATHS[1], os.O_WRONLY)
+    os.pwrite(handle, bytes(MIB), 0)
+
+
+def reads_all() -> None:
+    for path in PATHS:
+        (DATA / path).read_bytes()
+
+
+def tops(program: str) -> Shown:
+    """`top`, which sums up in the kernel, while a collector records the same apps."""
+    collector = Collector(program, "--source", "bpf")
+    argv = [program, "--source", "bpf", "top", "--interval", "3600", "--count", "1", "--rows", "1000"]
+    top = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    ring = TRACE / "instances" / f"fasttrack-trace-{top.pid}"
+    while not ring.is_dir() or read(ring / "events/enable") == "0":
+        time.sleep(0.1)
+    time.sleep(1)
+    origin.app(FRONT, writes_first)
+    origin.app(BEHIND, writes_second)
+    origin.app(FRONT, shares)
+    origin.app(BEHIND, shares)
+    os.sync()
+    drop_caches()
+    origin.app(BEHIND, reads_all)
+    time.sleep(1)
+    top.send_signal(signal.SIGTERM)
+    text, _ = top.communicate()
+    collector.end()
+    return {"text": text, "status": top.returncode, "data": str(DATA)}
 
 
 BATCHES, OPERATIONS = 9, 500
@@ -189,4 +259,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(origin.suite, losses, hotplug, faults, costs)
+    run(origin.suite, losses, hotplug, tops, faults, costs)

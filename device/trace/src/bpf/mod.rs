@@ -6,6 +6,7 @@
 
 pub(crate) mod layout;
 mod misses;
+mod sums;
 mod types;
 
 use crate::clocks;
@@ -21,6 +22,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
+
+pub use sums::{load as load_sums, Inode, Sum, Sums, What, Who};
 
 #[cfg(bpf_object)]
 static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
@@ -40,6 +43,9 @@ const PROGRAMS: [(&str, &str, bool); 3] = [
     ("fault", "mm_filemap_fault", false),
 ];
 
+/// The program that tells of tasks of which other events have the thread alone.
+const TELLS_TASKS: &str = "task";
+
 /// Programs on tracepoints of file systems, which are modules, mostly.
 const OF_MODULES: [(&str, &[&str]); 2] = [
     (
@@ -51,7 +57,7 @@ const OF_MODULES: [(&str, &[&str]); 2] = [
         ],
     ),
     (
-        "task",
+        TELLS_TASKS,
         &[
             "jbd2_handle_start",
             "ext4_sync_file_enter",
@@ -183,7 +189,11 @@ fn types_of(path: &Path, object: &[u8]) -> Result<Btf, String> {
     let own = object::File::parse(object).map_err(|error| failed(&error))?;
     let own = own.section_by_name(".BTF").map(|section| section.data());
     let own = own.transpose().map_err(|error| failed(&error))?;
-    let traced = PROGRAMS.map(|(_, tracepoint, _)| format!("btf_trace_{tracepoint}"));
+    let traced: Vec<String> = PROGRAMS
+        .iter()
+        .chain(&sums::PROGRAMS)
+        .map(|(_, tracepoint, _)| format!("btf_trace_{tracepoint}"))
+        .collect();
     let needed = types::needed(&all, own.unwrap_or_default(), &traced).ok_or_else(|| {
         let form = std::io::Error::other("its types have a form that is not known");
         failed(&form)
@@ -200,11 +210,19 @@ fn ring_bytes(buffer_kib: u64, processors: u64) -> u64 {
     bytes.next_power_of_two()
 }
 
-/// Loads and attaches the programs, with a ring of a part of `buffer_kib` a processor.
+/// The programs, attached.
+struct Loaded {
+    ebpf: Ebpf,
+    /// What this kernel does not tell, in words.
+    missing: Vec<String>,
+}
+
+/// Loads and attaches the programs, with a ring of so many bytes; for `sums` with maps of these sizes, and those programs
+/// that they need.
 ///
 /// # Errors
 /// What is missing, in words.
-pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
+fn loaded(sysfs: &Path, ring: u64, sums: Option<&[(&str, u32)]>) -> Result<Loaded, String> {
     let types = sysfs.join(BTF);
     if !types.exists() {
         return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".to_string());
@@ -219,35 +237,55 @@ pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
         "this fasttrack-trace was built without BPF: install clang and build it again (FASTTRACK_BPF=yes)",
     )?;
     let types = types_of(&types, object)?;
-    let processors = aya::util::online_cpus().map_or(1, |online| online.len());
-    let bytes = ring_bytes(buffer_kib, processors as u64);
-    let (wake, ended) = (bytes / WAKE_PART, address(DIRECT_ENDED).unwrap_or(0));
-    let mut ebpf = loader()
+    let (wake, ended) = (ring / WAKE_PART, address(DIRECT_ENDED).unwrap_or(0));
+    let summing = u64::from(sums.is_some());
+    let mut loader = loader();
+    loader
         .btf(Some(&types))
         .set_global("wake_bytes", &wake, true)
         .set_global("direct_ended", &ended, true)
-        .set_max_entries("ring", bytes as u32)
-        .load(object)
-        .map_err(|error| format!("{}{HINT}", told(&error)))?;
+        .set_global("summing", &summing, true)
+        .set_max_entries("ring", ring as u32);
+    for (map, entries) in sums.unwrap_or_default() {
+        loader.set_max_entries(map, *entries);
+    }
+    let loaded = loader.load(object);
+    let mut ebpf = loaded.map_err(|error| format!("{}{HINT}", told(&error)))?;
     let mut missing = Vec::new();
     if ended == 0 {
         missing.push(format!(
             "files of direct I/O: {DIRECT_ENDED} is not in /proc/kallsyms, or hidden without CAP_SYSLOG"
         ));
     }
-    for (name, tracepoint, needed) in PROGRAMS {
+    let more = sums.map_or(&[][..], |_| &sums::PROGRAMS);
+    for (name, tracepoint, needed) in PROGRAMS.iter().chain(more) {
         match attach(&mut ebpf, name, tracepoint, &types) {
-            Err(error) if needed => return Err(format!("{error}{HINT}")),
+            Err(error) if *needed => return Err(format!("{error}{HINT}")),
             Err(error) => missing.push(error),
             Ok(()) => {}
         }
     }
-    for (name, tracepoints) in OF_MODULES {
-        attach_raw(&mut ebpf, name, tracepoints)?;
+    let more = sums.map_or(&[][..], |_| &sums::OF_MODULES);
+    for (name, tracepoints) in OF_MODULES.iter().chain(more) {
+        // Nobody reads what is sent of tasks.
+        if *name != TELLS_TASKS || sums.is_none() {
+            attach_raw(&mut ebpf, name, tracepoints)?;
+        }
     }
-    let mut map = |name: &str| ebpf.take_map(name).ok_or(format!("there is no map {name}"));
     drop(types);
     give_back();
+    Ok(Loaded { ebpf, missing })
+}
+
+/// Loads and attaches the programs that send records, with a ring of a part of `buffer_kib` a processor.
+///
+/// # Errors
+/// What is missing, in words.
+pub fn load(sysfs: &Path, buffer_kib: u64) -> Result<Programs, String> {
+    let processors = aya::util::online_cpus().map_or(1, |online| online.len());
+    let bytes = ring_bytes(buffer_kib, processors as u64);
+    let Loaded { mut ebpf, missing } = loaded(sysfs, bytes, None)?;
+    let mut map = |name: &str| ebpf.take_map(name).ok_or(format!("there is no map {name}"));
     let ring = RingBuf::try_from(map("ring")?).map_err(|error| told(&error))?;
     let lost = PerCpuArray::try_from(map("lost")?).map_err(|error| told(&error))?;
     Ok(Programs {

@@ -20,6 +20,8 @@ mod sqlite;
 
 pub use blocks::{Blocks, Mapped};
 pub use event::Event;
+#[cfg(test)]
+pub(crate) use names::Nothing;
 pub use names::{FileFacts, Lookup, Names, TaskFacts, Volume};
 pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
@@ -114,6 +116,20 @@ pub const REPLACED_BY_BPF: [&str; 9] = [
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
+];
+
+/// Events that sums of the BPF programs replace, besides those: nobody asks for the end of files that have no records.
+pub const REPLACED_BY_SUMS: [&str; 10] = [
+    "block/block_rq_insert",
+    "block/block_rq_issue",
+    "block/block_rq_requeue",
+    "block/block_rq_complete",
+    "ext4/ext4_sync_file_enter",
+    "ext4/ext4_sync_file_exit",
+    "ext4/ext4_evict_inode",
+    "f2fs/f2fs_sync_file_enter",
+    "f2fs/f2fs_sync_file_exit",
+    "f2fs/f2fs_evict_inode",
 ];
 
 /// What bios say besides their own event.
