@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 7;
+pub const SCHEMA_VERSION: u16 = 8;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0x1ac8f3357c296af4;
+pub const SCHEMA_ID: u64 = 0xc5c9092d358fcf3e;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -538,5 +538,7 @@ records! {
         syncs_ns: u64,
         /// True: made of calls, and not told by SQLite.
         derived: bool,
+        /// True: its end was seen; absent: its database is synced, but who then was killed has left it to be rolled back.
+        ended: bool,
     }
 }

@@ -385,6 +385,7 @@ fn golden_files_of_all_versions() {
         (5, golden_5()),
         (6, golden_6()),
         (7, golden_7()),
+        (8, golden_8()),
     ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -398,6 +399,20 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// A transaction of SQLite that has ended, and one of which nobody knows.
+fn golden_8() -> Vec<Record> {
+    let one = |time, ended| {
+        Record::from(fasttrack_trace_log::SqliteTransaction {
+            time: Time(time),
+            thread: Some(1234),
+            derived: Some(true),
+            ended,
+            ..fasttrack_trace_log::SqliteTransaction::default()
+        })
+    };
+    vec![one(96, Some(true)), one(97, None)]
 }
 
 /// An app above its budget, and a transaction of SQLite.

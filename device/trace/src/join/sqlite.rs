@@ -6,7 +6,9 @@
 //! and syncs them; that sync is the end. So one transaction is one record, but for `synchronous=normal` with a
 //! write-ahead log: only a checkpoint syncs it, by any thread, and what a thread has appended since the last one is a
 //! record without a duration. `synchronous=full` is known by a checkpoint's sync after that of the commit. A transaction
-//! that is rolled back before the database was written has none. sqlite.org/atomiccommit.html and sqlite.org/wal.html
+//! that is rolled back before the database was written has none. One whose database is synced, and whose journal's end is
+//! not seen within a second, is told without `ended`: its thread cut the journal, or was killed and has left it to be
+//! rolled back. sqlite.org/atomiccommit.html and sqlite.org/wal.html
 //! say what is written when.
 
 use super::names::Names;
@@ -56,6 +58,8 @@ struct Open {
     durable: bool,
     /// A checkpoint has synced the log: it can be several.
     several: bool,
+    /// Its journal has ended, or its log is synced.
+    end_seen: bool,
 }
 
 /// Transactions by thread and database.
@@ -79,6 +83,15 @@ impl Open {
             changes: 0,
             durable: false,
             several: false,
+            end_seen: false,
+        }
+    }
+
+    /// The same, of which the end is seen.
+    fn seen(self) -> Open {
+        Open {
+            end_seen: true,
+            ..self
         }
     }
 
@@ -107,6 +120,7 @@ impl Open {
             syncs: Some(self.syncs),
             syncs_ns: Some(self.syncs_ns),
             derived: Some(true),
+            ended: self.end_seen.then_some(true),
             ..SqliteTransaction::default()
         })
     }
@@ -172,7 +186,7 @@ impl Sqlite {
             // Without a change it was rolled back.
             if Some(at.0) == thread && open.changes > 0 {
                 open.ended = open.ended.max(time);
-                out.push(open.record(*at));
+                out.push(open.seen().record(*at));
             }
             false
         });
@@ -226,11 +240,16 @@ impl Sqlite {
         if header || (ended && !durable) {
             // What is not durable was rolled back.
             let before = self.open.remove(&at);
-            let told = before.filter(|_| durable).map(|open| open.record(at));
+            // Its thread begins the next one.
+            let told = before
+                .filter(|_| durable)
+                .map(|open| open.seen().record(at));
             out.extend(told);
         }
         if header || self.open.contains_key(&at) {
-            self.of(at, call, SqliteMode::ROLLBACK).wrote(call);
+            let open = self.of(at, call, SqliteMode::ROLLBACK);
+            open.wrote(call);
+            open.end_seen |= ended && durable;
         }
     }
 
@@ -242,7 +261,7 @@ impl Sqlite {
         }
         if let Some(mut open) = self.open.remove(&at) {
             open.several = checkpoint;
-            out.push(open.record(at));
+            out.push(open.seen().record(at));
         }
     }
 
@@ -255,7 +274,7 @@ impl Sqlite {
             let ends = others && key.1 == at.1 && open.mode == SqliteMode::WAL;
             if ends {
                 open.several = true;
-                out.push(open.record(*key));
+                out.push(open.seen().record(*key));
             }
             !ends
         });
@@ -263,6 +282,7 @@ impl Sqlite {
         if let Some(open) = open.filter(|open| open.mode == SqliteMode::WAL) {
             open.synced(call);
             open.durable = open.changes > 0;
+            open.end_seen = open.durable;
         }
     }
 
@@ -275,7 +295,7 @@ impl Sqlite {
         let ends = role == Role::Journal && open.durable;
         open.durable |= role == Role::Database && open.changes > 0;
         if ends {
-            out.extend(self.open.remove(&at).map(|open| open.record(at)));
+            out.extend(self.open.remove(&at).map(|open| open.seen().record(at)));
         }
     }
 }
@@ -398,6 +418,42 @@ mod tests {
         made.rollback();
         made.removed(7, 150);
         assert_eq!(made.told(), [(30, 150, 4, 3)]);
+    }
+
+    /// Killed between its sync and the journal's end: who opens the database next rolls it back.
+    #[test]
+    fn a_thread_that_is_killed_has_no_end() {
+        let mut made = Made::new();
+        let ended = |out: &[Record]| match out {
+            [Record::SqliteTransaction(one)] => one.ended,
+            other => panic!("{other:?}"),
+        };
+        made.rollback();
+        made.sqlite.due(made.now + OVERDUE, false, &mut made.out);
+        assert_eq!(ended(&made.out), None);
+        made.out.clear();
+        // The next one of its thread says that it had ended, and its own removal that it has.
+        made.rollback();
+        made.write(JOURNAL, 0, 512);
+        assert_eq!(ended(&made.out), Some(true));
+        made.out.clear();
+        made.sync(JOURNAL);
+        made.write(DATABASE, 0, 4096);
+        made.sync(DATABASE);
+        made.removed(7, made.now);
+        assert_eq!(ended(&made.out), Some(true));
+        made.out.clear();
+        // A header of zeros ends it, and a sync ends what is in a log.
+        made.sqlite.roles.insert(JOURNAL, (DATABASE, Role::Journal));
+        made.rollback();
+        made.write(JOURNAL, 0, ENDED_HEADER);
+        made.sqlite.due(made.now + OVERDUE, false, &mut made.out);
+        assert_eq!(ended(&made.out), Some(true));
+        made.out.clear();
+        made.write(WAL, 32, 4120);
+        made.sync(WAL);
+        made.sqlite.due(made.now + OVERDUE, false, &mut made.out);
+        assert_eq!(ended(&made.out), Some(true));
     }
 
     #[test]
