@@ -98,6 +98,7 @@ impl Lookup for System {
             disk: disk.filter(|_| partition).unwrap_or(dev),
             start: start.filter(|_| partition).unwrap_or(0),
             block_sectors: block,
+            stacked: stacked(&folder) || partition && stacked(&folder.join("..")),
         }
     }
 
@@ -106,6 +107,11 @@ impl Lookup for System {
         let found = mount.path.join(path.trim_start_matches('/'));
         Some(found.to_string_lossy().into_owned())
     }
+}
+
+/// A device has others below it.
+fn stacked(folder: &Path) -> bool {
+    fs::read_dir(folder.join("slaves")).is_ok_and(|mut below| below.next().is_some())
 }
 
 /// The path leads to this inode: one of a file that is unlinked, or of an unconnected entry, does not.

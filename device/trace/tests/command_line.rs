@@ -186,7 +186,7 @@ fn doctor_says_why_and_what_to_do() {
     for text in [
         "boot with lockdown=integrity",
         "no BTF (CONFIG_DEBUG_INFO_BTF)",
-        "ok       events block: 1 of 5",
+        "ok       events block: 1 of 6",
         "files of f2fs are unknown (is it a module that is not loaded?)",
         "the kernel is not patched",
         "ok       no other fasttrack-trace records",

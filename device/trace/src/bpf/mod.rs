@@ -94,7 +94,8 @@ pub const GAPS: [&str; 4] = [
     "class and cause of bios, and all calls and waits but syncs and throttling",
     "owners of pages that an app maps and writes to while they are dirty from another one; XFS's and btrfs's are the \
      first one's, whoever writes over them",
-    "owners and files below dm-crypt and fscrypt, whose bios carry other pages; below device-mapper owners alone",
+    "files and owners below fscrypt, whose bios carry other pages; owners of what is written through a loop device: \
+     they are its worker",
 ];
 
 /// Counts of a processor, as the program has them: how many records found no room, and the time of the last, ns.

@@ -7,6 +7,7 @@
 mod blocks;
 mod bpf;
 mod carried;
+mod clones;
 mod event;
 mod fasttrack;
 mod journal;
@@ -28,6 +29,7 @@ pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
 
 use carried::Carried;
+use clones::Clones;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
 use journal::Journal;
 use requests::Requests;
@@ -35,8 +37,9 @@ use sqlite::Sqlite;
 use std::collections::HashMap;
 
 /// Events that the join understands, `SYSTEM/NAME`.
-pub const EVENTS: [&str; 31] = [
+pub const EVENTS: [&str; 32] = [
     "block/block_bio_queue",
+    "block/block_bio_remap",
     "block/block_rq_insert",
     "block/block_rq_issue",
     "block/block_rq_requeue",
@@ -119,7 +122,8 @@ pub const REPLACED_BY_BPF: [&str; 9] = [
 ];
 
 /// Events that sums of the BPF programs replace, besides those: nobody asks for the end of files that have no records.
-pub const REPLACED_BY_SUMS: [&str; 10] = [
+pub const REPLACED_BY_SUMS: [&str; 11] = [
+    "block/block_bio_remap",
     "block/block_rq_insert",
     "block/block_rq_issue",
     "block/block_rq_requeue",
@@ -150,6 +154,7 @@ pub struct Joiner {
     pages: Pages,
     requests: Requests,
     carried: Carried,
+    clones: Clones,
     journal: Journal,
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
@@ -174,6 +179,7 @@ impl Joiner {
             pages: Pages::default(),
             requests: Requests::default(),
             carried: Carried::default(),
+            clones: Clones::default(),
             journal: Journal::default(),
             calls: HashMap::new(),
             origins: HashMap::new(),
@@ -220,6 +226,7 @@ impl Joiner {
         self.pages = Pages::default();
         self.requests.forget();
         self.carried.forget();
+        self.clones.forget();
         self.calls.clear();
         self.origins.clear();
         self.runs.clear();
@@ -265,6 +272,7 @@ impl Joiner {
     fn block(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
             "bio_queue" => self.bio(event, out),
+            "bio_remap" => self.remapped(event),
             "rq_insert" => self.requests.insert(event),
             "rq_issue" => self.requests.issue(event),
             "rq_requeue" => self.requests.requeue(event),

@@ -53,6 +53,8 @@ pub struct Volume {
     pub start: u64,
     /// Sectors of a block.
     pub block_sectors: u64,
+    /// It makes bios for other devices of its own, as device-mapper and md do.
+    pub stacked: bool,
 }
 
 impl Volume {
@@ -538,6 +540,8 @@ impl Lookup for Nothing {
             disk,
             start: 0,
             block_sectors: 8,
+            // Device-mapper's, mostly.
+            stacked: disk >> 20 == 254,
         }
     }
 

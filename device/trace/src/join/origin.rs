@@ -217,10 +217,14 @@ impl Joiner {
         }
     }
 
-    pub(super) fn give(&mut self, begun: Begun, out: &mut Vec<Record>) {
+    pub(super) fn give(&mut self, mut begun: Begun, out: &mut Vec<Record>) {
         let bytes = begun.bio.bytes.unwrap_or(0);
         let carrier = begun.bio.carrier.unwrap_or(0);
         let operation = begun.bio.operation.unwrap_or_default();
+        if let Some((dev, sector)) = begun.bio.dev.zip(begun.bio.sector) {
+            let (of, place) = ((begun.bio.time, begun.bio.bio), (sector, bytes / 512));
+            begun.segments = self.followed(of, (dev, operation), place, begun.segments);
+        }
         let left_out = self.left_out(carrier, operation, &begun.segments, bytes);
         if let (Some(dev), Some(sector)) = (begun.bio.dev, begun.bio.sector) {
             let number = begun.bio.bio.filter(|_| !left_out);

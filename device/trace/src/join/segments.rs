@@ -149,6 +149,41 @@ impl Joiner {
         self.give_bio(event, &sent, event.place("sector"), sectors, None, out);
     }
 
+    /// A bio goes to another place, before it is queued there.
+    pub(super) fn remapped(&mut self, event: &Event<'_>) {
+        let to = event.dev("dev").zip(event.place("sector"));
+        let from = event.dev("old_dev").zip(event.place("old_sector"));
+        if let (Some(to), Some(from)) = (to, from) {
+            self.clones.remapped(to, from);
+        }
+    }
+
+    /// A bio's segments: those of the one above, where it was made of another. They are kept if others are made of it.
+    pub(super) fn followed(
+        &mut self,
+        of: (Time, Option<u64>),
+        (dev, operation): (u64, Operation),
+        (sector, sectors): (u64, u64),
+        segments: Vec<Segment>,
+    ) -> Vec<Segment> {
+        let above = self.clones.origin((dev, sector)).and_then(|(above, at)| {
+            let disk = self.names.volume(above).disk;
+            self.clones.part((disk, operation.0), (at, sectors))
+        });
+        let (time, bio) = of;
+        let of_this = |one| Segment { time, bio, ..one };
+        let segments = match above {
+            Some(above) => above.into_iter().map(of_this).collect(),
+            None => segments,
+        };
+        let volume = self.names.volume(dev);
+        if volume.stacked && !segments.is_empty() {
+            let (of, place) = ((volume.disk, operation.0), (sector, sectors));
+            self.clones.sent(of, place, &segments);
+        }
+        segments
+    }
+
     /// A bio with its number.
     pub(super) fn sent(&mut self, event: &Event<'_>, dev: u64, rwbs: Rwbs, carrier: u64) -> Sent {
         self.bios += 1;
@@ -179,7 +214,9 @@ impl Joiner {
             Some(sector) => {
                 let places =
                     places.unwrap_or_else(|| self.blocks.look_up(sent.disk, sector, sectors));
-                self.segments(sent, sector, places)
+                let segments = self.segments(sent, sector, places);
+                let of = (Time(event.time), Some(sent.bio));
+                self.followed(of, (dev, rwbs.operation), (sector, sectors), segments)
             }
             None => Vec::new(),
         };

@@ -66,6 +66,7 @@ impl Lookup for Simple {
             disk: dev,
             start: 0,
             block_sectors: 8,
+            stacked: false,
         }
     }
 
