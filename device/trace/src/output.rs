@@ -224,7 +224,10 @@ impl Output {
     /// # Errors
     /// The first log file cannot be made.
     pub fn tick(&mut self, joiner: &mut Joiner, end: bool) -> Result<(), WriteError> {
-        let now = clocks::all(ClockReason::JUMP);
+        self.tick_at(joiner, end, clocks::all(ClockReason::JUMP))
+    }
+
+    fn tick_at(&mut self, joiner: &mut Joiner, end: bool, now: Clock) -> Result<(), WriteError> {
         let mut due = Vec::new();
         self.budget.ended(now.time.0, end, &mut due);
         for record in &mut due {
@@ -279,5 +282,55 @@ impl Output {
     /// A log file cannot be written.
     pub fn close(self) -> Result<(), WriteError> {
         self.writer.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::join::Nothing;
+    use fasttrack_trace_log::{read_directory, Found, Options};
+    use std::io;
+    use tempfile::TempDir;
+
+    /// Boot time goes on while the machine sleeps, and monotonic time does not: records before and after have their time.
+    #[test]
+    fn a_suspend_is_a_record() {
+        let directory = TempDir::new().expect("a directory");
+        let log = LogWriter::new(directory.path(), [1; 16], Options::default()).expect("a log");
+        let (privacy, budget) = (Privacy::clear(), Budget::new(0));
+        let mut output = Output::new(log, privacy, budget, Session::default());
+        let mut joiner = Joiner::new(Box::new(Nothing), 1);
+        let bio = || Record::from(Bio::default());
+        output.give(&mut joiner, vec![bio()]).expect("written");
+        let sleeps = 5_000_000_000;
+        let began = output.clock.clone();
+        let after = Clock {
+            time: Time(began.time.0 + sleeps),
+            real_ns: began.real_ns.map(|ns| ns + sleeps as i64),
+            ..began.clone()
+        };
+        for now in [&began, &after, &after] {
+            output
+                .tick_at(&mut joiner, false, now.clone())
+                .expect("written");
+        }
+        output.give(&mut joiner, vec![bio()]).expect("written");
+        output.close().expect("closed");
+        let mut told = Vec::new();
+        let paths = [directory.path().to_path_buf()];
+        read_directory(&paths, 0, u64::MAX, |found| {
+            if let Found::Block(_, block) = found {
+                told.extend(block.records.into_iter().map(|record| match record {
+                    Record::Clock(clock) => clock.reason.and_then(|reason| reason.name()),
+                    Record::Bio(_) => Some("bio"),
+                    _ => None,
+                }));
+            }
+            Ok::<(), io::Error>(())
+        })
+        .expect("read");
+        let told: Vec<_> = told.into_iter().flatten().collect();
+        assert_eq!(told, ["file_start", "bio", "suspend", "bio"]);
     }
 }
