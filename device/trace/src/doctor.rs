@@ -168,7 +168,8 @@ fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
         let text = "source: the patched kernel; BPF programs are not needed";
         return vec![Good(text.to_string())];
     }
-    let without = "record uses tracefs alone: files are known where the file system maps them, tasks while they live";
+    let without = "record uses tracefs alone: files are known where the file system maps them, tasks while they live, and \
+                   who writes to a dirty page of another app by a map, or not on ext4 or f2fs, is not told";
     let less = |text: String| vec![Less(format!("BPF source: {text}; {without}"))];
     let allowed = |one| capable(SYS_ADMIN) || capable(one);
     let could = bpf::built() && sysfs.join(bpf::BTF).exists();

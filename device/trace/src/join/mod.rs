@@ -37,7 +37,7 @@ use sqlite::Sqlite;
 use std::collections::HashMap;
 
 /// Events that the join understands, `SYSTEM/NAME`.
-pub const EVENTS: [&str; 32] = [
+pub const EVENTS: [&str; 35] = [
     "block/block_bio_queue",
     "block/block_bio_remap",
     "block/block_rq_insert",
@@ -46,6 +46,8 @@ pub const EVENTS: [&str; 32] = [
     "block/block_rq_complete",
     "writeback/writeback_dirty_folio",
     "writeback/balance_dirty_pages",
+    "ext4/ext4_write_begin",
+    "ext4/ext4_da_write_begin",
     "ext4/ext4_es_lookup_extent_exit",
     "ext4/ext4_ext_map_blocks_exit",
     "ext4/ext4_ind_map_blocks_exit",
@@ -53,6 +55,7 @@ pub const EVENTS: [&str; 32] = [
     "ext4/ext4_sync_file_enter",
     "ext4/ext4_sync_file_exit",
     "ext4/ext4_evict_inode",
+    "f2fs/f2fs_write_begin",
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
@@ -86,10 +89,12 @@ pub const ORIGIN: [&str; 9] = [
 ];
 
 /// Events that those replace.
-pub const REPLACED: [&str; 19] = [
+pub const REPLACED: [&str; 22] = [
     "block/block_bio_queue",
     "writeback/writeback_dirty_folio",
     "writeback/balance_dirty_pages",
+    "ext4/ext4_write_begin",
+    "ext4/ext4_da_write_begin",
     "ext4/ext4_es_lookup_extent_exit",
     "ext4/ext4_ext_map_blocks_exit",
     "ext4/ext4_ind_map_blocks_exit",
@@ -98,6 +103,7 @@ pub const REPLACED: [&str; 19] = [
     "ext4/ext4_sync_file_exit",
     "f2fs/f2fs_sync_file_enter",
     "f2fs/f2fs_sync_file_exit",
+    "f2fs/f2fs_write_begin",
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
@@ -109,13 +115,16 @@ pub const REPLACED: [&str; 19] = [
 ];
 
 /// Events that the BPF programs replace.
-pub const REPLACED_BY_BPF: [&str; 9] = [
+pub const REPLACED_BY_BPF: [&str; 12] = [
     "block/block_bio_queue",
     "writeback/writeback_dirty_folio",
+    "ext4/ext4_write_begin",
+    "ext4/ext4_da_write_begin",
     "ext4/ext4_es_lookup_extent_exit",
     "ext4/ext4_ext_map_blocks_exit",
     "ext4/ext4_ind_map_blocks_exit",
     "ext4/ext4_free_blocks",
+    "f2fs/f2fs_write_begin",
     "f2fs/f2fs_map_blocks",
     "f2fs/f2fs_submit_page_write",
     "f2fs/f2fs_submit_page_bio",
@@ -283,6 +292,7 @@ impl Joiner {
 
     fn ext4(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
+            "write_begin" | "da_write_begin" => self.writes(event),
             "es_lookup_extent_exit" => self.ext4_lookup(event),
             "ext_map_blocks_exit" | "ind_map_blocks_exit" => self.ext4_map(event),
             "free_blocks" => {
@@ -308,6 +318,7 @@ impl Joiner {
 
     fn f2fs(&mut self, name: &str, event: &Event<'_>, out: &mut Vec<Record>) {
         match name {
+            "write_begin" => self.writes(event),
             "map_blocks" => self.f2fs_map(event),
             "submit_page_write" | "submit_page_bio" => self.f2fs_page(event),
             "sync_file_enter" => {

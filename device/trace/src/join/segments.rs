@@ -11,6 +11,9 @@ use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segme
 /// Sectors of a page.
 pub(super) const PAGE_SECTORS: u64 = 8;
 
+/// Bytes of a page.
+const PAGE_BYTES: u64 = PAGE_SECTORS * 512;
+
 /// `status` of an extent of ext4: written or unwritten. Others have no place on the disk.
 const ON_DISK: u64 = 3;
 
@@ -53,6 +56,22 @@ impl Joiner {
             };
             self.pages.dirty(disk, inode, index, 1, owner);
         }
+    }
+
+    /// Somebody writes to pages of a file. Those that are dirty already are not dirtied again.
+    pub(super) fn writes(&mut self, event: &Event<'_>) {
+        let place = event.place("pos").zip(event.place("len"));
+        let file = event.dev("dev").zip(event.number("ino"));
+        let (Some((dev, inode)), Some((at, bytes))) = (file, place) else {
+            return;
+        };
+        let disk = self.names.volume(dev).disk;
+        let first = at / PAGE_BYTES;
+        let pages = (at + bytes).div_ceil(PAGE_BYTES) - first;
+        let task = self.names.task(event.pid(), event.time);
+        let time = event.time;
+        self.pages
+            .write_over(disk, inode, first, pages, Owner { task, time });
     }
 
     pub(super) fn ext4_lookup(&mut self, event: &Event<'_>) {
@@ -392,5 +411,56 @@ impl Joiner {
     fn sender(&self, sent: &Sent) -> Option<Owner> {
         let (task, time) = (sent.carrier, sent.time);
         (!self.names.is_kernel(task)).then_some(Owner { task, time })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::join::{Event, Joiner, Nothing};
+    use crate::tracefs::EventFormat;
+    use fasttrack_trace_log::Record;
+
+    /// An event with these fields of 8 bytes.
+    fn format(name: &str, fields: &[&str]) -> EventFormat {
+        let fields: String = (0..)
+            .zip(fields)
+            .map(|(at, name)| {
+                let at = 8 * at;
+                format!("\tfield:u64 {name};\toffset:{at};\tsize:8;\tsigned:0;\n")
+            })
+            .collect();
+        EventFormat::parse(&format!("name: {name}\nID: 7\nformat:\n{fields}\n")).expect("a format")
+    }
+
+    /// Without BPF, too: a page that another app writes over while it is dirty is that app's.
+    #[test]
+    fn who_writes_over_a_dirty_page_owns_it() {
+        let (dev, inode) = (8 << 20, 12);
+        let begin = format(
+            "ext4_da_write_begin",
+            &["common_pid", "dev", "ino", "pos", "len"],
+        );
+        let mut joiner = Joiner::new(Box::new(Nothing), 1);
+        let task = joiner.names.task(3, 1);
+        for index in 0..3 {
+            let owner = super::Owner { task, time: 1 };
+            joiner.pages.dirty(dev, inode, index, 1, owner);
+        }
+        let mut out: Vec<Record> = Vec::new();
+        let words = [4, dev, inode, 4096 + 100, 4096];
+        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        joiner.event(
+            &Event {
+                time: 2,
+                cpu: 0,
+                format: &begin,
+                data: &data,
+            },
+            &mut out,
+        );
+        let other = joiner.names.task(4, 2);
+        let owners = [0, 1, 2, 3].map(|index| joiner.pages.owner(dev, inode, index));
+        let tasks = owners.map(|owner| owner.map(|owner| owner.task));
+        assert_eq!(tasks, [Some(task), Some(other), Some(other), None]);
     }
 }
