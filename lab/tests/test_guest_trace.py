@@ -311,6 +311,8 @@ def test_transactions_of_sqlite(tools: Tools) -> None:
     for mode, truth in traced.shown["truth"].items():
         assert {one["mode"] for one in found[mode]} == {"wal" if mode == "wal" else "rollback"}
         assert len(found[mode]) == len(truth), mode
+        # One that cuts its journal is known to have ended by the next one.
+        assert all(one.get("ended") for one in found[mode][:-1])
         for one, (begin, end) in zip(found[mode], truth, strict=True):
             assert begin <= one["time"] - one["duration_ns"] < one["time"] <= end, (mode, one)
             # The rest is a checkpoint, and what it read before.
