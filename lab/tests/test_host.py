@@ -15,7 +15,7 @@ import pytest
 
 from fasttrack_lab.host import preflight, process, rundir, side_by_side
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import LAB, newest_first, replaced, write_if_changed
+from fasttrack_lab.host.paths import LAB, cache_root, newest_first, replaced, write_if_changed
 
 
 def test_this_host_passes(tmp_path: Path) -> None:
@@ -49,6 +49,19 @@ def test_preflight_runs_without_the_environment(tmp_path: Path) -> None:
 def test_tmpdir_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert preflight.run_room(1) == (tmp_path, "")
+    # A guest's own directory is another one than the caller's.
+    monkeypatch.chdir(tmp_path.parent)
+    monkeypatch.setenv("TMPDIR", tmp_path.name)
+    assert preflight.run_room(1) == (tmp_path, "")
+
+
+def test_a_relative_cache_is_that_of_the_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FASTTRACK_CACHE", raising=False)
+    for name, told in (("XDG_CACHE_HOME", tmp_path / "cache" / "fasttrack"), ("FASTTRACK_CACHE", tmp_path / "cache")):
+        monkeypatch.setenv(name, "cache")
+        assert cache_root() == told
+        monkeypatch.delenv(name)
 
 
 def test_run_dir_is_gone_afterwards_and_leftovers_are_swept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

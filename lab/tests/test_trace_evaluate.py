@@ -135,6 +135,14 @@ def test_what_the_paper_has_no_number_of_has_no_verdict(tmp_path: Path, monkeypa
     ]
 
 
+def test_a_relative_folder_is_that_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`trace evaluate A3` without --out has relative folders, and the report runs in another directory."""
+    monkeypatch.chdir(tmp_path)
+    one = Recording("", ("sync",), minutes=1)
+    put(Path("out"), one, bio(1, SECOND))
+    assert androtrace_evaluations._report_s(one.folder(Path("out"))) > 0
+
+
 @dataclass
 class Lab:
     """Runs that only leave their names."""

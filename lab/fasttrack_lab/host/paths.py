@@ -44,7 +44,7 @@ def cache_root() -> Path:
     if own:
         return Path(own).absolute()
     shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "fasttrack"
+    return (Path(shared).absolute() if shared else Path.home() / ".cache") / "fasttrack"
 
 
 def cache_dir(*parts: str) -> Path:

@@ -67,7 +67,8 @@ def _memory_available_mib() -> int:
 def run_room(need_mib: int) -> tuple[Path | None, str]:
     """A directory for runs of NEED_MIB: TMPDIR if set, /dev/shm, the temporary directory; or why there is none."""
     own = os.environ.get("TMPDIR")
-    candidates = [Path(own)] if own else []
+    # A guest runs in its own directory, with paths in here as arguments.
+    candidates = [Path(own).absolute()] if own else []
     candidates += [SHM, Path(tempfile.gettempdir())]
     reasons = []
     for directory in dict.fromkeys(candidates):

@@ -120,7 +120,7 @@ def tracing_slows(out: Path, there: Sequence[Recording]) -> Outcome:
 def _report_s(folder: Path) -> float:
     """Real time of the command that makes a report, from its start to its end."""
     begin = time.perf_counter()
-    argv = [sys.executable, "-m", "fasttrack_lab", "trace", "report", str(folder)]
+    argv = [sys.executable, "-m", "fasttrack_lab", "trace", "report", str(folder.absolute())]
     done = subprocess.run(argv, cwd=LAB, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise LabError(f"the report of {folder} failed: {done.stderr.strip()}")
