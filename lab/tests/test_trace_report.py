@@ -112,6 +112,25 @@ def test_queries_are_kept_until_what_makes_them_changes(tmp_path: Path, monkeypa
             trace_report.ask()
 
 
+_WITHOUT = """
+import sys
+from pathlib import Path
+from fasttrack_lab.commands import trace
+report = trace._reported([Path(sys.argv[1])], None, {}, None, None, None)
+print(len(report.answers["reads_writes"].rows), "ibis" in sys.modules)
+"""
+
+
+def test_kept_queries_need_no_ibis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To load it takes half a second and more."""
+    monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "records").mkdir()
+    write(tmp_path / "records", [*HEAD, *WRITES])
+    argv = [sys.executable, "-c", _WITHOUT, str(tmp_path / "records")]
+    said = [subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout for _ in range(2)]
+    assert said == ["1 True\n", "1 False\n"]
+
+
 def _refused(counted: bool) -> NoReturn:
     raise AssertionError(f"queries are made: {counted}")
 

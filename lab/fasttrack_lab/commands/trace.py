@@ -234,14 +234,20 @@ def _reported(
     # Metrics count neither over the installation nor over the time zone.
     counted = install is None and not interval.is_wall(since, until)
     with ThreadPoolExecutor(1) as worker:
+        whole = not row_bytes and (install, since, until) == (None, None, None)
+        if whole:
+            filling = worker.submit(sources.filled, paths, counted)
+            from fasttrack_lab.trace import trace_report  # noqa: PLC0415
+
+            kept = trace_report.ask(None, counted)
+            return kept.answered(filling.result(), map(str, paths))
         opening = worker.submit(sources.open_all, paths, counted=counted)
         from fasttrack_lab.trace import trace_report  # noqa: PLC0415
 
         def chosen(tables: Tables) -> Tables:
             return replace(tables, row_bytes=row_bytes).of_install(install).between(since, until)
 
-        whole = not row_bytes and (install, since, until) == (None, None, None)
-        asked = trace_report.ask(None if whole else chosen, counted)
+        asked = trace_report.ask(chosen, counted)
         tables = opening.result()
         _say_unknown(_chosen(tables, install, since, until), row_bytes)  # Refuses what is not there.
         return asked.answered(tables.engine, map(str, paths))

@@ -288,7 +288,8 @@ def _of_files(folder: Path, name: str, engine: ibis.BaseBackend, prefix: str) ->
     table = _table(folder, name)
     uris = table.file_uris() if table is not None else []
     if not uris:
-        return duckdb_tables.empty(engine, prefix + name, COLUMNS[name])
+        duckdb_tables.empty(engine, prefix + name, COLUMNS[name])
+        return duckdb_tables.table(engine, prefix + name, COLUMNS[name])
     return duckdb_tables.of_parquet(engine, prefix + name, uris, COLUMNS[name])
 
 

@@ -2,7 +2,7 @@
 """Tables and views of DuckDB whose columns are known, made by plain statements.
 
 Ibis's own functions ask the database for each table's columns and parse what they have written: of a small recording
-that is most of the time.
+that is most of the time. Nor is Ibis loaded for what statements make.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import ibis
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
-
+from fasttrack_lab.trace import lazy_ibis as ibis
+from fasttrack_lab.trace.plain_duckdb import Connected
 from fasttrack_lab.trace.tables import FLAG, INT, TEXT
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _SQL = {TEXT: "VARCHAR", INT: "BIGINT", FLAG: "BOOLEAN"}
 
 
 @contextmanager
-def joined_as_told(engine: ibis.BaseBackend) -> Iterator[None]:
+def joined_as_told(engine: Connected) -> Iterator[None]:
     """Joins are of many rows with few names, as they are written. DuckDB guesses that a CSV file has few rows, turns
     them round, and holds all calls in memory three times."""
     engine.con.execute("SET disabled_optimizers = 'build_side_probe_side,join_order'")
@@ -31,26 +33,24 @@ def joined_as_told(engine: ibis.BaseBackend) -> Iterator[None]:
         engine.con.execute("RESET disabled_optimizers")
 
 
-def kept(engine: ibis.BaseBackend, name: str, query: str, columns: Mapping[str, str]) -> ir.Table:
+def kept(engine: Connected, name: str, query: str, columns: Mapping[str, str]) -> None:
     """A temporary table of a query's rows, of these columns by type alone."""
     engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS SELECT {_cast(columns)} FROM ({query})")
-    return table(engine, name, columns)
 
 
-def of_query(engine: ibis.BaseBackend, name: str, query: str) -> None:
+def of_query(engine: Connected, name: str, query: str) -> None:
     """A temporary table of a query's rows, for other statements."""
     engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {query}")
 
 
-def empty(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:
+def empty(engine: Connected, name: str, columns: Mapping[str, str]) -> None:
     """One without rows."""
     told = ", ".join(f"{_quoted(column)} {_SQL[kind]}" for column, kind in columns.items())
     engine.con.execute(f"CREATE TEMP TABLE {_quoted(name)} ({told})")
-    return table(engine, name, columns)
 
 
 def of_csv(
-    engine: ibis.BaseBackend,
+    engine: Connected,
     name: str,
     files: Mapping[Path, Sequence[str]],
     columns: Mapping[str, str],
@@ -108,7 +108,7 @@ def _cast(columns: Mapping[str, str], there: Collection[str] | None = None) -> s
 
 def table(engine: ibis.BaseBackend, name: str, columns: Mapping[str, str]) -> ir.Table:
     """A table that is there, or will be."""
-    return ops.DatabaseTable(name, schema=ibis.schema(columns), source=engine).to_expr()
+    return ibis.expr.operations.DatabaseTable(name, schema=ibis.schema(columns), source=engine).to_expr()
 
 
 def _quoted(name: str) -> str:

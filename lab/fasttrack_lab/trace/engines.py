@@ -5,23 +5,17 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import socket
 import sys
-import tempfile
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-import ibis
-
 from fasttrack_lab.host.errors import LabError, UsageProblem
-
-MEMORY = "800MB"
-"""Of DuckDB: what a report may take is 1 GB, and Python and Arrow take the rest."""
+from fasttrack_lab.trace import lazy_ibis as ibis
+from fasttrack_lab.trace import plain_duckdb
 
 DUCKDB = "duckdb"
 VALID = "duckdb, chdb, clickhouse://[USER:PASSWORD@]HOST[:PORT][/DATABASE], sc://HOST[:PORT]"
@@ -32,17 +26,14 @@ _ANSWERS_S = 10.0
 _INSTALL = "`./fasttrack` installs it where --engine is given; scripts/setup.sh --dev does, too"
 
 
-def duckdb(memory: str = MEMORY, threads: int | None = None) -> ibis.BaseBackend:
-    """A database in memory; what does not fit goes to a directory of the user's alone, which ends with it."""
-    spill = tempfile.mkdtemp(prefix="fasttrack-trace-")
-    engine = ibis.duckdb.connect(
-        memory_limit=memory,
-        threads=threads or len(os.sched_getaffinity(0)),
-        temp_directory=spill,
-        preserve_insertion_order=False,
-    )
-    weakref.finalize(engine, shutil.rmtree, spill, ignore_errors=True)
-    return engine
+def duckdb(memory: str = plain_duckdb.MEMORY, threads: int | None = None) -> ibis.BaseBackend:
+    """A database in memory; see plain_duckdb."""
+    return of_plain(plain_duckdb.connect(memory, threads))
+
+
+def of_plain(plain: plain_duckdb.Connected) -> ibis.BaseBackend:
+    """Ibis's, of a database that is there."""
+    return ibis.duckdb.from_connection(plain.con)
 
 
 def connect(url: str | None) -> ibis.BaseBackend:

@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import ibis
-
 from fasttrack_lab.host.errors import InputError
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.trace import duckdb_tables, exporting, record_sql
+from fasttrack_lab.trace import lazy_ibis as ibis
+from fasttrack_lab.trace.plain_duckdb import Connected
 from fasttrack_lab.trace.tables import COLUMNS, COUNTED, FLAG, INT, TEXT, Tables
 
 CONTRACT = CHECKOUT / "contract" / "trace.toml"
@@ -40,21 +40,31 @@ def read(paths: Sequence[Path], engine: ibis.BaseBackend) -> Tables:
 
 def of_records(folders: Sequence[Path], engine: ibis.BaseBackend, counted: bool = False) -> Tables:
     """The tables of directories of records, COUNTED: with the columns alone that metrics count over."""
+    fill(folders, engine, counted)
+    return of_filled(engine, counted)
+
+
+def of_filled(engine: ibis.BaseBackend, counted: bool) -> Tables:
+    """The tables that `fill` has made."""
+    wanted = COUNTED if counted else COLUMNS
+    return Tables({name: duckdb_tables.table(engine, name, wanted[name]) for name in record_sql.TABLES}, engine)
+
+
+def fill(folders: Sequence[Path], engine: Connected, counted: bool = False) -> None:
+    """Makes the tables of directories of records in ENGINE, COUNTED: with the columns that metrics count over."""
     wanted = COUNTED if counted else COLUMNS
     with duckdb_tables.joined_as_told(engine):
         rows = {kind: _view(engine, kind, columns, folders) for kind, columns in record_columns().items()}
         for name, query in record_sql.KEPT.items():
             duckdb_tables.of_query(engine, name, query)
-        by_name = {}
         for name, (record, rows_of) in record_sql.TABLES.items():
             if record is None or rows[record]:
-                by_name[name] = duckdb_tables.kept(engine, name, rows_of(wanted[name]), wanted[name])
+                duckdb_tables.kept(engine, name, rows_of(wanted[name]), wanted[name])
             else:
-                by_name[name] = duckdb_tables.empty(engine, name, wanted[name])
-        return Tables(by_name, engine)
+                duckdb_tables.empty(engine, name, wanted[name])
 
 
-def _view(engine: ibis.BaseBackend, kind: str, columns: Mapping[str, str], folders: Sequence[Path]) -> bool:
+def _view(engine: Connected, kind: str, columns: Mapping[str, str], folders: Sequence[Path]) -> bool:
     """Makes all records of a kind a view; whether there are any. An older export does not have every kind."""
     name = f"r_{kind}"
     files = {file: _heading(file, columns) for folder in folders if (file := folder / f"{kind}.csv").exists()}

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import ibis
-import ibis.expr.types as ir
-
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.tables import FLAG, Tables
 
-Query = Callable[[Tables], ir.Table]
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Query: TypeAlias = "Callable[[Tables], ir.Table]"
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import ibis
-import ibis.expr.types as ir
-
 from fasttrack_lab.host.errors import UsageProblem
 from fasttrack_lab.trace import interval
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.interval import Moment
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
     # Takes half a second to load, and a report of log files does without.
     import pyarrow as pa
+
+    from fasttrack_lab.trace.plain_duckdb import Connected
 
 INT, TEXT, FLAG = "int64", "string", "boolean"
 
@@ -240,7 +242,7 @@ def schema(table: str) -> ibis.Schema:
     return ibis.schema(COLUMNS[table])
 
 
-def rows_of(engine: ibis.BaseBackend, asked: ir.Expr | str) -> list[dict[str, Any]]:
+def rows_of(engine: Any, asked: ir.Expr | str) -> list[dict[str, Any]]:
     """The rows of a query; of DuckDB's, which may be SQL, without Ibis's conversion: that loads pandas for a second."""
     if isinstance(asked, str):
         return rows_of_sql(engine, asked)
@@ -249,7 +251,7 @@ def rows_of(engine: ibis.BaseBackend, asked: ir.Expr | str) -> list[dict[str, An
     return rows_of_sql(engine, engine.compile(asked))
 
 
-def rows_of_sql(engine: ibis.BaseBackend, query: str) -> list[dict[str, Any]]:
+def rows_of_sql(engine: Connected, query: str) -> list[dict[str, Any]]:
     """The rows of a query in DuckDB's SQL."""
     found = engine.con.execute(query)
     names = [column[0] for column in found.description]

@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fasttrack_lab.host.known import remembered
 from fasttrack_lab.trace import duckdb_tables, engines
 from fasttrack_lab.trace.metric import Metric, coverage, known_of
 from fasttrack_lab.trace.metrics import METRICS
+from fasttrack_lab.trace.plain_duckdb import Connected
 from fasttrack_lab.trace.tables import COLUMNS, COUNTED, SAMPLED, Tables, lost, rows_of
 
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
 Row = dict[str, Any]
-Query: TypeAlias = ir.Expr | str
+Query: TypeAlias = "ir.Expr | str"
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,8 @@ class Asked:
     losses: Query
     sessions: Query
 
-    def answered(self, engine: ibis.BaseBackend, traces: Iterable[str]) -> Report:
-        """Asks them of the tables that are in ENGINE."""
+    def answered(self, engine: Connected, traces: Iterable[str]) -> Report:
+        """Asks them of the tables that are in ENGINE, which is Ibis's unless they are SQL."""
         counts = {table: rows_of(engine, query)[0] for table, query in self.known.items()}
         answers = {}
         for name, metric in METRICS.items():

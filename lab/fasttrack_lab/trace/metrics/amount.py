@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import ibis
-import ibis.expr.types as ir
-
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.interval import real_of_losses
 from fasttrack_lab.trace.metric import count_if, counted, metric, named, ratio, sum_if, total, with_shares
 from fasttrack_lab.trace.tables import Tables, lost
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _MOVES = ("read", "write")
 _COUNTED = "count: bios; bytes: bytes; *_share: of all"

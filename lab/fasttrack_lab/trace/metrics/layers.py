@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.metric import metric, named, percentiles, ratio, sum_if, total
 from fasttrack_lab.trace.tables import Tables
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _US = "count: requests; p50, p90, p99, longest: us"
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.metric import count_if, is_flag, metric, named, ratio, sum_if, total
 from fasttrack_lab.trace.metrics.amount import moving
 from fasttrack_lab.trace.tables import Tables
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 MOST = 50
 """Rows of a list of apps, files or databases."""

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.metric import count_if, metric, named, ratio, sum_if, total
 from fasttrack_lab.trace.metrics.amount import LOST, marked, moving
 from fasttrack_lab.trace.tables import Tables
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 @metric(

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from fasttrack_lab.trace import lazy_ibis as ibis
 from fasttrack_lab.trace.metric import (
     count_if,
     counted,
@@ -19,6 +19,9 @@ from fasttrack_lab.trace.metric import (
     with_shares,
 )
 from fasttrack_lab.trace.tables import Tables
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 @metric(
