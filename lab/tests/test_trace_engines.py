@@ -209,6 +209,45 @@ def test_a_refused_password_is_told(clickhouse: str) -> None:
     assert "secret" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("clickhouse://me:se%2Fcret+1@127.0.0.1:8123/db", "clickhouse"),
+        ("clickhouse://127.0.0.1:8123/db?password=se%2Fcret+1&secure=0", "clickhouse"),
+        ("sc://127.0.0.1:15002/;user_id=me;token=se%2Fcret+1", "spark"),
+    ],
+)
+@pytest.mark.parametrize("kind_of_error", ["client's", "TypeError", "ValueError"])
+def test_a_clients_message_has_no_password(
+    url: str, kind: str, kind_of_error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The URL is refused with a message that repeats it, as it is written and as it is meant."""
+    if kind == "spark":
+        own = pytest.importorskip("pyspark.errors").PySparkException
+    else:
+        own = pytest.importorskip("clickhouse_connect.driver.exceptions").OperationalError
+
+    def refuse(*_: object, **__: object) -> None:
+        error = {"client's": own, "TypeError": TypeError, "ValueError": ValueError}[kind_of_error]
+        raise error(f"cannot open {url}: http://me:se/cret 1@127.0.0.1 (password: se%2Fcret+1)")
+
+    monkeypatch.setattr(engines, "_answers", lambda parts: None)
+    monkeypatch.setattr(engines, "_spark", refuse)
+    monkeypatch.setattr(ibis, "connect", refuse)
+    with pytest.raises(LabError) as told:
+        engines.connect(url)
+    assert "cret" not in str(told.value) and "cannot open" in str(told.value)
+    assert "cret" not in engines.without_secrets(f"query of {url} with se/cret 1")
+
+
+def test_an_option_that_a_client_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("clickhouse_connect")
+    monkeypatch.setattr(engines, "_answers", lambda parts: None)
+    with pytest.raises(LabError) as told:
+        engines.connect("clickhouse://me:SECRET@127.0.0.1:1/db?bogus=1")
+    assert "SECRET" not in str(told.value)
+
+
 def test_another_engine_reads_archives_alone(tmp_path: Path) -> None:
     (tmp_path / "00000001.ftlog").touch()
     with pytest.raises(UsageProblem, match="another engine than DuckDB reads an archive: `trace archive"):

@@ -399,7 +399,7 @@ def sql_command(query: str, paths: tuple[Path, ...], engine: str | None) -> None
     try:
         rows = engine_tables.rows_of_sql(tables.engine, query)
     except engines.client_errors() as error:
-        raise UsageProblem(f"the query: {' '.join(str(error).split())}") from error
+        raise UsageProblem(f"the query: {engines.without_secrets(' '.join(str(error).split()))}") from error
     for row in rows:
         click.echo(json.dumps(row, ensure_ascii=False, default=str))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.trace import lazy_ibis as ibis
@@ -46,6 +47,7 @@ def connect(url: str | None) -> ibis.BaseBackend:
             logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)
             return ibis.clickhouse.connect(interface="chdb")
     parts = _parts(url)
+    _hide(url, parts)
     with _there(shown(url)):
         if parts.scheme == "clickhouse":
             _answers(parts)
@@ -78,9 +80,31 @@ def _parts(url: str) -> SplitResult:
         known = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0
     except ValueError:  # A port that is no number.
         known = False
-    if not known:
+    # Of a host that is a piece of a password nobody is told.
+    if not known or shown(url).endswith("..."):
         raise UsageProblem(f"unknown engine '{shown(url)}'; valid: {VALID}")
     return parts
+
+
+_hidden: dict[str, str] = {}
+"""What no message shows, with what is shown in its place: URLs that were connected to, and the secrets in these."""
+
+_SECRET = re.compile(r"[?&;]\w*(?:pass|token|secret|key)\w*=([^&;#]+)", re.IGNORECASE)
+
+
+def _hide(url: str, parts: SplitResult) -> None:
+    """Keeps URL and its secrets, as they are written there and as they are meant, from messages."""
+    _hidden[url] = shown(url)
+    for secret in (parts.password, *_SECRET.findall(url)):
+        if secret:
+            _hidden.update({secret: "***", unquote_plus(secret): "***"})
+
+
+def without_secrets(text: str) -> str:
+    """A message of an engine's client: these have the URL, or the request that was made of it."""
+    for secret in sorted(_hidden, key=len, reverse=True):
+        text = text.replace(secret, _hidden[secret])
+    return text
 
 
 def _spark() -> Any:
@@ -113,6 +137,9 @@ def _there(url: str) -> Iterator[None]:
         # Ibis says at length how to install itself.
         lacks = error.__cause__ if isinstance(error.__cause__, ImportError) else error
         raise LabError(f"{url}: the Python package {lacks.name or lacks} is not there; {_INSTALL}") from error
+    except (TypeError, ValueError) as error:
+        # Of what Ibis or a client makes of the URL's parts.
+        raise UsageProblem(f"{url}: the client does not take this URL: {first_line(error)}; valid: {VALID}") from error
 
 
 @contextmanager
@@ -138,5 +165,6 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 
 def first_line(error: Exception) -> str:
-    """What an engine says, without the trace of its own."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """What an engine says, without the trace of its own, and without passwords."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return without_secrets(line)
