@@ -31,9 +31,17 @@ from trace_story import (
 
 from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import UsageProblem
-from fasttrack_lab.trace import engines, explaining, logs, perfetto_export, scene_loading, trace_explain
+from fasttrack_lab.trace import (
+    engines,
+    explained_shown,
+    explaining,
+    logs,
+    perfetto_export,
+    scene_loading,
+    trace_explain,
+)
 from fasttrack_lab.trace.explaining import Explained, Wanted
-from fasttrack_lab.trace.tables import Tables
+from fasttrack_lab.trace.tables import NO_LOSS, Tables
 
 
 def tables_of(monkeypatch: pytest.MonkeyPatch, records: Sequence[Record]) -> Tables:
@@ -342,6 +350,19 @@ def test_requests_of_bios(monkeypatch: pytest.MonkeyPatch) -> None:
     assert requests_of(monkeypatch, again) == {1: [at(3)], 2: [at(6)]}
     lost = [sent(1, 0, 100, MAIL), record("loss", at(1), reason="ring_overrun"), request(3, 100, 0, 2)]
     assert requests_of(monkeypatch, lost) == {1: []}
+
+
+def test_what_is_no_loss_has_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payers in the share of nobody lose no record, nor does a sample."""
+    fsync = record("call", at(5), task=MAIL, kind="fsync", duration_ns=5 * MS)
+    for reason, words in (
+        ("payers", "payers of a transaction without a share of their own: 9 handles and blocks are in the share of no"),
+        ("sampled", "of a sample: 9 bios are left out"),
+    ):
+        assert set(explained_shown._NO_LOSS) == set(NO_LOSS)
+        left = record("loss", at(4), reason=reason, since=at(2), count=9)
+        text = "\n".join(trace_explain.calls(tables_of(monkeypatch, [*HEAD, *PEOPLE, fsync, left]), Wanted()).lines)
+        assert words in text and "LOST" not in text
 
 
 def test_a_number_that_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from fasttrack_lab.host.units import format_size
 from fasttrack_lab.trace.belonging import Belongs
 from fasttrack_lab.trace.explaining import Explained
 from fasttrack_lab.trace.scene import Bio, Call, Loss, Request, Run, Scene, Share, Task, Transaction, Wait
+from fasttrack_lab.trace.tables import NO_LOSS
 
 MOST_LINES = 40
 """Waits, bios or payers that are shown; --json has all."""
@@ -107,10 +108,20 @@ def _behind(transaction: Transaction, one: Explained) -> str:
     return f"  behind transaction {said(transaction.transaction)}, which ended at +{until}: {asked}"
 
 
+_NO_LOSS = {
+    "payers": "payers of a transaction without a share of their own: {} handles and blocks are in the share of nobody",
+    "sampled": "of a sample: {} bios are left out",
+}
+"""What is told of each reason that is no loss."""
+
+
 def _losses(losses: Sequence[Loss]) -> Iterator[str]:
     for loss in losses:
         count = "nobody knows how many" if loss.lost is None else str(loss.lost)
         when = "" if loss.time is not None else ", nobody knows when"
+        if loss.reason in NO_LOSS:
+            yield f"  {_NO_LOSS[loss.reason].format(count)}{when}"
+            continue
         yield f"  LOST ({said(loss.reason)}): {count} records{when}: what follows may lack some"
 
 
