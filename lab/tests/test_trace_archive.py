@@ -116,6 +116,25 @@ def test_an_earlier_import_changes_nothing(archive: Path, tmp_path: Path) -> Non
     assert count(archive) == 2
 
 
+@pytest.mark.parametrize("log_first", [True, False])
+@pytest.mark.parametrize("log_is_newer", [True, False])
+def test_a_log_file_and_an_import_of_it_are_one(
+    archive: Path, logs: Logs, tmp_path: Path, log_first: bool, log_is_newer: bool
+) -> None:
+    """The one with more rows is in the archive, once, whatever else the bytes of either are."""
+    shorter, longer = [*bio(1, SECOND)], [*bio(1, SECOND), *bio(2, 2 * SECOND)]
+    (tmp_path / "import").mkdir()
+    write(tmp_path / "import", [*HEAD, *(shorter if log_is_newer else longer)])
+    folder = logs.hold(longer if log_is_newer else shorter, "x" * (10 if log_is_newer else 100_000))
+    for path in (folder, tmp_path / "import") if log_first else (tmp_path / "import", folder):
+        delta.append(archive, [path])
+    assert {name: count(archive, name) for name in ("io", "segments", "sessions")} == {
+        "io": 2,
+        "segments": 2,
+        "sessions": 1,
+    }
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_of_two_copies_the_longer_is_there(
     archive: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch, first: bool

@@ -3,8 +3,9 @@
 
 The content hash of a log file, or of an import, is the id of its transaction: who appends it again changes nothing, and
 of two who append it at once one does. A file that has grown since replaces its rows, and an earlier copy of it changes
-nothing: the log file of a session has a transaction of its own, whose version is its length. Neither old files nor
-Delta's old log are kept, so `erase` leaves no byte of a device.
+nothing: the log file of a session has a transaction of its own, whose version is the number of its rows, read from the
+file itself or from an import of it. Neither old files nor Delta's old log are kept, so `erase` leaves no byte of a
+device.
 """
 
 from __future__ import annotations
@@ -63,10 +64,13 @@ def _lacks(folder: Path, key: str) -> list[str]:
     return [name for name, table in found.items() if table is None or table.transaction_version(key) is None]
 
 
-def _of_place(place: Place, length: int) -> Transaction:
-    """Of a log file that grows: by its LENGTH, a copy is newer. An erased session's id is not in the archive."""
+def _of_place(place: Place, rows: int) -> Transaction:
+    """Of a log file that grows: by its ROWS a copy is newer. An erased session's id is not in the archive.
+
+    Rows are what the file and records made of it have in common; "rows" keeps this apart from other measures.
+    """
     session, number = place
-    return Transaction(digest([session, str(number)]), length)
+    return Transaction(digest(["rows", session, str(number)]), rows)
 
 
 def _has_longer(table: DeltaTable | None, place: Transaction) -> bool:
@@ -93,9 +97,20 @@ def _held(folder: Path, how: int) -> Iterator[None]:
 
 def append(folder: Path, paths: Sequence[Path]) -> Appended:
     """Adds log files, those of directories, and imports to the archive in FOLDER, which is made if it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _held(folder, fcntl.LOCK_SH):
-        return _append_all(folder, paths)
+    with _failures_told(folder, "added"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _held(folder, fcntl.LOCK_SH):
+            return _append_all(folder, paths)
+
+
+@contextmanager
+def _failures_told(folder: Path, done: str) -> Iterator[None]:
+    """What Delta or the file system refuse. Each table's commits are whole, so readers see what was there or is."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        said = " ".join(str(error).split())
+        raise LabError(f"{folder}: not all is {done}: {said}; run the same command again when it can work") from error
 
 
 def _append_all(folder: Path, paths: Sequence[Path]) -> Appended:
@@ -175,7 +190,8 @@ def _append(
         for row in tables.sessions.select("log", "session").distinct().to_pyarrow().to_pylist()
     }
     places = {file: (sessions[number], number) for file, number in numbers.items() if number in sessions}
-    grown = {file: _of_place(place, file.stat().st_size) for file, place in places.items()}
+    counts = _records(tables)
+    grown = {file: _of_place(place, counts[place]) for file, place in places.items()}
     added: set[Path] = set()
     rows = 0
     for name, table in tables:
@@ -297,11 +313,8 @@ def erase(folder: Path, install: str) -> int:
     """Removes all rows of an installation and every byte of them; how many rows there were."""
     if not install.isalnum():
         raise UsageProblem(f"'{install}' is no id of an installation: letters and digits")
-    try:
-        with _held(folder, fcntl.LOCK_EX):
-            return _erase(folder, install)
-    except DeltaError as error:
-        raise LabError(f"{folder}: not all is erased: {error}; run the same command again") from error
+    with _failures_told(folder, "erased"), _held(folder, fcntl.LOCK_EX):
+        return _erase(folder, install)
 
 
 def _erase(folder: Path, install: str) -> int:
