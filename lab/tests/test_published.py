@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from fasttrack_lab.figures.smartio_poster import BESIDE, CALLED
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs import smartio
 from fasttrack_lab.inputs.background_sets import SIX, TWELVE
+from fasttrack_lab.workloads.calls import ratio_text
 
 PAGE = results.RESULTS
 MEAN_S = f"{RESPONSE_S}_mean"
@@ -163,3 +165,47 @@ def test_readme_shows_what_the_demo_prints(kept: list[Record]) -> None:
     shown = demo_rows(text_of("README.md"))
     assert len(shown) == len(report.DEMO_PAIRS)
     assert shown == demo_rows(printed.getvalue())
+
+
+WORKLOADS = CHECKOUT / "docs" / "WORKLOADS.md"
+
+
+def of_csv(name: str) -> list[dict[str, str]]:
+    """The rows of a file beside docs/WORKLOADS.md."""
+    with (WORKLOADS.parent / "workloads" / name).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def ratios(rows: dict[str, dict[str, str]], policies: tuple[str, ...], name: str) -> str:
+    """A column of each policy, as cells of a table."""
+    return " | ".join(ratio_text(float(rows[policy][name])) for policy in policies)
+
+
+def in_matrix() -> Iterator[str]:
+    """The rows of programs in front of programs."""
+    cells: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for row in of_csv("matrix.csv"):
+        cells.setdefault((row["front"], row["behind"]), {})[row["policy"]] = row
+    for (front, behind), rows in cells.items():
+        columns = ratios(rows, ("stock", "bfq", "cgroup", "fasttrack"), "over_alone")
+        longest_ms = float(rows["fasttrack"]["longest_s"]) * 1e3
+        yield f"| {front} | {behind} | {float(rows['alone']['sum_s']):.3f} | {columns} | {longest_ms:.1f} |"
+
+
+def in_frontier() -> Iterator[str]:
+    """The rows of calls with pauses."""
+    points: dict[tuple[str, str, str, str], dict[str, dict[str, str]]] = {}
+    for row in of_csv("frontier.csv"):
+        points.setdefault((row["phone"], row["kind"], row["think_ms"], row["behind"]), {})[row["policy"]] = row
+    for (phone, kind, think_ms, behind), rows in points.items():
+        columns = ratios(rows, ("stock", "bfq", "fasttrack"), "p99")
+        got = float(rows["fasttrack"]["throughput_over_stock"])
+        share = float(rows["stock"]["alone_share"])
+        yield f"| {phone} | {kind} | {float(think_ms):g} | {behind} | {share:.0%} | {columns} | {got:.2f} |"
+
+
+def test_the_tables_of_workloads_are_those_of_their_files() -> None:
+    published = [
+        line for line in WORKLOADS.read_text(encoding="utf-8").splitlines() if re.match(r"\| \w+ \| \w+ \| \d", line)
+    ]
+    assert published == [*in_matrix(), *in_frontier()]
