@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 from trace_records import HEAD, INSTALL, SECOND, SESSION, Record, bio, exported, record, write
 
+from fasttrack_lab.commands.trace import command
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.trace import delta, sources
 from fasttrack_lab.trace.tables import COLUMNS
@@ -288,6 +290,14 @@ def test_an_erasure_that_fails_is_told(archive: Path, logs: Logs, monkeypatch: p
     monkeypatch.setattr(delta, "_erase", refused)
     with pytest.raises(LabError, match="not all is erased: changed; run the same command again"):
         delta.erase(archive, INSTALL)
+
+
+def test_an_id_that_is_not_there_is_told(archive: Path, logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
+    delta.append(archive, [logs.hold(bio(1, SECOND), "a")])
+    done = CliRunner().invoke(command, ["erase", str(archive), "ef" * 16], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert f"there is nothing of {'ef' * 16}: no row erased" in capsys.readouterr().err + done.output
+    assert count(archive) == 1
 
 
 def test_only_an_id_is_erased(archive: Path) -> None:

@@ -459,6 +459,8 @@ def test_every_number_of_a_metric_has_a_unit(archive: Path) -> None:
         ("apps", "uid", 10102, "10102"),
         ("sizes", "kib", -1, "larger"),
         ("by_day", "day", 19675, "2023-11-14"),
+        ("over_time", "ms", 1_700_000_000_007, "2023-11-14 22:13:20.007"),
+        ("over_time", "ms", 12_345, "12.345 s"),
         ("by_day", "day", -1, "unknown"),
         ("journaling_of_journal", "factor", 1.5, "1.50"),
         ("apps", "name", None, "-"),

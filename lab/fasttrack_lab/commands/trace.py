@@ -512,4 +512,5 @@ def erase_command(archive: Path, install: str) -> None:
 
     if not exporting.is_archive(archive):
         raise UsageProblem(f"{archive}: not an archive")
-    ui.say(f"{archive}: {delta.erase(archive, install)} rows erased")
+    rows = delta.erase(archive, install)
+    ui.say(f"{archive}: {rows} rows erased" if rows else f"{archive}: there is nothing of {install}: no row erased")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -15,6 +15,9 @@ from fasttrack_lab.trace.metric import Metric
 _EPOCH = date(1970, 1, 1).toordinal()
 _NOBODY = {"uid": "unknown", "kib": "larger", "hour": "unknown", "day": "unknown"}
 """What -1 stands for in columns of a key."""
+
+_BOOT_MS = 100_000_000_000
+"""Three years: no boot clock goes so far, and no device has a real time from before 1973."""
 
 _RANKED, _RANK = ("life",), re.compile(r"^\d ")
 """Texts that a digit in front puts in order."""
@@ -53,9 +56,16 @@ def format_us(value: int) -> str:
     return f"{_digits(value / 1e6)} s"
 
 
+def format_moment(ms: int) -> str:
+    """A time in ms since 1970, in UTC; smaller ones are of the boot clock: `2026-11-27 15:04:05.678`, `12.345 s`."""
+    if ms < _BOOT_MS:
+        return f"{ms / 1e3:.3f} s"
+    return datetime.fromtimestamp(ms / 1e3, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
 def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-_SUITED: dict[str, Callable[[int], str]] = {"bytes": format_size, "us": format_us}
-"""The first word of a unit -> how its values are written."""
+_SUITED: dict[str, Callable[[int], str]] = {"bytes": format_size, "us": format_us, "ms": format_moment}
+"""The first word of a unit -> how its values are written; of `ms` those since 1970."""

@@ -191,7 +191,7 @@ _STEPS = 300
 
 @metric(
     "Over time",
-    unit="ms: ms since 1970, or of the boot clock where nobody knows; step_ms: ms, length of the step; "
+    unit="ms: ms since 1970 (UTC), or of the boot clock where nobody knows; step_ms: ms, length of the step; "
     f"read, written: bytes; {LOST}",
     formula="bytes of bios by steps and class: throughput of foreground and background",
     source="FastTrack, figures 6 and 11",
