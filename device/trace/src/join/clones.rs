@@ -35,7 +35,7 @@ pub struct Clones {
 }
 
 impl Clones {
-    /// What is sent to `to` next comes from `from`; by a partition's begin on the same device, too.
+    /// What is sent to `to` next comes from `from`, both places of disks: of one disk where a partition's begin is added.
     pub fn remapped(&mut self, to: Place, from: Place) {
         let first = self.waiting.remove(&from);
         let from = match (to.0 == from.0, first) {
@@ -112,6 +112,7 @@ impl Clones {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
     use crate::join::{Event, Joiner, Nothing};
     use crate::tracefs::EventFormat;
     use fasttrack_trace_log::Record;
@@ -175,14 +176,14 @@ mod tests {
     #[test]
     fn a_place_is_followed_through_a_partition() {
         let mut clones = Clones::default();
-        clones.remapped((PART, 8), (DM, 100));
-        clones.remapped((PART, 2056), (PART, 8));
-        assert_eq!(clones.origin((PART, 8)), None);
-        assert_eq!(clones.origin((PART, 2056)), Some((DM, 100)));
-        assert_eq!(clones.origin((PART, 2056)), None);
+        clones.remapped((DISK, 8), (DM, 100));
+        clones.remapped((DISK, 2056), (DISK, 8));
+        assert_eq!(clones.origin((DISK, 8)), None);
+        assert_eq!(clones.origin((DISK, 2056)), Some((DM, 100)));
+        assert_eq!(clones.origin((DISK, 2056)), None);
         // What was sent to a partition itself comes from nowhere else.
-        clones.remapped((PART, 2056), (PART, 8));
-        assert_eq!(clones.origin((PART, 2056)), None);
+        clones.remapped((DISK, 2056), (DISK, 8));
+        assert_eq!(clones.origin((DISK, 2056)), None);
     }
 
     #[test]
@@ -197,6 +198,27 @@ mod tests {
         assert!(clones.part((DM, WRITE), (0, 8)).is_none());
         clones.forget();
         assert_eq!(clones.segments, 0);
+    }
+
+    /// A disk has a partition.
+    struct Partitioned;
+
+    impl Lookup for Partitioned {
+        fn task(&mut self, _: u64) -> Option<TaskFacts> {
+            None
+        }
+
+        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+            None
+        }
+
+        fn volume(&mut self, dev: u64) -> Volume {
+            Nothing.volume(if dev == PART { DISK } else { dev })
+        }
+
+        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
+            None
+        }
     }
 
     /// Bytes of an event by a task: each number at its place.
@@ -220,13 +242,16 @@ mod tests {
             let data = event(pid, &[(8, dev), (16, sector), (24, 8 | read)]);
             (&queue, data)
         };
-        let below = event(9, &[(8, DISK), (16, 2056), (24, 8), (28, DM), (32, 100)]);
-        let mut joiner = Joiner::new(Box::new(Nothing), 1);
+        // As the kernel tells them: a bio's device is its disk, and the partition is the place before its begin is added.
+        let remapped =
+            |sector, from, at| event(9, &[(8, DISK), (16, sector), (24, 8), (28, from), (32, at)]);
+        let mut joiner = Joiner::new(Box::new(Partitioned), 1);
         let mut out = Vec::new();
         let events = [
             sent(7, DM, 100),
             sent(8, DM, 200),
-            (&remap, below),
+            (&remap, remapped(8, DM, 100)),
+            (&remap, remapped(2056, PART, 8)),
             sent(9, DISK, 2056),
             sent(9, DISK, 2056),
         ];
@@ -251,7 +276,7 @@ mod tests {
             .collect();
         let mut task = |pid| joiner.names.task(pid, 9);
         let [seven, eight, nine] = [7, 8, 9].map(&mut task);
-        let expected = [(1, 1, seven), (2, 2, eight), (3, 4, seven), (4, 5, nine)];
+        let expected = [(1, 1, seven), (2, 2, eight), (3, 5, seven), (4, 6, nine)];
         assert_eq!(found, expected);
     }
 }

@@ -172,8 +172,10 @@ impl Joiner {
     pub(super) fn remapped(&mut self, event: &Event<'_>) {
         let to = event.dev("dev").zip(event.place("sector"));
         let from = event.dev("old_dev").zip(event.place("old_sector"));
-        if let (Some(to), Some(from)) = (to, from) {
-            self.clones.remapped(to, from);
+        if let (Some(to), Some((above, at))) = (to, from) {
+            // A bio's device is told as its disk, but the one that a partition's begin is added for as the partition.
+            let disk = self.names.volume(above).disk;
+            self.clones.remapped(to, (disk, at));
         }
     }
 
