@@ -4,7 +4,7 @@
 use crate::cli;
 use crate::Ended;
 use fasttrack_trace::summary::Summary;
-use fasttrack_trace_log::{read_directory, FileHeader, Found, Record, Shown};
+use fasttrack_trace_log::{log_files, read_directory, FileHeader, Found, Record, Shown, SUFFIX};
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
@@ -105,6 +105,16 @@ pub fn are_there(paths: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Directories without log files are an error: a sum over nothing would look like a device that did nothing.
+fn have_logs(paths: &[PathBuf]) -> Result<(), Failure> {
+    for path in paths {
+        if path.is_dir() && log_files(path)?.is_empty() {
+            return Err(format!("{}: no log file (*{SUFFIX}) is there", path.display()).into());
+        }
+    }
+    Ok(())
+}
+
 /// The exit status of a program that has read.
 pub fn status(damaged: bool) -> ExitCode {
     match damaged {
@@ -196,6 +206,7 @@ fn text(record: &Record) -> String {
 /// Sums up the last part.
 pub fn explain(options: &cli::Explain) -> Ended {
     let mut last = 0;
+    have_logs(&options.paths)?;
     each(&options.paths, 0, u64::MAX, |record| {
         last = last.max(record.time().0);
         Ok(())

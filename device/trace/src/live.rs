@@ -79,7 +79,12 @@ fn give_up(needs: Needs) -> Result<(), ConfineError> {
 /// Records into files.
 pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
     signals::take()?;
-    let told = |error| format!("{}: {error}; see --state", options.state.display());
+    let told = |error| {
+        format!(
+            "{}: {error}; run it as root, or see --state",
+            options.state.display()
+        )
+    };
     let identity = Identity::load(&options.state, options.rotate_key).map_err(told)?;
     let id = random()?;
     let written = Options {

@@ -103,6 +103,14 @@ fn cat_tells_of_damage() {
 }
 
 #[test]
+fn explain_of_nothing_is_an_error() {
+    let dir = TempDir::new().expect("a directory");
+    let output = run(&["explain", dir.path().to_str().expect("a path")]);
+    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""));
+    assert!(err(&output).contains("no log file (*.ftlog) is there"));
+}
+
+#[test]
 fn explain_names_who_and_what_is_unknown() {
     let dir = TempDir::new().expect("a directory");
     trace(dir.path());
