@@ -111,6 +111,6 @@ def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, 
     assert calls.failures(records) == []
     stock, ours = frontier.rows(records, asked)
     assert stock.share is not None and stock.share < frontier.LITTLE
-    assert stock.behind_to_stock == 1.0 and ours.met
+    assert stock.behind_to_stock == 1.0 and ours.behind_met
     assert stock.behind_to_idle is not None and 0.5 < stock.behind_to_idle < 1.2
     assert ours.p50 is not None and stock.p50 is not None and 1.0 <= ours.p50 < stock.p50

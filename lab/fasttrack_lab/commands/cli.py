@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,6 +92,7 @@ def main() -> NoReturn:
     process.catch_signals()
     try:
         status = cli.main(standalone_mode=False, prog_name="./fasttrack", complete_var=COMPLETE_VAR)
+        sys.stdout.flush()
     except click.exceptions.Exit as left:
         sys.exit(left.exit_code)
     except click.exceptions.NoArgsIsHelpError as bare:
@@ -110,5 +112,7 @@ def main() -> NoReturn:
         # No space left, a directory that is gone: whoever sees it can act, and needs no traceback.
         where = f"{error.filename}: " if error.filename else ""
         ui.say(f"fasttrack: {where}{error.strerror or error}")
+        # Python would write what is left of the output once more as it ends, and end with another status.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(LabError.exit_code)
     sys.exit(status if isinstance(status, int) else 0)
