@@ -155,7 +155,8 @@ class Row:
         storage = phone.load(self.point.place[0])
         if storage.storage == "UFS":
             return self.p99 <= P99_GOAL
-        return self.calls.p99_s * (1 - 1 / self.p99) <= storage.longest_request_s
+        alone_s = self.calls.p99_s / self.p99
+        return self.calls.p99_s - alone_s <= storage.longest_request_s
 
 
 def behind_goal(place: Place) -> float:
@@ -230,21 +231,26 @@ def summary(found: Sequence[Row]) -> list[str]:
     front = f"p99 in front at most {P99_GOAL:g} of alone, on eMMC a request more"
     return [
         f"where the front uses at most {LITTLE:.0%}:",
-        f"{behind}: {_told(found, lambda row: row.behind_met, lambda row: row.behind_to_stock or 0.0)}",
-        f"{front}: {_told(found, lambda row: row.front_met, lambda row: -(row.p99 or 0.0))}",
+        f"{behind}: {_told(found, lambda row: row.behind_met, lambda row: row.behind_to_stock or 0.0, min)}",
+        f"{front}: {_told(found, lambda row: row.front_met, lambda row: row.p99 or 0.0, max)}",
     ]
 
 
-def _told(found: Sequence[Row], met: Callable[[Row], bool | None], good: Callable[[Row], float]) -> str:
-    """In how many points of each policy of ours a goal is met, and the worst of them."""
+def _told(
+    found: Sequence[Row],
+    met: Callable[[Row], bool | None],
+    number: Callable[[Row], float],
+    worst: Callable[..., Row],
+) -> str:
+    """In how many points of each policy of ours a goal is met, and the NUMBER of the WORST, by min or max."""
     parts = []
     for rule in OURS:
         counted = [row for row in found if row.policy == rule and met(row) is not None]
         if counted:
-            worst = min(counted, key=good)
-            where = worst.point
+            row = worst(counted, key=number)
+            where = row.point
             parts.append(
-                f"{rule} {sum(bool(met(row)) for row in counted)} of {len(counted)}, worst {abs(good(worst)):.2f} "
+                f"{rule} {sum(map(bool, map(met, counted)))} of {len(counted)}, worst {number(row):.2f} "
                 f"({where.scenario} beside {where.apps} {where.behind} on {'-'.join(where.place)})"
             )
     return "; ".join(parts) or "no such point"
