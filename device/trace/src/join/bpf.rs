@@ -226,24 +226,15 @@ mod tests {
     fn joined(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
         let mut joiner = Joiner::new(Box::new(Nothing), 1);
         let formats = layout::formats();
-        let (mut events, mut out) = (Vec::new(), Vec::new());
+        let mut events = Vec::new();
         for record in records {
             layout::events(record, &mut events).expect("a record");
         }
-        for (time, cpu, data) in &events {
+        let out = joiner.joined(events.iter().map(|(time, cpu, data)| {
             let id = u16::from_le_bytes([data[0], data[1]]);
             let format = formats.iter().find(|format| format.id == id);
-            let (time, cpu, format) = (*time, *cpu, format.expect("its format"));
-            joiner.event(
-                &Event {
-                    time,
-                    cpu,
-                    format,
-                    data,
-                },
-                &mut out,
-            );
-        }
+            (*time, *cpu, format.expect("its format"), data.as_slice())
+        }));
         let pid = |segment: &Segment| joiner.names.uid(segment.owner?).map(|uid| uid - 10_000);
         out.iter()
             .filter_map(|record| match record {

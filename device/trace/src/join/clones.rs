@@ -113,7 +113,7 @@ impl Clones {
 mod tests {
     use super::*;
     use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
-    use crate::join::{Event, Joiner, Nothing};
+    use crate::join::{Joiner, Nothing};
     use crate::tracefs::EventFormat;
     use fasttrack_trace_log::Record;
 
@@ -246,7 +246,6 @@ mod tests {
         let remapped =
             |sector, from, at| event(9, &[(8, DISK), (16, sector), (24, 8), (28, from), (32, at)]);
         let mut joiner = Joiner::new(Box::new(Partitioned), 1);
-        let mut out = Vec::new();
         let events = [
             sent(7, DM, 100),
             sent(8, DM, 200),
@@ -255,18 +254,9 @@ mod tests {
             sent(9, DISK, 2056),
             sent(9, DISK, 2056),
         ];
-        for (time, (format, data)) in (1..).zip(&events) {
-            let (cpu, format) = (0, *format);
-            joiner.event(
-                &Event {
-                    time,
-                    cpu,
-                    format,
-                    data,
-                },
-                &mut out,
-            );
-        }
+        let events = (1..).zip(&events);
+        let out =
+            joiner.joined(events.map(|(time, (format, data))| (time, 0, *format, data.as_slice())));
         let found: Vec<_> = out
             .iter()
             .filter_map(|record| match record {

@@ -28,6 +28,8 @@ pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
 
+#[cfg(test)]
+use crate::tracefs::EventFormat;
 use carried::Carried;
 use clones::Clones;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
@@ -227,6 +229,25 @@ impl Joiner {
         } else {
             self.other(name, event, out);
         }
+    }
+
+    /// What it makes of events: of each its time, processor, description and bytes.
+    #[cfg(test)]
+    fn joined<'a>(
+        &mut self,
+        events: impl IntoIterator<Item = (u64, u64, &'a EventFormat, &'a [u8])>,
+    ) -> Vec<Record> {
+        let mut out = Vec::new();
+        for (time, cpu, format, data) in events {
+            let event = Event {
+                time,
+                cpu,
+                format,
+                data,
+            };
+            self.event(&event, &mut out);
+        }
+        out
     }
 
     /// Events were lost: what was kept of them may be wrong. Adds bios whose segments were among them.

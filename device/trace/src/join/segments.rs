@@ -187,10 +187,9 @@ impl Joiner {
         (sector, sectors): (u64, u64),
         segments: Vec<Segment>,
     ) -> Vec<Segment> {
-        let above = self.clones.origin((dev, sector)).and_then(|(above, at)| {
-            let disk = self.names.volume(above).disk;
-            self.clones.part((disk, operation.0), (at, sectors))
-        });
+        let origin = self.clones.origin((dev, sector));
+        let above =
+            origin.and_then(|(disk, at)| self.clones.part((disk, operation.0), (at, sectors)));
         let (time, bio) = of;
         let of_this = |one| Segment { time, bio, ..one };
         let segments = match above {
@@ -418,9 +417,8 @@ impl Joiner {
 
 #[cfg(test)]
 mod tests {
-    use crate::join::{Event, Joiner, Nothing};
+    use crate::join::{Joiner, Nothing};
     use crate::tracefs::EventFormat;
-    use fasttrack_trace_log::Record;
 
     /// An event with these fields of 8 bytes.
     fn format(name: &str, fields: &[&str]) -> EventFormat {
@@ -448,18 +446,9 @@ mod tests {
             let owner = super::Owner { task, time: 1 };
             joiner.pages.dirty(dev, inode, index, 1, owner);
         }
-        let mut out: Vec<Record> = Vec::new();
         let words = [4, dev, inode, 4096 + 100, 4096];
         let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        joiner.event(
-            &Event {
-                time: 2,
-                cpu: 0,
-                format: &begin,
-                data: &data,
-            },
-            &mut out,
-        );
+        joiner.joined([(2, 0, &begin, data.as_slice())]);
         let other = joiner.names.task(4, 2);
         let owners = [0, 1, 2, 3].map(|index| joiner.pages.owner(dev, inode, index));
         let tasks = owners.map(|owner| owner.map(|owner| owner.task));
