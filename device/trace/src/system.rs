@@ -42,6 +42,7 @@ pub struct System {
 #[derive(Debug)]
 struct Mount {
     directory: File,
+    inode: u64,
     path: PathBuf,
     /// Not a part of it, as bind mounts are.
     whole: bool,
@@ -138,8 +139,13 @@ impl System {
         self.mounts.get(&dev)?.as_ref()
     }
 
-    /// A file by its inode, without access to its content. Needs CAP_DAC_READ_SEARCH.
+    /// A file by its inode, without access to its content. Needs CAP_DAC_READ_SEARCH, but for where it is mounted: the
+    /// first directory of ext4 has a number that is not asked for.
     fn open(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<File> {
+        let mount = self.mount(dev)?;
+        if mount.inode == inode {
+            return mount.directory.try_clone().ok();
+        }
         let mut handle = Handle {
             bytes: 8,
             kind: INODE_HANDLE,
@@ -148,12 +154,11 @@ impl System {
                 .filter(|inode| *inode >= FIRST_INODE)?,
             generation: u32::try_from(generation.unwrap_or(0)).ok()?,
         };
-        let mount = &self.mount(dev)?.directory;
         // SAFETY: the handle has the layout of `struct file_handle` with 8 bytes; the result is a new descriptor.
         unsafe {
             let found = libc::syscall(
                 libc::SYS_open_by_handle_at,
-                mount.as_raw_fd(),
+                mount.directory.as_raw_fd(),
                 std::ptr::from_mut(&mut handle),
                 libc::O_PATH | libc::O_CLOEXEC,
             );
@@ -177,13 +182,16 @@ fn mounted(dev: u64) -> Option<Mount> {
             continue;
         };
         // Another one may be mounted over it.
-        let there = directory.metadata().ok();
-        if there.map(|found| kernel_dev(found.dev())) != Some(dev) {
+        let Ok(there) = directory.metadata() else {
+            continue;
+        };
+        if kernel_dev(there.dev()) != dev {
             continue;
         }
         let whole = words.get(3) == Some(&"/");
         let found = Mount {
             directory,
+            inode: there.ino(),
             path,
             whole,
         };
@@ -193,4 +201,19 @@ fn mounted(dev: u64) -> Option<Mount> {
         part.get_or_insert(found);
     }
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fasttrack_trace_log::FileType;
+
+    #[test]
+    fn where_a_file_system_is_mounted_is_a_directory() {
+        let there = fs::metadata("/proc").expect("a mounted file system");
+        let mut system = System::default();
+        let found = system.file(kernel_dev(there.dev()), there.ino(), None);
+        let facts = found.expect("its first directory");
+        assert_eq!(facts.file_type, Some(FileType::DIRECTORY));
+    }
 }

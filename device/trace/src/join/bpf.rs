@@ -83,8 +83,7 @@ impl Joiner {
         let (page, pages) = (self.page(event), event.place("pages"));
         if let (Some((disk, inode, index)), Some(pages)) = (page, pages) {
             let time = event.time;
-            self.pages
-                .dirty(disk, inode, index, pages, Owner { task, time });
+            self.dirty(disk, inode, index, pages, Owner { task, time });
         }
     }
 

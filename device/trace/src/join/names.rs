@@ -451,14 +451,19 @@ impl Names {
         self.record(task)?.uid
     }
 
+    fn file_type(&self, file: u64) -> Option<FileType> {
+        self.files.get(&file)?.record.file_type
+    }
+
+    /// The file is a directory, as far as one could look at it.
+    pub fn is_directory(&self, file: u64) -> bool {
+        self.file_type(file) == Some(FileType::DIRECTORY)
+    }
+
     /// The file is a database's.
     pub fn is_sqlite(&self, file: u64) -> bool {
-        let kind = self
-            .files
-            .get(&file)
-            .and_then(|named| named.record.file_type);
         matches!(
-            kind,
+            self.file_type(file),
             Some(
                 FileType::SQLITE_DB
                     | FileType::SQLITE_JOURNAL

@@ -54,7 +54,21 @@ impl Joiner {
                 task,
                 time: event.time,
             };
-            self.pages.dirty(disk, inode, index, 1, owner);
+            self.dirty(disk, inode, index, 1, owner);
+        }
+    }
+
+    /// Whoever writes back may make a page dirty again: it stays its owner's.
+    pub(super) fn dirty(&mut self, disk: u64, inode: u64, index: u64, pages: u64, owner: Owner) {
+        let mut at = index;
+        let again = match self.names.is_kernel(owner.task) {
+            true => self.pages.take(disk, inode, index, pages),
+            false => vec![(pages, None)],
+        };
+        for (count, before) in again {
+            self.pages
+                .dirty(disk, inode, at, count, before.unwrap_or(owner));
+            at += count;
         }
     }
 
@@ -309,7 +323,9 @@ impl Joiner {
         let mut at = sector;
         for (length, mapped) in places {
             match mapped {
-                Some(mapped) => self.known(sent, at - sector, length, mapped, &mut found),
+                Some(mapped) => {
+                    self.known(sent, at, at - sector, length, mapped, &mut found);
+                }
                 None => self.unmapped(sent, at, at - sector, length, &mut found),
             }
             at += length;
@@ -317,10 +333,11 @@ impl Joiner {
         found
     }
 
-    /// Blocks of a file.
+    /// Blocks of a file, or of a directory.
     fn known(
         &mut self,
         sent: &Sent,
+        sector: u64,
         offset: u64,
         sectors: u64,
         run: Mapped,
@@ -331,11 +348,21 @@ impl Joiner {
             inode => self.names.file(run.dev, inode, sent.time),
         };
         let pages = sectors.div_ceil(PAGE_SECTORS);
-        let data = run.block_type == BlockType::DATA;
+        let directory = file.is_some_and(|file| self.names.is_directory(file));
+        let block_type = match directory {
+            true => BlockType::METADATA,
+            false => run.block_type,
+        };
+        let data = block_type == BlockType::DATA;
         let owners = match sent.rwbs.operation {
-            Operation::WRITE if data => {
+            Operation::WRITE if data || directory => {
                 let disk = self.names.volume(run.dev).disk;
-                let dirtied = self.pages.take(disk, run.inode, run.index, pages);
+                let mut dirtied = self.pages.take(disk, run.inode, run.index, pages);
+                // ext4 has them in the disk's own pages, f2fs in pages of the directory.
+                if directory && dirtied.iter().all(|(_, owner)| owner.is_none()) {
+                    let first = sector / PAGE_SECTORS;
+                    dirtied = self.pages.take(sent.disk, sent.disk, first, pages);
+                }
                 match sent.direct {
                     true => vec![(pages, self.sender(sent))],
                     false => dirtied,
@@ -348,7 +375,7 @@ impl Joiner {
         for (count, owner) in owners {
             let until = end.min(at + count * PAGE_SECTORS);
             out.push(Segment {
-                block_type: Some(run.block_type),
+                block_type: Some(block_type),
                 file,
                 index: data.then_some(run.index + page),
                 ..self.segment(sent, at, until - at, owner)
@@ -417,8 +444,11 @@ impl Joiner {
 
 #[cfg(test)]
 mod tests {
-    use crate::join::{Joiner, Nothing};
+    use super::*;
+    use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
+    use crate::join::Nothing;
     use crate::tracefs::EventFormat;
+    use fasttrack_trace_log::{FileType, Task};
 
     /// An event with these fields of 8 bytes.
     fn format(name: &str, fields: &[&str]) -> EventFormat {
@@ -453,5 +483,81 @@ mod tests {
         let owners = [0, 1, 2, 3].map(|index| joiner.pages.owner(dev, inode, index));
         let tasks = owners.map(|owner| owner.map(|owner| owner.task));
         assert_eq!(tasks, [Some(task), Some(other), Some(other), None]);
+    }
+
+    /// Each inode is a directory.
+    struct Directories;
+
+    impl Lookup for Directories {
+        fn task(&mut self, _: u64) -> Option<TaskFacts> {
+            None
+        }
+
+        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
+            Some(FileFacts {
+                file_type: Some(FileType::DIRECTORY),
+                ..FileFacts::default()
+            })
+        }
+
+        fn volume(&mut self, disk: u64) -> Volume {
+            Nothing.volume(disk)
+        }
+
+        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    /// ext4 dirties them as pages of the disk, f2fs as the directory's own.
+    #[test]
+    fn directories_are_metadata() {
+        let (dev, inode, sector) = (8 << 20, 12, 80);
+        for dirtied in [(dev, sector / PAGE_SECTORS), (inode, 0)] {
+            let mut joiner = Joiner::new(Box::new(Directories), 1);
+            let task = joiner.names.task(3, 1);
+            let owner = Owner { task, time: 1 };
+            joiner.pages.dirty(dev, dirtied.0, dirtied.1, 1, owner);
+            let event = format("block_bio_queue", &["common_pid"]);
+            let data = 7_u64.to_ne_bytes();
+            let event = Event {
+                time: 2,
+                cpu: 0,
+                format: &event,
+                data: &data,
+            };
+            let sent = joiner.sent(&event, dev, Rwbs::parse("WM"), task);
+            let mapped = joiner.mapped(dev, inode, 0, BlockType::DATA);
+            let found = joiner.segments(&sent, sector, vec![(PAGE_SECTORS, Some(mapped))]);
+            let [only] = found.as_slice() else {
+                panic!("{found:?}");
+            };
+            assert_eq!(only.block_type, Some(BlockType::METADATA));
+            assert_eq!((only.owner, only.index), (Some(task), None));
+            assert_eq!(only.file, joiner.names.file(dev, inode, 3));
+            assert_eq!(joiner.pages.owner(dev, dirtied.0, dirtied.1), None);
+        }
+    }
+
+    /// So does a journal's thread that finds no place for a page yet.
+    #[test]
+    fn who_writes_back_does_not_own_what_it_dirties_again() {
+        let (dev, inode) = (8 << 20, 12);
+        let mut joiner = Joiner::new(Box::new(Nothing), 1);
+        let app = joiner.names.task(3, 1);
+        let journal = joiner.names.task_told(Task {
+            pid: Some(4),
+            kernel_thread: Some(true),
+            ..Task::default()
+        });
+        joiner.dirty(dev, inode, 1, 1, Owner { task: app, time: 1 });
+        let again = Owner {
+            task: journal,
+            time: 2,
+        };
+        joiner.dirty(dev, inode, 0, 3, again);
+        let owners = [0, 1, 2, 3].map(|index| joiner.pages.owner(dev, inode, index));
+        let tasks = owners.map(|owner| owner.map(|owner| owner.task));
+        assert_eq!(tasks, [Some(journal), Some(app), Some(journal), None]);
     }
 }
