@@ -100,13 +100,17 @@ def ask(
     data: Data | None = None,
     phone_name: str = "s6",
     settings: Settings = (),
+    init: Path | None = None,
     **parameters: object,
 ) -> dict[str, Any]:
-    """What SCRIPT.WORK shows, after the settings, on a fresh file system or none; the kernel's log must be clean."""
+    """What SCRIPT.WORK shows, after the settings, on a fresh file system or none; the kernel's log must be clean.
+
+    The script is one of tests/guest, or INIT.
+    """
     name, _, work = what.partition(".")
     with run_dir(MEMORY_MIB + ROOM_MIB) as where:
         write_asked(where, work, data, settings, **parameters)
-        return _shown(tools, script(name), where, phone_name)
+        return _shown(tools, init or script(name), where, phone_name)
 
 
 def _shown(tools: Tools, init: Path, where: Path, phone_name: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Said:
     name: str | None
     uid: int | None
     type: str
+    transaction: int | None = None
+    """That its bio makes durable."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ class Trace:
         file = files.get(segment.get("file", 0), {})
         path = file.get("path", "").removesuffix("//deleted")
         owner = tasks.get(segment.get("owner", 0), {})
-        said = Said(
-            bio["time"], file.get("inode"), path.split("/")[-1] or None, owner.get("uid"), segment["block_type"]
-        )
+        name = path.split("/")[-1] or None
+        whose = (file.get("inode"), name, owner.get("uid"), segment["block_type"])
+        said = Said(bio["time"], *whose, bio.get("transaction"))
         first = bio["sector"] * 512 + segment["offset"]
         for block in range(first // BLOCK, (first + segment["bytes"]) // BLOCK):
             self.blocks[bio["operation"]][block].append(said)

@@ -5,6 +5,8 @@ Apps write blocks that begin with a word that names who has written them, and to
 block that it takes where it lies and what its word is; that is the truth. The log files say of each run of blocks of
 each bio which file and which task it belongs to. Each block is judged: right, wrong, or unknown. SQLite's pages name
 nobody: their truth is where the database and its log lie at the end. Blocks that are read are their reader's.
+
+What the file system writes for itself is judged by the disk: its tools say what each block is, and whose.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import os
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
 from guest_script import BEHIND, FASTTRACK, FRONT, Data, Settings, ask, setting
+from layout_judge import Disk, judge_layout, of_disk
 from origin_judge import Record, Trace, judge
 
 from fasttrack_lab.build import guest_program
@@ -25,17 +29,42 @@ from fasttrack_lab.run.runner import Tools
 pytestmark = pytest.mark.guest
 
 SERVICE = 1000
+ORACLE = Path(__file__).parent / "oracle" / "watched.py"
 SDA = 8 << 20
 
 NOOP: Settings = (setting("/sys/block/sda/queue/scheduler", "none"),)
 SETTINGS: dict[str, Settings] = {"off": NOOP, "fasttrack": FASTTRACK}
 UNKNOWN_AT_MOST = {"ext4": 0.001, "f2fs": 0.01}
 
+HELD = {
+    "ext4": {
+        "journal": 300,
+        "inode table": 20,
+        "superblock": 1,
+        "descriptors": 3,
+        "block bitmap": 5,
+        "inode bitmap": 5,
+        "directory": 10,
+        "extents": 2,
+        "data": 200,
+        "block bitmap, read": 1,
+        "data, read": 192,
+    },
+    "f2fs": {"node": 150, "cp": 60, "sit": 1, "nat": 1, "ssa": 1, "data": 200, "node, read": 4, "data, read": 192},
+}
+"""What blocks hold, and how many of them at least are judged."""
+
+GAPS = ("dentries", "superseded")
+"""Where the kernel is known to name the wrong type, as docs/TRACE.md tells."""
+
 
 @dataclass
 class Transaction:
     """A transaction or a checkpoint, and who pays for it."""
 
+    began: int
+    ended: int
+    """ns: of its commit."""
     number: int
     kind: str
     case: str
@@ -98,9 +127,11 @@ class Watched:
         found: list[Transaction] = []
         for one in self.shown["records"]:
             if one["record"] == "transaction":
+                times = (one.get("began", one["time"]), one["time"])
                 said = (self.uids.get(one.get("trigger", 0)), one.get("trigger_call"))
                 sizes = (one["handles"], one["blocks"], one["logged"])
-                found.append(Transaction(one["transaction"], one["kind"], self.case(one["time"]), *said, *sizes))
+                whose = (one["transaction"], one["kind"], self.case(one["time"]))
+                found.append(Transaction(*times, *whose, *said, *sizes))
             if one["record"] == "share":
                 assert one["transaction"] == found[-1].number
                 paid = (one["handles"], one["blocks"], one["through_flusher"])
@@ -123,23 +154,38 @@ class Watched:
         ]
 
     @cached_property
+    def trace(self) -> Trace:
+        return Trace.of(self.shown["records"], SDA)
+
+    @cached_property
     def verdicts(self) -> dict[str, Counter[str]]:
         """Of each way."""
         written: dict[int, list[int]] = defaultdict(list)
         for place, word in self.shown["taken"]:
             written[place].append(int(word, 16))
-        return judge(self.shown, Trace.of(self.shown["records"], SDA), written)
+        return judge(self.shown, self.trace, written)
+
+    @cached_property
+    def disk(self) -> Disk:
+        return of_disk(self.shown, self.trace)
+
+    @cached_property
+    def layout(self) -> dict[str, Counter[str]]:
+        """Verdicts by what blocks hold."""
+        return judge_layout(self.disk)
 
 
 def watch(tools: Tools, fs: str, settings: Settings, source: str) -> Watched:
     program = str(guest_program.build(guest_program.COLLECTOR))
-    shown = ask(tools, "origin.watched", data=Data(fs), settings=settings, program=program, source=source)
+    shown = ask(tools, "watched.watched", data=Data(fs), settings=settings, init=ORACLE, program=program, source=source)
     assert shown["buffer"]["overrun"] == shown["buffer"]["dropped events"] == "0"
     watched = Watched(fs, shown)
     assert not watched.of("loss")
     if os.environ.get("FASTTRACK_SHOW"):
         print(fs, sum(watched.verdicts.values(), Counter()))
         print({way: dict(counts) for way, counts in watched.verdicts.items()})
+        print(fs, sum(watched.layout.values(), Counter()))
+        print({what: dict(counts) for what, counts in watched.layout.items()})
     return watched
 
 
@@ -171,6 +217,36 @@ def test_every_block_is_its_owner_s(watched: Watched) -> None:
     assert {(shown["inodes"][path], f"path{path}") for path in gone} <= told("unlink")
 
 
+def test_every_block_of_the_file_system_is_what_the_disk_says(watched: Watched) -> None:
+    fs, layout = watched.fs, watched.layout
+    total = sum(layout.values(), Counter())
+    assert set(total) <= {"right", "unknown", "free", "gap"}, layout
+    assert total["unknown"] <= UNKNOWN_AT_MOST[fs] * total.total(), layout
+    # Nobody knows what these were.
+    assert total["free"] <= 0.01 * total.total(), layout
+    assert total["gap"] == sum(layout[what]["gap"] for what in GAPS if what in layout), layout
+    for what, count in HELD[fs].items():
+        assert layout[what]["right"] >= count, (what, layout)
+
+
+def test_payers_are_those_whose_the_blocks_on_the_disk_are(watched: Watched) -> None:
+    """Of a checkpoint, each node and directory; of a transaction, the blocks of directories and extents."""
+    judged: Counter[int | None] = Counter()
+    for one in watched.transactions:
+        if one.kind == "checkpoint":
+            truth = watched.disk.of_checkpoint(one.began, one.ended)
+            nobody = truth.pop(None, 0)
+            assert truth.total() + nobody == one.blocks, (one, truth)
+        else:
+            truth, nobody = watched.disk.of_transaction(one.number), one.blocks
+        for uid, blocks in truth.items():
+            assert blocks <= one.paid(uid)[1] <= blocks + nobody, (one, truth)
+        judged += truth
+    if os.environ.get("FASTTRACK_SHOW"):
+        print(watched.fs, judged)
+    assert judged[FRONT] >= 2 and judged[BEHIND] >= 5, judged
+
+
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_events_of_any_kernel_say_nothing_wrong(tools: Tools, fs: str) -> None:
     """Whose a block is they say where the task still is when the collector looks: here most have ended."""
@@ -179,6 +255,11 @@ def test_events_of_any_kernel_say_nothing_wrong(tools: Tools, fs: str) -> None:
     assert set(total) == {"right", "unknown"}, watched.verdicts
     # SQLite's apps live for some time.
     assert total["right"] >= 150
+    layout = watched.layout
+    assert set(sum(layout.values(), Counter())) <= {"right", "unknown", "free"}, layout
+    # Who has changed a node, nobody says.
+    for what, count in HELD[fs].items():
+        assert layout[what]["right"] >= count or what in ("data", "node"), (what, layout)
 
 
 def test_shares_sum_to_their_transaction(watched: Watched) -> None:
