@@ -6,15 +6,26 @@ The log is that of QEMU's driver blklogwrites, in the format of Linux's dm-log-w
 
 from __future__ import annotations
 
+import json
 import struct
+import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+sys.path += [str(Path(__file__).parent / name) for name in ("guest", "oracle")]
+
+import disk_dump
+import jbd2_log
 
 BLOCK, SECTOR = 4096, 512
 MAGIC = 0x6A736677736872
 FLAG_FLUSH, FLAG_FUA, FLAG_DISCARD, FLAG_MARK = 1, 2, 4, 8
 SIZE = 5 << 30
+
+ROOT = {"ext4": 2, "f2fs": 3}
+"""Inode of the first directory, as mkfs makes it."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +83,22 @@ def words(writes: list[Write]) -> dict[int, list[int]]:
         for at in range(-first % BLOCK, len(write.content), BLOCK):
             found[(first + at) // BLOCK].append(int.from_bytes(write.content[at : at + 8], "little"))
     return found
+
+
+def shown(kind: str, disk: Path, written: dict[int, list[int]]) -> dict[str, Any]:
+    """What the disk is at the end, as tests/oracle/watched.py shows it; nothing says when it was written."""
+    log = jbd2_log.read_log(str(disk)) if kind == "ext4" else {}
+    if kind == "ext4":
+        dump = disk_dump.ext4(str(disk), written)
+    else:
+        dump = disk_dump.f2fs(str(disk), written, disk_dump.footers(str(disk), written))
+    taken = [(block, f"{word:x}") for block, words in written.items() for word in words]
+    return {
+        "log": {str(number): [len(one.tags), one.others] for number, one in log.items()},
+        "tags": {str(number): one.tags for number, one in log.items()},
+        "taken": taken,
+        "given": [0] * len(taken),
+        "root": ROOT[kind],
+        # Through JSON, as what a guest shows.
+        "dump": json.loads(json.dumps(asdict(dump))),
+    }

@@ -45,7 +45,7 @@ HELD = {
         "block bitmap": 5,
         "inode bitmap": 5,
         "directory": 10,
-        "extents": 2,
+        "extents": 1,
         "data": 200,
         "block bitmap, read": 1,
         "data, read": 192,

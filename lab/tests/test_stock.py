@@ -17,6 +17,7 @@ import pytest
 import stock_disk
 import stock_kernel
 from guest_script import KEPT, Data, write_asked
+from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
 
 from fasttrack_lab.host import process
@@ -48,6 +49,10 @@ def top_paths(data: str) -> list[str]:
 GAPS = {"shared_map": 32}
 """Way -> blocks that may be unknown: the half that the second app writes to by its map."""
 
+LAYOUT_GAPS = {"inode table, read": 8}
+"""What blocks of the file system's own hold -> how many may be unknown: what ext4 reads ahead is not marked as its own.
+"""
+
 WRITTEN, HOTPLUG = 4000, 300
 
 DIRECT_AT_MOST = 4000
@@ -74,6 +79,8 @@ class Booted:
             assert error is None, f"{error}\n{tail(outcome.console)}"
             self.shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
             self.written = stock_disk.words(stock_disk.read_log(where / "log"))
+            if work == "suite":
+                self.shown |= stock_disk.shown(fs, where / "disk", self.written)
             self.records: list[dict[str, Any]] = []
             if (where / "trace").is_dir():
                 lines = process.output([program, "cat", "--json", str(where / "trace")]).splitlines()
@@ -94,6 +101,17 @@ def test_every_block_is_its_owner_s_or_in_a_gap(traced: Booted) -> None:
         assert set(counts) <= {"right", "unknown"}, (way, counts)
         assert counts["unknown"] <= GAPS.get(way, 0), (way, counts)
         assert counts["right"] >= 8, way
+
+
+def test_every_block_of_the_file_system_is_what_the_disk_says(traced: Booted) -> None:
+    """No tracepoint says who has changed a node of f2fs."""
+    layout = judge_layout(of_disk(traced.shown, Trace.of(traced.records, SDA)))
+    print({what: dict(counts) for what, counts in layout.items()})
+    for what, counts in layout.items():
+        assert set(counts) <= {"right", "unknown", "free"}, (what, counts)
+        assert what == "node" or counts["unknown"] <= LAYOUT_GAPS.get(what, 0), (what, counts)
+    metadata = ("node", "cp") if "node" in layout else ("journal", "inode table", "directory", "extents")
+    assert all(layout[what]["right"] for what in metadata), layout
 
 
 def test_segments_cover_their_bios(traced: Booted) -> None:

@@ -17,10 +17,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "oracle"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
 
 from trace import Collector, lines_of
 
+import more_ways
 import origin
 from prologue import (
     BEHIND,
@@ -37,6 +39,12 @@ from prologue import (
     run,
     write,
 )
+
+
+def suite(program: str, source: str) -> Shown:
+    """That of ../guest/origin.py, with more ways."""
+    more_ways.add()
+    return origin.suite(program, source)
 
 
 def overruns() -> int:
@@ -259,4 +267,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(origin.suite, losses, hotplug, tops, faults, costs)
+    run(suite, losses, hotplug, tops, faults, costs)

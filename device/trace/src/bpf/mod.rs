@@ -89,8 +89,9 @@ const RING_MAX: u64 = 1 << 30;
 const HINT: &str = "; see fasttrack-trace doctor";
 
 /// What is unknown on any kernel that is not patched.
-pub const GAPS: [&str; 4] = [
+pub const GAPS: [&str; 5] = [
     "who triggers a transaction, and who pays for handles of the flusher",
+    "who has changed a node of f2fs",
     "class and cause of bios, and all calls and waits but syncs and throttling",
     "owners of pages that an app maps and writes to while they are dirty from another one; XFS's and btrfs's are the \
      first one's, whoever writes over them",
