@@ -112,7 +112,7 @@ impl Clones {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
+    use crate::join::names::{Lookup, Volume};
     use crate::join::{Joiner, Nothing};
     use crate::tracefs::EventFormat;
     use fasttrack_trace_log::Record;
@@ -204,20 +204,8 @@ mod tests {
     struct Partitioned;
 
     impl Lookup for Partitioned {
-        fn task(&mut self, _: u64) -> Option<TaskFacts> {
-            None
-        }
-
-        fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
-            None
-        }
-
         fn volume(&mut self, dev: u64) -> Volume {
             Nothing.volume(if dev == PART { DISK } else { dev })
-        }
-
-        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
-            None
         }
     }
 

@@ -15,6 +15,7 @@ mod names;
 mod origin;
 mod pages;
 mod requests;
+mod role;
 mod rwbs;
 mod segments;
 mod sqlite;

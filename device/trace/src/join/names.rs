@@ -2,7 +2,7 @@
 //! Tasks and files by the ids that records refer to. Each is described once in a log file, before its first use there.
 
 use super::event::Event;
-use super::sqlite::Role;
+use super::role::Role;
 use fasttrack_trace_log::{File, FileEvent, FileType, Record, Task, Time};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -64,16 +64,25 @@ impl Volume {
     }
 }
 
-/// What events do not say.
+/// What events do not say. Of tasks and files nothing is known, unless it is told here.
 pub trait Lookup {
     /// A task, if it lives.
-    fn task(&mut self, pid: u64) -> Option<TaskFacts>;
+    fn task(&mut self, _pid: u64) -> Option<TaskFacts> {
+        None
+    }
+
     /// A file, if it can be found; of that generation, if it is known.
-    fn file(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<FileFacts>;
+    fn file(&mut self, _dev: u64, _inode: u64, _generation: Option<u64>) -> Option<FileFacts> {
+        None
+    }
+
     /// A device.
     fn volume(&mut self, dev: u64) -> Volume;
+
     /// The absolute path of what its file system has at `path`, if that is known.
-    fn absolute(&mut self, dev: u64, path: &str) -> Option<String>;
+    fn absolute(&mut self, _dev: u64, _path: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A kernel's id as records have it.
@@ -532,14 +541,6 @@ pub(crate) struct Nothing;
 
 #[cfg(test)]
 impl Lookup for Nothing {
-    fn task(&mut self, _: u64) -> Option<TaskFacts> {
-        None
-    }
-
-    fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
-        None
-    }
-
     fn volume(&mut self, disk: u64) -> Volume {
         Volume {
             disk,
@@ -548,10 +549,6 @@ impl Lookup for Nothing {
             // Device-mapper's, mostly.
             stacked: disk >> 20 == 254,
         }
-    }
-
-    fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
-        None
     }
 }
 
@@ -564,10 +561,6 @@ mod tests {
     struct Now;
 
     impl Lookup for Now {
-        fn task(&mut self, _: u64) -> Option<TaskFacts> {
-            None
-        }
-
         fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
             Some(FileFacts {
                 path: Some("/new".to_string()),
@@ -577,10 +570,6 @@ mod tests {
 
         fn volume(&mut self, disk: u64) -> Volume {
             Nothing.volume(disk)
-        }
-
-        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
-            None
         }
     }
 

@@ -12,6 +12,7 @@
 //! say what is written when.
 
 use super::names::Names;
+use super::role::Role;
 use fasttrack_trace_log::{Call, CallKind, Record, SqliteMode, SqliteTransaction, Time};
 use std::collections::HashMap;
 
@@ -29,17 +30,6 @@ const OVERDUE: u64 = 1_000_000_000;
 
 /// More than these are not open: their end was lost.
 const KEPT: usize = 4096;
-
-/// What a file is for a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Itself.
-    Database,
-    /// Its rollback journal.
-    Journal,
-    /// Its write-ahead log.
-    Wal,
-}
 
 /// A transaction that is not told of.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 //! A ring in a file: descriptions of events with a zero between, two zeros, then pages. And a join of it beside which
 //! nothing else is known.
 
-use fasttrack_trace::join::{FileFacts, Joiner, Lookup, TaskFacts, Volume};
+use fasttrack_trace::join::{Joiner, Lookup, TaskFacts, Volume};
 use fasttrack_trace::tracefs::{EventFormat, Layout, Page};
 
 /// Bytes of a page of the ring.
@@ -57,10 +57,6 @@ impl Lookup for Simple {
         })
     }
 
-    fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
-        None
-    }
-
     fn volume(&mut self, dev: u64) -> Volume {
         Volume {
             disk: dev,
@@ -68,10 +64,6 @@ impl Lookup for Simple {
             block_sectors: 8,
             stacked: false,
         }
-    }
-
-    fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
-        None
     }
 }
 
