@@ -108,19 +108,12 @@ def _behind(transaction: Transaction, one: Explained) -> str:
     return f"  behind transaction {said(transaction.transaction)}, which ended at +{until}: {asked}"
 
 
-_NO_LOSS = {
-    "payers": "payers of a transaction without a share of their own: {} handles and blocks are in the share of nobody",
-    "sampled": "of a sample: {} bios are left out",
-}
-"""What is told of each reason that is no loss."""
-
-
 def _losses(losses: Sequence[Loss]) -> Iterator[str]:
     for loss in losses:
         count = "nobody knows how many" if loss.lost is None else str(loss.lost)
         when = "" if loss.time is not None else ", nobody knows when"
         if loss.reason in NO_LOSS:
-            yield f"  {_NO_LOSS[loss.reason].format(count)}{when}"
+            yield f"  {NO_LOSS[loss.reason].format(count)}{when}"
             continue
         yield f"  LOST ({said(loss.reason)}): {count} records{when}: what follows may lack some"
 

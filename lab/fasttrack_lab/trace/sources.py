@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -66,12 +67,7 @@ def _is_other(path: Path) -> bool:
 
 def _of_records(paths: Sequence[Path], counted: bool) -> Plain:
     """A database with the tables of log files, or of another recording."""
-    if _is_other(paths[0]):
-        return _imported(paths, counted)
-    for path in paths:
-        if not (exporting.is_logs(path) or exporting.is_exported(path)):
-            raise InputError("no log file of fasttrack-trace (*.ftlog) is there, and no archive", path)
-    with exporting.exported(paths, counted) as folders:
+    with (_imported if _is_other(paths[0]) else _exported)(paths, counted) as folders:
         # The database is loaded while log files are exported.
         from fasttrack_lab.trace import logs, plain_duckdb  # noqa: PLC0415
 
@@ -80,8 +76,17 @@ def _of_records(paths: Sequence[Path], counted: bool) -> Plain:
         return plain
 
 
-def _imported(others: Sequence[Path], counted: bool) -> Plain:
-    from fasttrack_lab.trace import logs, plain_duckdb  # noqa: PLC0415
+def _exported(paths: Sequence[Path], counted: bool) -> AbstractContextManager[Callable[[], list[Path]]]:
+    """The folders of log files' tables."""
+    for path in paths:
+        if not (exporting.is_logs(path) or exporting.is_exported(path)):
+            raise InputError("no log file of fasttrack-trace (*.ftlog) is there, and no archive", path)
+    return exporting.exported(paths, counted)
+
+
+@contextmanager
+def _imported(others: Sequence[Path], _: bool) -> Iterator[Callable[[], list[Path]]]:
+    """The folder of another recording's tables; of what it leaves out or guesses is told."""
     from fasttrack_lab.trace.importers.importing import import_all  # noqa: PLC0415
     from fasttrack_lab.trace.importers.shown import told  # noqa: PLC0415
 
@@ -89,6 +94,4 @@ def _imported(others: Sequence[Path], counted: bool) -> Plain:
         imported = import_all(others, Path(where))
         for line in told(imported):
             ui.say(line)
-        plain = plain_duckdb.connect()
-        logs.fill([Path(where)], plain, counted)
-        return plain
+        yield lambda: [Path(where)]

@@ -206,13 +206,16 @@ for _columns in COLUMNS.values():
 SAMPLED = ("io", "segments", "requests")
 """Tables that have a part of the rows where a session was sampled: each row stands for `weight` of them."""
 
-NO_LOSS = ("sampled", "payers")
-"""Reasons of what is no loss: what a sample has left, and payers of a transaction in the share of nobody."""
+NO_LOSS = {
+    "payers": "payers of a transaction without a share of their own: {} handles and blocks are in the share of nobody",
+    "sampled": "of a sample: {} bios are left out",
+}
+"""Reason of what is no loss -> what is told of so many."""
 
 
 def lost(losses: ir.Table) -> ir.Table:
     """The rows of LOSSES that are some."""
-    return losses.filter(losses.reason.fill_null("unknown").notin(NO_LOSS))
+    return losses.filter(losses.reason.fill_null("unknown").notin(list(NO_LOSS)))
 
 
 _COUNTED = {
