@@ -3,7 +3,7 @@
 
 use fasttrack_trace::bpf;
 use fasttrack_trace::join::EVENTS;
-use fasttrack_trace::source::{patched, INSTANCE};
+use fasttrack_trace::source::{self, patched};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -134,28 +134,21 @@ fn names() -> Finding {
     }
 }
 
-/// Collectors have rings of their own; each costs memory and time.
+/// Collectors have rings of their own; the patched kernel tells names once for all of them.
 fn others(tracefs: &Path) -> Finding {
-    let names = fs::read_dir(tracefs.join("instances"))
-        .into_iter()
-        .flatten();
-    let pids: Vec<String> = names
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let pid = name.strip_prefix(INSTANCE)?.strip_prefix('-')?;
-            Path::new("/proc")
-                .join(pid)
-                .exists()
-                .then(|| pid.to_string())
-        })
-        .collect();
-    match pids.is_empty() {
-        true => Good("no other fasttrack-trace records".to_string()),
-        false => Good(format!(
-            "fasttrack-trace records already (process {}): another one needs a directory of its own, -o",
-            pids.join(", ")
+    let pids = source::others(tracefs);
+    if pids.is_empty() {
+        return Good("no other fasttrack-trace records".to_string());
+    }
+    let text = format!(
+        "fasttrack-trace records already (process {}): another one needs a directory of its own, -o",
+        pids.join(", ")
+    );
+    match patched(tracefs) {
+        true => Less(format!(
+            "{text}; tasks and files that the first has met have no names in it"
         )),
+        false => Good(text),
     }
 }
 

@@ -13,7 +13,7 @@ use fasttrack_trace::privacy::Privacy;
 use fasttrack_trace::recorder::{self, Limits, Sum};
 use fasttrack_trace::sample::Sample;
 use fasttrack_trace::signals;
-use fasttrack_trace::source::{Asked, Ftrace, Source};
+use fasttrack_trace::source::{self, Asked, Ftrace, Source};
 use fasttrack_trace::summary::Summary;
 use fasttrack_trace::system::System;
 use fasttrack_trace::tracefs::InstanceError;
@@ -35,6 +35,14 @@ fn joiner() -> Joiner {
 }
 
 fn source(cli: &Cli, ring: Option<String>, sums: bool) -> Result<Ftrace, InstanceError> {
+    let others = source::others(&cli.tracefs);
+    if !others.is_empty() && source::patched(&cli.tracefs) {
+        eprintln!(
+            "fasttrack-trace: process {} records already: tasks and files that it has met have no names here; see \
+             fasttrack-trace doctor",
+            others.join(", ")
+        );
+    }
     Ftrace::new(&Asked {
         tracefs: &cli.tracefs,
         sysfs: &cli.sysfs,

@@ -6,6 +6,7 @@ use crate::clocks;
 use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF, REPLACED_BY_SUMS};
 use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
 use clap::ValueEnum;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,7 @@ pub trait Source {
 }
 
 /// Begin of the name of a collector's ring; its process follows.
-pub const INSTANCE: &str = "fasttrack-trace";
+const INSTANCE: &str = "fasttrack-trace";
 
 /// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
 const SESSION: &str = "io_session";
@@ -69,6 +70,19 @@ const ENDS: [&str; 2] = ["ext4_evict_inode", "f2fs_evict_inode"];
 pub fn patched(root: &Path) -> bool {
     let there = |event: &&str| root.join("events").join(event).join("format").exists();
     ORIGIN.iter().all(there)
+}
+
+/// Processes that record already: each has a ring of its own, which costs memory and time.
+pub fn others(tracefs: &Path) -> Vec<String> {
+    let entries = fs::read_dir(tracefs.join("instances"));
+    let names = entries.into_iter().flatten().flatten();
+    let pids = names.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let pid = name.strip_prefix(INSTANCE)?.strip_prefix('-')?;
+        let lives = Path::new("/proc").join(pid).exists();
+        lives.then(|| pid.to_string())
+    });
+    pids.collect()
 }
 
 /// The events that are needed of tracefs.

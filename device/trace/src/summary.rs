@@ -247,26 +247,26 @@ impl Summary {
         }
     }
 
-    /// How a task is shown.
+    /// How a task is shown: whoever names it writes nothing else to the terminal.
     pub fn task(&self, id: Option<u64>) -> String {
         let Some(task) = id.and_then(|id| self.tasks.get(&id)) else {
             return UNKNOWN.to_string();
         };
-        let name = task.name.as_deref().unwrap_or("?");
+        let name = printable(task.name.as_deref().unwrap_or("?"));
         match (task.uid, task.kernel_thread) {
             (_, Some(true)) => format!("[{name}]"),
             (Some(uid), _) => format!("{name} (uid {uid})"),
-            (None, _) => name.to_string(),
+            (None, _) => name,
         }
     }
 
-    /// How a file is shown.
+    /// How a file is shown, as a task is.
     pub fn file(&self, id: Option<u64>) -> String {
         let Some(file) = id.and_then(|id| self.files.get(&id)) else {
             return UNKNOWN.to_string();
         };
         match (&file.path, file.inode) {
-            (Some(path), _) => path.clone(),
+            (Some(path), _) => printable(path),
             (None, Some(inode)) => format!("inode {inode}"),
             (None, None) => UNKNOWN.to_string(),
         }
@@ -339,6 +339,18 @@ impl Summary {
         }
         out
     }
+}
+
+/// A name that an app has chosen, on one line and without sequences that a terminal obeys.
+fn printable(name: &str) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for one in name.chars() {
+        match one.is_control() {
+            true => shown.extend(one.escape_default()),
+            false => shown.push(one),
+        }
+    }
+    shown
 }
 
 fn largest<T>(
@@ -496,6 +508,29 @@ mod tests {
         for row in [asked, read] {
             assert!(text.lines().any(|line| line == row), "{text}");
         }
+    }
+
+    /// An app may name itself and its files as it likes.
+    #[test]
+    fn a_name_does_nothing_to_the_terminal() {
+        let mut summary = Summary::default();
+        let name = "\x1b]0;root\x07\nmäil".to_string();
+        let task = Task {
+            task: Some(1),
+            name: Some(name.clone()),
+            uid: Some(10001),
+            ..Task::default()
+        };
+        let file = File {
+            file: Some(2),
+            path: Some(name),
+            ..File::default()
+        };
+        summary.name(&Record::from(task));
+        summary.name(&Record::from(file));
+        let shown = "\\u{1b}]0;root\\u{7}\\nmäil";
+        assert_eq!(summary.task(Some(1)), format!("{shown} (uid 10001)"));
+        assert_eq!(summary.file(Some(2)), shown);
     }
 
     /// The collector's own are left out, and names are each picture's.
