@@ -219,6 +219,39 @@ def test_top_has_the_sums_of_the_records(program: str, fs: str) -> None:
     assert told["fdatasync"] == synced["fdatasync"] >= 1
 
 
+def test_top_has_the_sums_of_histograms(program: str) -> None:
+    """Of events as the patched kernel has them: what a recording of the same events has, and nothing stays behind."""
+    booted = Booted(program, "ext4", "histograms", written=HOTPLUG)
+    shown = booted.shown
+    files = {one["file"]: one for one in booted.records if one["record"] == "file"}
+    recorded: Counter[tuple[str, bool]] = Counter()
+    reads = False
+    for one in booted.records:
+        # Numbers of bios are addresses, which come again: a bio's segments follow it.
+        if one["record"] == "bio":
+            reads = one["operation"] == "read"
+        elif one["record"] == "segment":
+            path = files.get(one["file"], {}).get("path", "unknown")
+            recorded[path, reads] += one["bytes"] >> 10
+    for how in ("sums", "events"):
+        status, text, errors = shown[how]
+        print(text, errors)
+        assert status == 0 and "LOST" not in text
+        # Where the kernel makes none, it is said, and each event is read.
+        assert ("each event is read" in errors) == (how == "events")
+        by_file = rows(text, "by file")
+        for path, blocks in (("/small", 3), ("/large", 5)):
+            assert by_file[path] == (recorded[path, True], recorded[path, False])
+            assert by_file[path] == (blocks * 4, HOTPLUG * blocks * 4)
+        assert rows(text, "by app")[f"mail (uid {FRONT})"][1] >= HOTPLUG * 8 * 4
+        count, total_ms = rows(text, "calls")[f"fsync: mail (uid {FRONT})"]
+        assert count >= 7 and total_ms == 3 * count
+    # A collector that was killed has left its histograms to the next one; nobody leaves any.
+    assert (shown["orphan"], shown["synthetic"], shown["rings"]) == ("", "", [])
+    assert "ok       sums of the kernel for top, by histograms" in shown["doctor"][1]
+    assert "have no names in it" in shown["doctor"][1] and "records already" in shown["sums"][2]
+
+
 def test_faults(program: str) -> None:
     """Each says what is missing, and what to do."""
     shown = Booted(program, "ext4", "faults").shown

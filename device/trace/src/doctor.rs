@@ -2,6 +2,7 @@
 //! `doctor`: what works here, and why the rest does not.
 
 use fasttrack_trace::bpf;
+use fasttrack_trace::histograms::Histograms;
 use fasttrack_trace::join::EVENTS;
 use fasttrack_trace::source::{self, patched};
 use std::fs;
@@ -159,7 +160,7 @@ const TRIED_KIB: u64 = 64;
 fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
     if patched(tracefs) {
         let text = "source: the patched kernel; BPF programs are not needed";
-        return vec![Good(text.to_string())];
+        return vec![Good(text.to_string()), sums(tracefs)];
     }
     let without = "record uses tracefs alone: files are known where the file system maps them, tasks while they live, and \
                    who writes to a dirty page of another app by a map, or not on ext4 or f2fs, is not told";
@@ -183,6 +184,19 @@ fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
             );
             found
         }
+    }
+}
+
+/// Histograms of the patched kernel's events: they are made and removed.
+fn sums(tracefs: &Path) -> Finding {
+    let path = tracefs.join("instances").join(PROBE);
+    let tried = fs::create_dir(&path).and_then(|()| Histograms::new(tracefs, &path).map(drop));
+    let removed = fs::remove_dir(&path);
+    match tried.and(removed) {
+        Ok(()) => Good("sums of the kernel for top, by histograms".to_string()),
+        Err(error) => Less(format!(
+            "sums of the kernel for top: {error}; top reads each event (CONFIG_HIST_TRIGGERS)"
+        )),
     }
 }
 

@@ -171,6 +171,11 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
     signals::take()?;
     let mut source = source(cli, None, true)?;
+    if let Some(why) = source.without_sums() {
+        eprintln!(
+            "fasttrack-trace: the kernel makes no sums, each event is read: {why}; see fasttrack-trace doctor"
+        );
+    }
     give_up(Needs {
         programs: source.has_programs(),
         ..Needs::default()
@@ -197,13 +202,15 @@ fn picture(
     let until = since + seconds * 1_000_000_000;
     loop {
         let now = fasttrack_trace::clocks::boot();
-        if now >= until || signals::ended() {
-            let (sums, losses) = source.take_sums()?;
-            summary.sums(&mut joiner.names, (since, now), &sums);
-            summary.losses(&losses);
-            return Ok(summary);
+        let over = now >= until || signals::ended();
+        // Before what is read at last, which has the names of all that is in them.
+        let (sums, losses) = match over {
+            true => source.take_sums()?,
+            false => Default::default(),
+        };
+        if !over {
+            source.wait(until - now);
         }
-        source.wait(until - now);
         recorder::read(source, joiner, false, sum, |joiner, records| {
             let mut names = Vec::new();
             for record in records.iter() {
@@ -216,5 +223,10 @@ fn picture(
             }
             Ok::<(), InstanceError>(())
         })?;
+        if over {
+            summary.sums(&mut joiner.names, (since, now), &sums);
+            summary.losses(&losses);
+            return Ok(summary);
+        }
     }
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where events come from.
 
-use crate::bpf::{self, Programs, Sum, Sums};
+use crate::bpf::{self, Programs};
 use crate::clocks;
-use crate::join::{Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF, REPLACED_BY_SUMS};
+use crate::histograms::Histograms;
+use crate::join::{
+    Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF, REPLACED_BY_HISTOGRAMS, REPLACED_BY_SUMS,
+};
+use crate::sums::{Sum, Summing};
 use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
 use clap::ValueEnum;
 use std::fs;
@@ -86,17 +90,20 @@ pub fn others(tracefs: &Path) -> Vec<String> {
 }
 
 /// The events that are needed of tracefs.
-fn chosen(wanted: Wanted, sums: bool) -> Vec<String> {
+fn chosen(wanted: Wanted, made: &Made) -> Vec<String> {
     let (replaced, more): (&[&str], &[&str]) = match wanted {
         Wanted::Kernel => (&REPLACED, &ORIGIN),
         Wanted::Bpf => (&REPLACED_BY_BPF, &[]),
         Wanted::Auto | Wanted::Tracefs => (&[], &[]),
     };
-    let summed: &[&str] = if sums { &REPLACED_BY_SUMS } else { &[] };
-    let kept = EVENTS
-        .iter()
-        .filter(|event| !replaced.contains(event) && !summed.contains(event));
-    kept.chain(more).map(|event| event.to_string()).collect()
+    let summed: &[&str] = match made {
+        Made::Sums(_) => &REPLACED_BY_SUMS,
+        Made::Histograms(_) => &REPLACED_BY_HISTOGRAMS,
+        Made::Events | Made::Records(_) => &[],
+    };
+    let all = EVENTS.iter().filter(|event| !replaced.contains(event));
+    let kept = all.chain(more).filter(|event| !summed.contains(event));
+    kept.map(|event| event.to_string()).collect()
 }
 
 /// What is asked of a source.
@@ -112,15 +119,44 @@ pub struct Asked<'a> {
     pub ring: Option<String>,
     /// Which source.
     pub wanted: Wanted,
-    /// BPF programs make sums, and send no records.
+    /// Sums are wanted of the kernel, and no records of what they sum up.
     pub sums: bool,
 }
 
-/// BPF programs in use.
-enum Used {
-    None,
+/// What the kernel makes besides events of tracefs.
+enum Made {
+    /// Nothing: all is events.
+    Events,
+    /// Records of BPF programs.
     Records(Programs),
-    Sums(Sums),
+    /// Sums of BPF programs.
+    Sums(bpf::Sums),
+    /// Sums of histograms; none before there is a ring that they are of.
+    Histograms(Option<Histograms>),
+}
+
+impl Made {
+    fn records(&self) -> Option<&Programs> {
+        match self {
+            Made::Records(programs) => Some(programs),
+            _ => None,
+        }
+    }
+
+    fn records_mut(&mut self) -> Option<&mut Programs> {
+        match self {
+            Made::Records(programs) => Some(programs),
+            _ => None,
+        }
+    }
+
+    fn sums(&mut self) -> Option<&mut dyn Summing> {
+        match self {
+            Made::Sums(sums) => Some(sums),
+            Made::Histograms(sums) => sums.as_mut().map(|sums| sums as &mut dyn Summing),
+            Made::Events | Made::Records(_) => None,
+        }
+    }
 }
 
 impl Asked<'_> {
@@ -132,36 +168,43 @@ impl Asked<'_> {
     }
 
     /// What is used of what is wanted: no BPF beside a ring of the kernel's, which has the events that it replaces.
-    fn decided(&self) -> Result<(Wanted, Used), InstanceError> {
+    fn decided(&self) -> Result<(Wanted, Made), InstanceError> {
         let programs = || match self.ring {
             Some(_) => Err("BPF programs cannot go on with a --ring".to_string()),
-            None if self.sums => bpf::load_sums(self.sysfs).map(Used::Sums),
-            None => bpf::load(self.sysfs, self.buffer_kib).map(Used::Records),
+            None if self.sums => bpf::load_sums(self.sysfs).map(Made::Sums),
+            None => bpf::load(self.sysfs, self.buffer_kib).map(Made::Records),
+        };
+        let joined = || match self.sums {
+            true => Made::Histograms(None),
+            false => Made::Events,
         };
         match self.wanted {
             Wanted::Kernel if !patched(self.tracefs) => {
                 Err(self.refused("the kernel is not patched: it has no events io_origin"))
             }
-            Wanted::Auto if patched(self.tracefs) => Ok((Wanted::Kernel, Used::None)),
+            Wanted::Auto | Wanted::Kernel if patched(self.tracefs) => {
+                Ok((Wanted::Kernel, joined()))
+            }
             Wanted::Auto => Ok(match programs() {
                 Ok(programs) => (Wanted::Bpf, programs),
-                Err(_) => (Wanted::Tracefs, Used::None),
+                Err(_) => (Wanted::Tracefs, Made::Events),
             }),
             Wanted::Bpf => {
                 let programs = programs().map_err(|why| self.refused(&why))?;
                 Ok((Wanted::Bpf, programs))
             }
-            other => Ok((other, Used::None)),
+            other => Ok((other, Made::Events)),
         }
     }
 }
 
-/// Events of tracefs: every kernel's, and FastTrack's where there are any; and those of BPF programs.
+/// Events of tracefs: every kernel's, and FastTrack's where there are any; and what else the kernel makes.
 pub struct Ftrace {
+    // Before the ring, which cannot be removed while there are histograms of it.
+    made: Made,
     instance: Instance,
-    programs: Option<Programs>,
-    sums: Option<Sums>,
     held: Batch,
+    without_sums: Option<String>,
 }
 
 impl Ftrace {
@@ -170,12 +213,7 @@ impl Ftrace {
     /// # Errors
     /// tracefs says no, or a source that is wanted is not there.
     pub fn new(asked: &Asked<'_>) -> Result<Ftrace, InstanceError> {
-        let (wanted, used) = asked.decided()?;
-        let (programs, sums) = match used {
-            Used::None => (None, None),
-            Used::Records(programs) => (Some(programs), None),
-            Used::Sums(sums) => (None, Some(sums)),
-        };
+        let (wanted, made) = asked.decided()?;
         let setup = Setup {
             ring: asked.ring.clone(),
             root: asked.tracefs.to_path_buf(),
@@ -183,16 +221,38 @@ impl Ftrace {
             buffer_kib: asked.buffer_kib,
             // Woken earlier, it reads pages that are filled in part, and copies them.
             wake_percent: 25,
-            events: chosen(wanted, sums.is_some()),
+            events: chosen(wanted, &made),
         };
         let mut source = Ftrace {
+            made,
             instance: Instance::new(&setup)?,
-            programs,
-            sums,
             held: Batch::default(),
+            without_sums: None,
         };
+        source.begin_histograms(asked.tracefs)?;
         source.settle()?;
         Ok(source)
+    }
+
+    /// Begins histograms where they are wanted; where the kernel has none, all is events.
+    fn begin_histograms(&mut self, tracefs: &Path) -> Result<(), InstanceError> {
+        if !matches!(self.made, Made::Histograms(None)) {
+            return Ok(());
+        }
+        match Histograms::new(tracefs, self.instance.path()) {
+            Ok(begun) => self.made = Made::Histograms(Some(begun)),
+            Err(error) => {
+                self.made = Made::Events;
+                self.without_sums = Some(error.to_string());
+                self.instance.add(&REPLACED_BY_HISTOGRAMS)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the patched kernel makes no sums, where they were wanted.
+    pub fn without_sums(&self) -> Option<&str> {
+        self.without_sums.as_deref()
     }
 
     /// Waits until the kernel says that what is dirtied from now on has an owner.
@@ -231,7 +291,7 @@ impl Ftrace {
             }
             let id = data.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
             let formats = self.instance.formats();
-            let programs = self.programs.as_ref().map(Programs::formats);
+            let programs = self.made.records().map(Programs::formats);
             let known = |id: u16| formats.get(&id).or_else(|| programs?.get(&id));
             if let Some(format) = id.and_then(known) {
                 sink(Delivered::Event(Event {
@@ -269,15 +329,15 @@ impl Ftrace {
 
     /// BPF programs are in use.
     pub fn has_programs(&self) -> bool {
-        self.programs.is_some() || self.sums.is_some()
+        matches!(self.made, Made::Records(_) | Made::Sums(_))
     }
 
-    /// Sums that BPF programs have made since the last time, and what found no room in them; none where records are sent.
+    /// Sums that the kernel has made since the last time, and what is missing in them; none where all is sent.
     ///
     /// # Errors
     /// The kernel says no.
     pub fn take_sums(&mut self) -> Result<(Vec<Sum>, Vec<Missing>), String> {
-        match &mut self.sums {
+        match self.made.sums() {
             Some(sums) => sums.take(),
             None => Ok((Vec::new(), Vec::new())),
         }
@@ -285,7 +345,8 @@ impl Ftrace {
 
     /// Descriptions of all its events.
     fn formats(&self) -> impl Iterator<Item = &EventFormat> {
-        let programs = self.programs.iter().flat_map(|one| one.formats().values());
+        let programs = self.made.records().into_iter();
+        let programs = programs.flat_map(|one| one.formats().values());
         self.instance.formats().values().chain(programs)
     }
 }
@@ -295,7 +356,7 @@ impl Source for Ftrace {
         let ours =
             |format: &EventFormat| format.name.starts_with("fasttrack_") || format.name == SESSION;
         let mut names = vec!["ftrace"];
-        if self.programs.is_some() {
+        if self.made.records().is_some() {
             names.insert(0, "bpf");
         }
         if self.formats().any(ours) {
@@ -310,7 +371,7 @@ impl Source for Ftrace {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        let programs = self.programs.as_ref().map(Programs::fd);
+        let programs = self.made.records().map(Programs::fd);
         self.instance.wait(timeout_ns, programs);
     }
 
@@ -324,7 +385,7 @@ impl Source for Ftrace {
             true => u64::MAX,
             false => clocks::boot(),
         };
-        if let Some(programs) = &mut self.programs {
+        if let Some(programs) = self.made.records_mut() {
             programs.read(&mut self.held);
         }
         loop {
@@ -338,7 +399,7 @@ impl Source for Ftrace {
     }
 
     fn stop(&mut self) -> Result<(), InstanceError> {
-        if let Some(programs) = &mut self.programs {
+        if let Some(programs) = self.made.records_mut() {
             programs.stop(&mut self.held);
         }
         self.instance.stop()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who did what, summed up: for `top` and `explain`.
 
-use crate::bpf::{Sum, What};
 use crate::join::Names;
+use crate::sums::{On, Sum, What, Who};
 use crate::took::{Took, Waits};
 use crate::tracefs::Missing;
 use fasttrack_trace_log::{
@@ -148,23 +148,27 @@ impl Summary {
             self.span = Some((first.min(since), last.max(until)));
         }
         for sum in sums {
-            let task = sum.who.as_ref().map(|who| {
-                names.task_told(Task {
+            let task = sum.who.as_ref().map(|who| match who {
+                Who::Known(id) => *id,
+                Who::Told(told) => names.task_told(Task {
                     time: Time(until),
-                    pid: Some(who.pid),
-                    tgid: Some(who.tgid),
-                    uid: Some(who.uid),
-                    name: Some(who.name.clone()),
-                    kernel_thread: Some(who.kernel_thread),
+                    pid: Some(told.pid),
+                    tgid: Some(told.tgid),
+                    uid: Some(told.uid),
+                    name: Some(told.name.clone()),
+                    kernel_thread: Some(told.kernel_thread),
                     ..Task::default()
-                })
+                }),
             });
             if task.is_some_and(|task| names.is_own(task)) {
                 continue;
             }
-            let file = sum.file.and_then(|(dev, inode, generation)| {
-                names.file_of(dev, inode, Some(generation), until);
-                names.file(dev, inode, until)
+            let file = sum.file.and_then(|file| match file {
+                On::Known(id) => Some(id),
+                On::Inode(dev, inode, generation) => {
+                    names.file_of(dev, inode, Some(generation), until);
+                    names.file(dev, inode, until)
+                }
             });
             let described = Segment {
                 owner: task,
@@ -399,8 +403,8 @@ fn table(out: &mut String, title: &str, map: &BTreeMap<String, Bytes>, rows: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::Who;
     use crate::join::Nothing;
+    use crate::sums::Told;
     use fasttrack_trace_log::{Bio, Call, CallKind, Loss, Request};
 
     /// What was left out is in the weights, and no loss.
@@ -538,17 +542,17 @@ mod tests {
     fn sums_of_the_kernel_are_rows() {
         let mut names = Names::new(Box::new(Nothing), 99);
         let who = |pid| {
-            Some(Who {
+            Some(Who::Told(Told {
                 pid,
                 tgid: pid,
                 uid: 10_000 + pid,
                 kernel_thread: false,
                 name: "mail".to_string(),
-            })
+            }))
         };
         let sum = |who, what, bytes| Sum {
             who,
-            file: Some((8 << 20, 12, 1)),
+            file: Some(On::Inode(8 << 20, 12, 1)),
             what,
             count: 2,
             bytes,

@@ -216,6 +216,39 @@ fn doctor_says_why_and_what_to_do() {
     );
 }
 
+/// A patched kernel may have no histograms; and tells names to the first of two collectors.
+#[test]
+fn doctor_says_what_a_patched_kernel_lacks() {
+    let dir = TempDir::new().expect("a directory");
+    let [tracefs, sysfs] = system(dir.path(), "[none]", false);
+    for name in [
+        "session",
+        "task",
+        "file",
+        "bio",
+        "segment",
+        "transaction",
+        "share",
+        "call",
+        "wait",
+    ] {
+        let event = Path::new(&tracefs).join("events/io_origin/io_".to_string() + name);
+        fs::create_dir_all(&event).expect("a directory");
+        fs::write(event.join("format"), "").expect("written");
+    }
+    let first = format!("instances/fasttrack-trace-{}", std::process::id());
+    fs::create_dir(Path::new(&tracefs).join(first)).expect("a directory");
+    let doctor = run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"]);
+    assert_eq!(doctor.status.code(), Some(0));
+    for text in [
+        "synthetic_events: No such file",
+        "top reads each event (CONFIG_HIST_TRIGGERS)",
+        "tasks and files that the first has met have no names in it",
+    ] {
+        assert!(out(&doctor).contains(text), "{text}: {}", out(&doctor));
+    }
+}
+
 /// Its ring may be there already, and be no directory that can be made.
 #[test]
 fn a_ring_that_cannot_be_made_is_said() {

@@ -8,6 +8,7 @@ import fcntl
 import mmap
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -148,6 +149,93 @@ def tops(program: str) -> Shown:
     return {"text": text, "status": top.returncode, "data": str(DATA)}
 
 
+SIZES = {"small": 3 * BLOCK, "large": 5 * BLOCK}
+"""Name of a file -> bytes of each of its bios, which are its number."""
+
+_BIO = "bio=%di:u64 dev=\\8388608:u32 sector=+32(%di):u64 bytes=+40(%di):u32 operation=+16(%di):u8 carrier=\\3:u32"
+_RUN = "bio=%di:u64 offset=\\0:u32 bytes=+40(%di):u32 block_type=\\1:u8 file=+40(%di):u32 index=+32(%di):u64"
+_CALL = "task=\\3:u32 file=\\0:u32 call=\\3:u8 offset=\\0:u64 bytes=\\0:u64 took_ns=\\3000000:u64 result=\\0:s64"
+_TASK = f'task=\\3:u32 tgid=\\77:u32 uid=\\{FRONT}:u32 name=\\"mail":string kernel_thread=\\0:u8'
+_INODE = "event=\\0:u8 dev=\\1:u32 inode=\\{0}:u64 generation=\\1:u32 created_ns=\\0:u64 bytes=\\0:u64"
+_FILE = "file=\\{0}:u32 " + _INODE + ' path=\\"/{1}":string'
+_NEVER = "__x64_sys_swapoff"
+ORIGIN = (
+    ("io_session", "__x64_sys_ppoll", "pages=\\0:u64 missing=\\0:u32"),
+    ("io_task", "__x64_sys_sethostname", _TASK),
+    *(
+        ("io_file", where, _FILE.format(SIZES[name], name))
+        for name, where in (("small", "__x64_sys_sethostname"), ("large", "__x64_sys_sync"))
+    ),
+    ("io_bio", "submit_bio_noacct", _BIO),
+    ("io_segment", "blk_mq_submit_bio", f"{_RUN} owner=\\3:u32 call=\\2:u8"),
+    ("io_call", "vfs_fsync_range", _CALL),
+    *((name, _NEVER, "dev=\\0:u32") for name in ("io_transaction", "io_share", "io_wait")),
+)
+"""Events with names and fields of the patched kernel's, made by probes of this one's functions: name, where, fields."""
+
+
+def begun(argv: list[str], file: str, text: str) -> subprocess.Popen[str]:
+    """A collector, when FILE of the events of its ring has TEXT."""
+    top = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    events = TRACE / "instances" / f"fasttrack-trace-{top.pid}" / "events"
+    while not events.is_dir() or text not in read(events / file):
+        if top.poll() is not None:
+            raise ChildProcessError(top.communicate()[1])
+        time.sleep(0.1)
+    time.sleep(2)
+    return top
+
+
+def sends_sizes(written: int) -> None:
+    """Bios of two files, which get their names, and syncs."""
+    socket.sethostname("guest")
+    os.sync()
+    handle = os.open("/dev/nullb0", os.O_RDWR | os.O_DIRECT)
+    for size in SIZES.values():
+        block = mmap.mmap(-1, size)
+        for index in range(written):
+            os.pwritev(handle, [block], index * size)
+        os.preadv(handle, [block], 0)
+    for _ in range(7):
+        os.fsync(handle)
+    os.close(handle)
+    time.sleep(1)
+
+
+def ended(top: subprocess.Popen[str]) -> list[object]:
+    """How it ends, its last picture, and what else it says."""
+    top.send_signal(signal.SIGTERM)
+    text, errors = top.communicate()
+    return [top.returncode, text, errors]
+
+
+def histograms(program: str, written: int) -> Shown:
+    """`top` with histograms of such events, after one was killed, while a collector records them; and without."""
+    # What would truncate it removes all probes; and there is no seeking to its end.
+    probes = os.open(TRACE / "kprobe_events", os.O_WRONLY | os.O_APPEND)
+    for name, where, fields in ORIGIN:
+        os.write(probes, f"p:io_origin/{name} {where} {fields}\n".encode())
+    os.close(probes)
+    argv = [program, "--source", "kernel", "top", "--interval", "3600", "--count", "1", "--rows", "1000"]
+    last = ("io_origin/io_call/trigger", "hist:keys=task")
+    killed = begun(argv, *last)
+    killed.kill()
+    killed.wait()
+    collector = Collector(program, "--source", "kernel")
+    shown: Shown = {"orphan": read(TRACE / "synthetic_events"), "doctor": said(program, "doctor")}
+    top = begun(argv, *last)
+    sends_sizes(written)
+    shown["sums"] = ended(top)
+    collector.end()
+    rings = [path.name for path in (TRACE / "instances").iterdir()]
+    shown |= {"rings": rings, "synthetic": read(TRACE / "synthetic_events")}
+    # Nothing can be made there: no histogram is.
+    subprocess.run(["mount", "--bind", "/dev/null", str(TRACE / "synthetic_events")], check=True)
+    top = begun(argv, "io_origin/io_segment/enable", "1")
+    sends_sizes(written)
+    return shown | {"events": ended(top)}
+
+
 BATCHES, OPERATIONS = 9, 500
 BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, BLKTRACETEARDOWN = 0xC0481273, 0x1274, 0x1275, 0x1276
 STOCK_EVENTS = ("block/block_rq_issue", "block/block_rq_complete")
@@ -267,4 +355,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(suite, losses, hotplug, tops, faults, costs)
+    run(suite, losses, hotplug, tops, histograms, faults, costs)

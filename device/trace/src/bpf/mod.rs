@@ -23,7 +23,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-pub use sums::{load as load_sums, Inode, Sum, Sums, What, Who};
+pub use sums::{load as load_sums, Sums};
 
 #[cfg(bpf_object)]
 static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sums that the programs make by app, file and call, for `top`: none of what they see is sent one by one.
+//! Sums that the programs make: none of what they see is sent one by one.
 
 use super::misses::Grown;
 use super::{told, Loaded, Lost};
 use crate::clocks;
+use crate::sums::{On, Sum, Summing, Told, What, Who};
 use crate::tracefs::Missing;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::Ebpf;
@@ -75,61 +76,12 @@ unsafe impl aya::Pod for Key {}
 // SAFETY: the same.
 unsafe impl aya::Pod for Value {}
 
-/// Who has done what a sum is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
-    /// Its thread.
-    pub pid: u64,
-    /// Its process.
-    pub tgid: u64,
-    /// Its user.
-    pub uid: u64,
-    /// It is the kernel's.
-    pub kernel_thread: bool,
-    /// The thread's name.
-    pub name: String,
-}
-
-/// What a sum is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// Blocks that are read.
-    Read(BlockType),
-    /// Blocks that are written.
-    Written(BlockType),
-    /// Calls.
-    Call(CallKind),
-    /// Requests, of whomever.
-    Requests,
-}
-
-/// Device, inode and generation of a file.
-pub type Inode = (u64, u64, u64);
-
-/// A sum of one picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sum {
-    /// Who; none if nobody is known.
-    pub who: Option<Who>,
-    /// On which file; none if none is known.
-    pub file: Option<Inode>,
-    /// What.
-    pub what: What,
-    /// How many: runs of blocks, calls or requests.
-    pub count: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// How long they took together, ns.
-    pub ns: u64,
-    /// How long the longest took, ns.
-    pub longest_ns: u64,
-}
-
-impl Sum {
-    fn of(key: &Key, value: &Value) -> Sum {
+impl Key {
+    fn sum(&self, value: &Value) -> Sum {
+        let key = self;
         let end = key.comm.iter().position(|byte| *byte == 0);
         let name = &key.comm[..end.unwrap_or(key.comm.len())];
-        let who = Who {
+        let who = Told {
             pid: key.pid.into(),
             tgid: key.tgid.into(),
             uid: key.uid.into(),
@@ -143,9 +95,9 @@ impl Sum {
             read if read & READ != 0 => What::Read(BlockType(u64::from(read & !READ))),
             written => What::Written(BlockType(u64::from(written))),
         };
-        let file = (key.dev.into(), key.inode, key.generation.into());
+        let file = On::Inode(key.dev.into(), key.inode, key.generation.into());
         Sum {
-            who: (key.pid != 0).then_some(who),
+            who: (key.pid != 0).then_some(Who::Told(who)),
             file: (key.inode != 0).then_some(file),
             what,
             count: value.count,
@@ -192,12 +144,8 @@ pub fn load(sysfs: &Path) -> Result<Sums, String> {
     })
 }
 
-impl Sums {
-    /// Sums since the last time, and what found no room.
-    ///
-    /// # Errors
-    /// The kernel says no.
-    pub fn take(&mut self) -> Result<(Vec<Sum>, Vec<Missing>), String> {
+impl Summing for Sums {
+    fn take(&mut self) -> Result<(Vec<Sum>, Vec<Missing>), String> {
         let ended = self.now;
         self.now = self.now.wrapping_add(1);
         let turned = self.turn.set(0, self.now, 0);
@@ -208,11 +156,13 @@ impl Sums {
         for key in keys.iter().filter(|key| key.turn == ended) {
             let value = self.sums.get(key, 0).map_err(|error| told(&error))?;
             self.sums.remove(key).map_err(|error| told(&error))?;
-            sums.push(Sum::of(key, &value));
+            sums.push(key.sum(&value));
         }
         Ok((sums, self.losses()))
     }
+}
 
+impl Sums {
     fn losses(&mut self) -> Vec<Missing> {
         let until = clocks::boot();
         let since = std::mem::replace(&mut self.since, until);
@@ -257,21 +207,23 @@ mod tests {
             bytes: 8192,
             ..Value::default()
         };
-        let sum = Sum::of(&key, &value);
-        let who = sum.who.expect("somebody");
+        let sum = key.sum(&value);
+        let Some(Who::Told(who)) = sum.who else {
+            panic!("nobody: {sum:?}");
+        };
         assert_eq!((who.tgid, who.uid, who.name.as_str()), (7, 10_001, "mail"));
-        assert_eq!(sum.file, Some((8 << 20, 12, 3)));
+        assert_eq!(sum.file, Some(On::Inode(8 << 20, 12, 3)));
         assert_eq!((sum.what, sum.bytes), (What::Read(BlockType::DATA), 8192));
         let nobody = Key {
             what: 2,
             ..Key::default()
         };
-        let sum = Sum::of(&nobody, &value);
+        let sum = nobody.sum(&value);
         assert_eq!((sum.who, sum.file), (None, None));
         assert_eq!(sum.what, What::Written(BlockType::JOURNAL));
         let whats = [FSYNC, FDATASYNC, REQUEST].map(|what| {
             let key = Key { what, ..key };
-            Sum::of(&key, &value).what
+            key.sum(&value).what
         });
         assert_eq!(
             whats,
@@ -299,7 +251,10 @@ mod tests {
             ..Value::default()
         };
         sums.sums.insert(key, value, 0).expect("room");
-        let mine = |sum: &Sum| sum.who.as_ref().map(|who| who.pid) == Some(u32::MAX.into());
+        let mine = |sum: &Sum| match &sum.who {
+            Some(Who::Told(who)) => who.pid == u64::from(u32::MAX),
+            _ => false,
+        };
         let (first, _) = sums.take().expect("sums");
         assert_eq!(
             first.iter().find(|sum| mine(sum)).map(|sum| sum.count),

@@ -24,7 +24,7 @@ pub use blocks::{Blocks, Mapped};
 pub use event::Event;
 #[cfg(test)]
 pub(crate) use names::Nothing;
-pub use names::{FileFacts, Lookup, Names, TaskFacts, Volume};
+pub use names::{shown_id, FileFacts, Lookup, Names, TaskFacts, Volume};
 pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
@@ -115,6 +115,16 @@ pub const REPLACED: [&str; 22] = [
     "jbd2/jbd2_start_commit",
     "jbd2/jbd2_run_stats",
     "fasttrack/fasttrack_pause",
+];
+
+/// Events that histograms of the patched kernel replace, for sums.
+pub const REPLACED_BY_HISTOGRAMS: [&str; 6] = [
+    "io_origin/io_bio",
+    "io_origin/io_segment",
+    "io_origin/io_call",
+    "block/block_bio_remap",
+    "block/block_rq_insert",
+    "fasttrack/fasttrack_bio",
 ];
 
 /// Events that the BPF programs replace.

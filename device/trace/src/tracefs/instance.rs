@@ -2,6 +2,7 @@
 //! A ring buffer of our own, below `instances/`: other users of tracefs are not disturbed.
 
 use super::format::EventFormat;
+use super::hist;
 use super::page::{Layout, Missed, Page};
 use fasttrack_trace_log::LossReason;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -150,7 +151,7 @@ impl Instance {
     /// A file of tracefs says no. Events that this kernel does not have are no error: see [`Instance::missing`].
     pub fn new(setup: &Setup) -> Result<Instance, InstanceError> {
         let instances = setup.root.join("instances");
-        remove_orphans(&instances, &setup.name);
+        remove_orphans(&setup.root, &instances, &setup.name);
         let path = match &setup.ring {
             Some(name) => instances.join(name),
             None => {
@@ -259,6 +260,19 @@ impl Instance {
         let parsed = at(&format, parsed)?;
         self.formats.insert(parsed.id, parsed);
         set(&folder.join("enable"), "1")
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Enables more events, `SYSTEM/NAME`.
+    ///
+    /// # Errors
+    /// As [`Instance::new`].
+    pub fn add(&mut self, events: &[&str]) -> Result<(), InstanceError> {
+        events.iter().try_for_each(|event| self.enable(event))
     }
 
     /// Descriptions of the enabled events by their ids.
@@ -414,7 +428,7 @@ impl Ring {
 }
 
 /// Removes buffers of collectors that were killed.
-fn remove_orphans(instances: &Path, name: &str) {
+fn remove_orphans(root: &Path, instances: &Path, name: &str) {
     let Ok(entries) = fs::read_dir(instances) else {
         return;
     };
@@ -423,6 +437,9 @@ fn remove_orphans(instances: &Path, name: &str) {
             .file_name()
             .and_then(|found| found.to_str()?.strip_prefix(name)?.strip_prefix('-'));
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            if let Some(pid) = pid.and_then(|pid| pid.parse().ok()) {
+                hist::remove(root, &path, pid);
+            }
             // What cannot be removed costs memory and no more.
             let _ = fs::remove_dir(&path);
         }
