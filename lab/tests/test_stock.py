@@ -267,6 +267,9 @@ def test_faults(program: str) -> None:
     ended("doctor without types", 0, "BPF source: ", "CONFIG_DEBUG_INFO_BTF", "record uses tracefs alone")
     ended("auto without types", 0, "recording to")
     ended("doctor of a user", 1, "permission denied; run it as root", "CAP_BPF and CAP_PERFMON are needed")
+    ended("doctor of a user", 1, "whether another fasttrack-trace records is not known: Permission denied")
+    ended("record of a user", 1, "/run/state: Permission denied", "run it as root, or see --state")
+    ended("ring of a user", 1, "/instances/fasttrack-trace-", "run it as root, or see fasttrack-trace doctor")
     ended("locked down", 1, "--source: tracepoint", "see fasttrack-trace doctor")
     assert shown["locked down"][1].count("\n") == 1, shown["locked down"]
     ended("doctor locked down", 1, "locked down for confidentiality", "lockdown=integrity")

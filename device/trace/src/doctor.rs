@@ -137,7 +137,14 @@ fn names() -> Finding {
 
 /// Collectors have rings of their own; the patched kernel tells names once for all of them.
 fn others(tracefs: &Path) -> Finding {
-    let pids = source::others(tracefs);
+    let pids = match source::others(tracefs) {
+        Ok(pids) => pids,
+        Err(error) => {
+            return Less(format!(
+                "whether another fasttrack-trace records is not known: {error}; run it as root"
+            ))
+        }
+    };
     if pids.is_empty() {
         return Good("no other fasttrack-trace records".to_string());
     }

@@ -35,7 +35,8 @@ fn joiner() -> Joiner {
 }
 
 fn source(cli: &Cli, ring: Option<String>, sums: bool) -> Result<Ftrace, InstanceError> {
-    let others = source::others(&cli.tracefs);
+    // Where nobody may look, there is no ring either.
+    let others = source::others(&cli.tracefs).unwrap_or_default();
     if !others.is_empty() && source::patched(&cli.tracefs) {
         eprintln!(
             "fasttrack-trace: process {} records already: tasks and files that it has met have no names here; see \

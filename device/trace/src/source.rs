@@ -77,16 +77,18 @@ pub fn patched(root: &Path) -> bool {
 }
 
 /// Processes that record already: each has a ring of its own, which costs memory and time.
-pub fn others(tracefs: &Path) -> Vec<String> {
-    let entries = fs::read_dir(tracefs.join("instances"));
-    let names = entries.into_iter().flatten().flatten();
+///
+/// # Errors
+/// Nobody knows, as for a user who may not look.
+pub fn others(tracefs: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(tracefs.join("instances"))?.flatten();
     let pids = names.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         let pid = name.strip_prefix(INSTANCE)?.strip_prefix('-')?;
         let lives = Path::new("/proc").join(pid).exists();
         lives.then(|| pid.to_string())
     });
-    pids.collect()
+    Ok(pids.collect())
 }
 
 /// The events that are needed of tracefs.

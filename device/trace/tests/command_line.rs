@@ -262,6 +262,9 @@ fn a_ring_that_cannot_be_made_is_said() {
         "{}",
         out(&doctor)
     );
+    // What cannot be looked at is not said to be nothing.
+    let said = "whether another fasttrack-trace records is not known: No such file";
+    assert!(out(&doctor).contains(said), "{}", out(&doctor));
 }
 
 #[test]

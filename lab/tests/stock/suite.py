@@ -346,6 +346,8 @@ def faults(program: str) -> Shown:
         "doctor without types": said(program, "--sysfs", "/run/none", "doctor"),
         "auto without types": said(program, "--sysfs", "/run/none", *record),
         "doctor of a user": said(str(copy), "doctor", uid=FRONT),
+        "record of a user": said(str(copy), *record, uid=FRONT),
+        "ring of a user": said(str(copy), "record", "-o", "/tmp/logs", "--state", "/tmp/state", uid=FRONT),
     }
     mount("securityfs", "/sys/kernel/security")
     write("/sys/kernel/security/lockdown", "confidentiality")
