@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask
+from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask, look
 
 from fasttrack_lab.build import guest_program
 from fasttrack_lab.host import process
@@ -319,6 +319,25 @@ def test_transactions_of_sqlite(tools: Tools) -> None:
             assert one["duration_ns"] > (0.2 if mode == "wal" else 0.8) * (end - begin), (mode, one)
             assert 0 < one["syncs_ns"] < one["duration_ns"] and one["syncs"] >= (1 if mode == "wal" else 2)
             assert one["bytes"] > 4096 * (1 if one is found[mode][0] else 3)
+
+
+def test_top_says_that_it_reads_each_event(tools: Tools) -> None:
+    """ARCH=um has no histograms of events: `make test-stock` has the sums that they make."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = look(
+        tools,
+        f"""
+import subprocess
+for name, argv in {{"doctor": ["doctor"], "top": ["top", "--count", "1"]}}.items():
+    done = subprocess.run([{program!r}, *argv], check=False, capture_output=True, text=True)
+    SHOWN[name] = [done.returncode, done.stdout, done.stderr]
+""",
+    )
+    status, found, _ = shown["doctor"]
+    assert status == 0 and "top reads each event (CONFIG_HIST_TRIGGERS)" in found
+    status, picture, said = shown["top"]
+    assert status == 0 and "by app" in picture
+    assert "the kernel makes no sums, each event is read: " in said
 
 
 def test_faults(tools: Tools) -> None:
