@@ -12,30 +12,37 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "fasttrack-trace", version, propagate_version = true)]
 pub struct Cli {
-    /// tracefs is mounted here.
-    #[arg(long, global = true, value_name = "DIR", default_value = fasttrack_trace::tracefs::TRACEFS)]
-    pub tracefs: PathBuf,
-    /// sysfs is mounted here.
-    #[arg(
-        long,
-        global = true,
-        hide = true,
-        value_name = "DIR",
-        default_value = "/sys"
-    )]
-    pub sysfs: PathBuf,
-    /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads. BPF programs
-    /// have half of it for each processor, up to 4 MiB for all together, or half of it if that is more: 35,000 direct
-    /// I/Os, or 170 MiB of buffered writes.
-    #[arg(long, global = true, value_name = "KIB", default_value_t = 8192,
-        value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
-    pub buffer: u64,
-    /// What says what each bio carries, and who dirtied it.
-    #[arg(long, global = true, value_enum, default_value_t = Wanted::Auto)]
-    pub source: Wanted,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Where the kernel is asked.
+#[derive(Debug, Args)]
+pub struct Places {
+    /// tracefs is mounted here.
+    #[arg(long, value_name = "DIR", default_value = fasttrack_trace::tracefs::TRACEFS)]
+    pub tracefs: PathBuf,
+    /// sysfs is mounted here.
+    #[arg(long, hide = true, value_name = "DIR", default_value = "/sys")]
+    pub sysfs: PathBuf,
+}
+
+/// What is read from the kernel.
+#[derive(Debug, Args)]
+pub struct Reading {
+    /// What says what each bio carries, and who dirtied it.
+    #[arg(long, value_enum, default_value_t = Wanted::Auto)]
+    pub source: Wanted,
+    /// Buffer for each processor, KiB, 64 to 1048576. 8 MiB hold a second of 20,000 I/Os while nobody reads. BPF programs
+    /// have half of it for each processor, up to 4 MiB for all together, or half of it if that is more: 35,000 direct
+    /// I/Os, or 170 MiB of buffered writes.
+    #[arg(long, value_name = "KIB", default_value_t = 8192,
+        value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
+    pub buffer: u64,
+    /// Where.
+    #[command(flatten)]
+    pub places: Places,
 }
 
 /// What to do.
@@ -49,7 +56,7 @@ pub enum Command {
     Explain(Explain),
     /// Say what works here, what is missing, why, and what to do about it. The exit status is 1 if nothing can be
     /// recorded.
-    Doctor,
+    Doctor(Places),
     /// Print records. Damage is told on standard error, with exit status 3 after all that is whole was printed.
     Cat(Cat),
     /// Write records as tables: one CSV file for each kind of record, and damage.csv. Damage is told as by cat.
@@ -130,6 +137,9 @@ pub struct Record {
     /// Bound of a wait, ms: a longer one makes the flight recorder write.
     #[arg(long, value_name = "MS", value_parser = positive, requires = "flight")]
     pub wait_over: Option<f64>,
+    /// What is read.
+    #[command(flatten)]
+    pub reading: Reading,
 }
 
 /// What to print.
@@ -208,6 +218,9 @@ pub struct Top {
     /// Rows of a table.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
+    /// What is read.
+    #[command(flatten)]
+    pub reading: Reading,
 }
 
 fn columns(text: &str) -> Result<Columns, String> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `record` and `top`.
 
-use crate::cli::{self, Cli};
+use crate::cli::{self, Reading};
 use crate::Ended;
 use fasttrack_trace::budget::Budget;
 use fasttrack_trace::confine::{confine, ConfineError, Needs};
@@ -34,10 +34,10 @@ fn joiner() -> Joiner {
     Joiner::new(Box::<System>::default(), u64::from(std::process::id()))
 }
 
-fn source(cli: &Cli, ring: Option<String>, sums: bool) -> Result<Ftrace, InstanceError> {
+fn source(reading: &Reading, ring: Option<String>, sums: bool) -> Result<Ftrace, InstanceError> {
     // Where nobody may look, there is no ring either.
-    let others = source::others(&cli.tracefs).unwrap_or_default();
-    if !others.is_empty() && source::patched(&cli.tracefs) {
+    let others = source::others(&reading.places.tracefs).unwrap_or_default();
+    if !others.is_empty() && source::patched(&reading.places.tracefs) {
         eprintln!(
             "fasttrack-trace: process {} records already: tasks and files that it has met have no names here; see \
              fasttrack-trace doctor",
@@ -45,11 +45,11 @@ fn source(cli: &Cli, ring: Option<String>, sums: bool) -> Result<Ftrace, Instanc
         );
     }
     Ftrace::new(&Asked {
-        tracefs: &cli.tracefs,
-        sysfs: &cli.sysfs,
-        buffer_kib: cli.buffer,
+        tracefs: &reading.places.tracefs,
+        sysfs: &reading.places.sysfs,
+        buffer_kib: reading.buffer,
         ring,
-        wanted: cli.source,
+        wanted: reading.source,
         sums,
     })
 }
@@ -86,7 +86,7 @@ fn give_up(needs: Needs) -> Result<(), ConfineError> {
 }
 
 /// Records into files.
-pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
+pub fn record(options: &cli::Record) -> Ended {
     signals::take()?;
     let told = |error| {
         format!(
@@ -107,7 +107,7 @@ pub fn record(cli: &Cli, options: &cli::Record) -> Ended {
         ..Options::default()
     };
     let writer = LogWriter::new(&options.output, id, written)?;
-    let mut source = source(cli, options.ring.clone(), false)?;
+    let mut source = source(&options.reading, options.ring.clone(), false)?;
     // Now that nobody else records: it is one for all.
     let _bound = options.calls_over.map(CallsOver::set).transpose()?;
     let privacy = match options.clear_names {
@@ -169,9 +169,9 @@ fn session(source: &Ftrace, identity: &Identity, id: &[u8]) -> Session {
 }
 
 /// Shows sums.
-pub fn top(cli: &Cli, options: &cli::Top) -> Ended {
+pub fn top(options: &cli::Top) -> Ended {
     signals::take()?;
-    let mut source = source(cli, None, true)?;
+    let mut source = source(&options.reading, None, true)?;
     if let Some(why) = source.without_sums() {
         eprintln!(
             "fasttrack-trace: the kernel makes no sums, each event is read: {why}; see fasttrack-trace doctor"

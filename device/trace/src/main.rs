@@ -29,10 +29,10 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Ended {
     match &cli.command {
-        Command::Record(options) => live::record(cli, options),
-        Command::Top(options) => live::top(cli, options),
+        Command::Record(options) => live::record(options),
+        Command::Top(options) => live::top(options),
         Command::Explain(options) => cat::explain(options),
-        Command::Doctor => Ok(doctor::run(&cli.tracefs, &cli.sysfs)),
+        Command::Doctor(places) => Ok(doctor::run(&places.tracefs, &places.sysfs)),
         Command::Cat(options) => cat::cat(options),
         Command::Export(options) => export::export(options),
         Command::Generate { folder } => generate::all(folder),

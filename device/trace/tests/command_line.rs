@@ -133,7 +133,7 @@ fn explain_names_who_and_what_is_unknown() {
 fn what_is_missing_is_said_with_the_way_out() {
     let dir = TempDir::new().expect("a directory");
     let path = dir.path().to_str().expect("a path");
-    let doctor = run(&["--tracefs", path, "doctor"]);
+    let doctor = run(&["doctor", "--tracefs", path]);
     assert_eq!(doctor.status.code(), Some(1));
     assert!(
         out(&doctor).contains("mount -t tracefs"),
@@ -144,9 +144,9 @@ fn what_is_missing_is_said_with_the_way_out() {
     let state = dir.path().join("state");
     let logs = dir.path().join("logs");
     let record = run(&[
+        "record",
         "--tracefs",
         path,
-        "record",
         "-o",
         logs.to_str().expect("a path"),
         "--state",
@@ -187,7 +187,7 @@ fn doctor_says_why_and_what_to_do() {
     let dir = TempDir::new().expect("a directory");
     let ask = |lockdown: &str, btf| {
         let [tracefs, sysfs] = system(dir.path(), lockdown, btf);
-        run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"])
+        run(&["doctor", "--tracefs", &tracefs, "--sysfs", &sysfs])
     };
     let locked = ask("none integrity [confidentiality]", false);
     assert_eq!(locked.status.code(), Some(1));
@@ -255,7 +255,7 @@ fn a_ring_that_cannot_be_made_is_said() {
     let dir = TempDir::new().expect("a directory");
     let [tracefs, sysfs] = system(dir.path(), "[none]", false);
     fs::remove_dir(Path::new(&tracefs).join("instances")).expect("removed");
-    let doctor = run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"]);
+    let doctor = run(&["doctor", "--tracefs", &tracefs, "--sysfs", &sysfs]);
     assert_eq!(doctor.status.code(), Some(1));
     assert!(
         out(&doctor).contains("fasttrack-trace-doctor: No such file"),
@@ -303,6 +303,53 @@ fn man_pages_and_completions_are_made() {
     ] {
         assert!(dir.path().join(name).is_file(), "{name}");
     }
+}
+
+/// In help, man pages and completions; elsewhere it is an error.
+#[test]
+fn options_are_there_where_they_act() {
+    let dir = TempDir::new().expect("a directory");
+    let folder = dir.path().to_str().expect("a path");
+    assert!(run(&["generate", folder]).status.success());
+    let page = |command: &str| {
+        let path = dir.path().join(format!("fasttrack-trace-{command}.1"));
+        let text = fs::read_to_string(path).expect("a man page");
+        text.replace("\\-", "-")
+    };
+    for (command, has) in [
+        ("record", ["--tracefs", "--source", "--buffer"].as_slice()),
+        ("top", ["--tracefs", "--source", "--buffer"].as_slice()),
+        ("doctor", ["--tracefs"].as_slice()),
+        ("explain", &[]),
+        ("cat", &[]),
+        ("export", &[]),
+    ] {
+        let (help, page) = (out(&run(&[command, "--help"])), page(command));
+        for option in ["--tracefs", "--source", "--buffer"] {
+            let acts = has.contains(&option);
+            assert_eq!(help.contains(option), acts, "{command} {option}: {help}");
+            assert_eq!(page.contains(option), acts, "{command} {option}: {page}");
+            let value = if option == "--source" { "auto" } else { "64" };
+            if !acts {
+                let refused = run(&[command, "x", option, value]);
+                let says = err(&refused);
+                assert_eq!(refused.status.code(), Some(2), "{command}: {says}");
+            }
+        }
+        assert!(!help.contains("--sysfs"), "{help}");
+    }
+    let bash = fs::read_to_string(dir.path().join("fasttrack-trace.bash")).expect("completions");
+    let opts = |command: &str| {
+        let begin = bash.find(&format!("trace__subcmd__{command})\n            opts="));
+        let line = begin.and_then(|at| bash[at..].lines().nth(1));
+        line.unwrap_or_else(|| panic!("{command}: {bash}"))
+            .to_string()
+    };
+    assert!(opts("record").contains("--source") && !opts("cat").contains("--source"));
+    // Before the command it is no option, and the error says where it is one.
+    let early = run(&["--source", "bpf", "record"]);
+    assert_eq!(early.status.code(), Some(2));
+    assert!(err(&early).contains("record --source"), "{}", err(&early));
 }
 
 #[test]

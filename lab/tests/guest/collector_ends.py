@@ -53,7 +53,7 @@ def killed(collector: str, times: int, seed: int) -> Shown:
     for number in range(times):
         # Some in its first block, and some after several files.
         after_s = draw.choice([0.3, 1.5]) * draw.random()
-        first = Collector(collector, logs=logs, record=("--block-time", "0.05", "--file-size", "16"))
+        first = Collector(collector, "--block-time", "0.05", "--file-size", "16", logs=logs)
         time.sleep(after_s)
         end(first.process.pid)
         now, damage = read_bios(collector, logs)
@@ -84,7 +84,7 @@ def records(collector: str, fs: str, options: str, argv: list[str], command: int
     program(*argv)
     mount_phone(fs, options)
     PHONE.chmod(0o1777)
-    Collector(collector, logs=PHONE / "logs", record=("--block-time", "0.05", "--file-size", "16", "--sync", "block"))
+    Collector(collector, "--block-time", "0.05", "--file-size", "16", "--sync", "block", logs=PHONE / "logs")
     write(MFLASH / "power_cut_after", str(command))
     start(FRONT, counts)
     while True:

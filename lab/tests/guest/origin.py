@@ -367,7 +367,7 @@ def journals() -> None:
 def suite(program: str, source: str) -> Shown:
     """Every way, each in a file of its own and as one of two apps; who has written has ended before write-back."""
     over = ("--calls-over", "0") if CALLS_OVER.exists() else ()
-    collector = Collector(program, "--source", source, "--buffer", "16384", record=over)
+    collector = Collector(program, "--source", source, "--buffer", "16384", *over)
     case("write")
     ways: dict[int, str] = {}
     for number, way in enumerate(EVERY):

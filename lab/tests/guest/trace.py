@@ -53,10 +53,9 @@ class Collector:
         program: str,
         *options: str,
         logs: Path = LOGS,
-        record: tuple[str, ...] = (),
         stderr: int | None = None,
     ) -> None:
-        argv = [program, *options, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *record]
+        argv = [program, "record", "--output", str(logs), "--state", "/run/state", "--clear-names", *options]
         self.program, self.logs = program, logs
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert self.process.stdout is not None
@@ -221,7 +220,7 @@ def own(program: str) -> Shown:
 
 def killed(program: str, after_s: float) -> Shown:
     """By SIGKILL, at some time; and what the next one finds."""
-    collector = Collector(program, record=("--block-time", "0.05"))
+    collector = Collector(program, "--block-time", "0.05")
     child = start(FRONT, lambda: sends(100_000, 10_000))
     time.sleep(after_s)
     end(collector.process.pid, child)
@@ -245,7 +244,7 @@ def flight(program: str) -> Shown:
     make("seen", 1)
     drop_caches()
     shown: Shown = {}
-    collector = Collector(program, record=("--flight", "2", "--fsync-over", "1"))
+    collector = Collector(program, "--flight", "2", "--fsync-over", "1")
     as_uid(FRONT, lambda: sends(2, 1000))
     time.sleep(3)
     shown["before"] = collector.records()
@@ -295,7 +294,7 @@ def transactions(name: str, mode: str, pipe: int) -> None:
 
 def databases(program: str) -> Shown:
     """Transactions by each kind of log, as SQLite's own process sees them and as the trace has them."""
-    collector = Collector(program, record=("--calls-over", "0"))
+    collector = Collector(program, "--calls-over", "0")
     truth = {}
     for mode in ("delete", "truncate", "persist", "wal"):
         out, into = os.pipe()
@@ -310,7 +309,7 @@ def databases(program: str) -> Shown:
 def waits(program: str) -> Shown:
     """A flight recorder with a bound of waits, of which an fsync's is over it; what it had before, and after."""
     shown: Shown = {}
-    collector = Collector(program, record=("--flight", "2", "--wait-over", "0.5"))
+    collector = Collector(program, "--flight", "2", "--wait-over", "0.5")
     as_uid(FRONT, lambda: sends(2, 1000))
     time.sleep(1)
     shown["before"] = collector.records()
@@ -399,7 +398,7 @@ def from_boot(program: str, events: list[str]) -> Shown:
     as_uid(FRONT, lambda: sends(100, 10_000))
     argv = [program, "record", "--state", "/run/state", "--output", "/run/local", "--ring", "local"]
     wrong = subprocess.run(argv, check=False, stderr=subprocess.PIPE, text=True)
-    collector = Collector(program, record=("--ring", "boot"))
+    collector = Collector(program, "--ring", "boot")
     as_uid(FRONT, lambda: sends(100, 10_000))
     time.sleep(0.5)
     collector.end()

@@ -129,7 +129,7 @@ def reads_all() -> None:
 def tops(program: str) -> Shown:
     """`top`, which sums up in the kernel, while a collector records the same apps."""
     collector = Collector(program, "--source", "bpf")
-    argv = [program, "--source", "bpf", "top", "--interval", "3600", "--count", "1", "--rows", "1000"]
+    argv = [program, "top", "--source", "bpf", "--interval", "3600", "--count", "1", "--rows", "1000"]
     top = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     ring = TRACE / "instances" / f"fasttrack-trace-{top.pid}"
     while not ring.is_dir() or read(ring / "events/enable") == "0":
@@ -341,17 +341,17 @@ def faults(program: str) -> Shown:
     record = ("record", "--output", "/run/refused", "--state", "/run/state", "--duration", "1")
     shown: Shown = {
         "doctor": said(program, "doctor"),
-        "kernel": said(program, "--source", "kernel", *record),
-        "no types": said(program, "--sysfs", "/run/none", "--source", "bpf", *record),
-        "doctor without types": said(program, "--sysfs", "/run/none", "doctor"),
-        "auto without types": said(program, "--sysfs", "/run/none", *record),
+        "kernel": said(program, *record, "--source", "kernel"),
+        "no types": said(program, *record, "--sysfs", "/run/none", "--source", "bpf"),
+        "doctor without types": said(program, "doctor", "--sysfs", "/run/none"),
+        "auto without types": said(program, *record, "--sysfs", "/run/none"),
         "doctor of a user": said(str(copy), "doctor", uid=FRONT),
         "record of a user": said(str(copy), *record, uid=FRONT),
         "ring of a user": said(str(copy), "record", "-o", "/tmp/logs", "--state", "/tmp/state", uid=FRONT),
     }
     mount("securityfs", "/sys/kernel/security")
     write("/sys/kernel/security/lockdown", "confidentiality")
-    shown["locked down"] = said(program, "--source", "bpf", *record)
+    shown["locked down"] = said(program, *record, "--source", "bpf")
     shown["doctor locked down"] = said(program, "doctor")
     return shown
 
