@@ -10,6 +10,7 @@ import json
 import struct
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,13 +76,19 @@ def read_log(log: Path) -> list[Write]:
     return found
 
 
-def words(writes: list[Write]) -> dict[int, list[int]]:
-    """The first word of what each block of 4 KiB was written with, in order."""
-    found: dict[int, list[int]] = defaultdict(list)
+def begins(writes: list[Write]) -> Iterator[tuple[int, bytes]]:
+    """Each block of 4 KiB that was written, in order: its place, and the first 16 bytes of what it was given."""
     for write in writes:
         first = write.sector * SECTOR
         for at in range(-first % BLOCK, len(write.content), BLOCK):
-            found[(first + at) // BLOCK].append(int.from_bytes(write.content[at : at + 8], "little"))
+            yield (first + at) // BLOCK, write.content[at : at + 16]
+
+
+def words(blocks: Iterable[tuple[int, bytes]]) -> dict[int, list[int]]:
+    """The first word of what each block was written with, in order."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, begin in blocks:
+        found[place].append(int.from_bytes(begin[:8], "little"))
     return found
 
 

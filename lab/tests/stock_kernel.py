@@ -22,7 +22,19 @@ KERNEL = "linux-image-6.12.117+deb12-amd64"
 
 BUSYBOX = "busybox-static"
 STORED = 2
-MODULES = ("virtio_scsi", "sd_mod", "9pnet_virtio", "9p", "crc32c_generic", "crc32_generic", "ext4", "f2fs", "null_blk")
+MODULES = (
+    "virtio_scsi",
+    "sd_mod",
+    "9pnet_virtio",
+    "9p",
+    "crc32c_generic",
+    "crc32_generic",
+    "ext4",
+    "f2fs",
+    "null_blk",
+    "xts",
+    "dm_crypt",
+)
 
 INIT = """#!/bin/sh
 /bin/busybox mount -t proc proc /proc

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from origin_judge import Trace, judge
-from stock_disk import FLAG_DISCARD, MAGIC, Write, read_log, words
+from stock_disk import FLAG_DISCARD, MAGIC, Write, begins, read_log, words
 from stock_kernel import archive, needs
 
 DEV = 8 << 20
@@ -55,7 +55,7 @@ def records(inode: int | None = 12, path: str = "/run/data/path0", uid: int | No
 )
 def test_verdicts(said: list[dict[str, Any]], verdict: str) -> None:
     # The first was written before the trace began.
-    written = words([Write(80, bytes(4096)), Write(80, struct.pack("<Q", WORD) * 512)])
+    written = words(begins([Write(80, bytes(4096)), Write(80, struct.pack("<Q", WORD) * 512)]))
     assert judge(SHOWN, Trace.of(said, DEV), written)["buffered"] == Counter([verdict])
 
 
@@ -82,7 +82,7 @@ def test_blocks_of_databases(said: list[dict[str, Any]], verdicts: dict[str, int
     places = list(range(10, 110))
     database = {"name": "path400", "inode": 12, "uid": 10101, "places": places}
     shown = SHOWN | {"databases": {"400": [database]}}
-    written = words([Write(8 * place, bytes(4096)) for place in places])
+    written = words(begins([Write(8 * place, bytes(4096)) for place in places]))
     assert judge(shown, Trace.of(said, DEV), written)["database of 10101"] == Counter(verdicts)
     # On the device there is nothing: its way is told all the same.
     assert judge(shown, Trace.of([], DEV), {})["database of 10101"] == Counter()
@@ -102,7 +102,7 @@ def test_the_log_of_writes(tmp_path: Path) -> None:
     head = struct.pack("<QQQI", MAGIC, 1, 3, 512).ljust(512, b"\0")
     log.write_bytes(head + entry(0, 8, FLAG_DISCARD) + entry(0, 0, 1) + entry(78, 10, 0, content))
     # It begins in the middle of a block.
-    assert words(read_log(log)) == {10: [5]}
+    assert words(begins(read_log(log))) == {10: [5]}
     log.write_bytes(log.read_bytes()[:-1])
     with pytest.raises(ValueError, match="is cut"):
         read_log(log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The BPF source on Debian's kernel as it is, in QEMU, against what the device was given: `make test-stock`.
+"""Both sources on Debian's kernel as it is, in QEMU, against what the device was given: `make test-stock`.
 
 The apps are those of test_guest_origin.py. What no tracepoint tells is unknown, and never wrong: pages that an app maps
 and writes to while they are dirty from another one.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stock_crypt
 import stock_disk
 import stock_kernel
 from guest_script import KEPT, Data, write_asked
@@ -69,22 +70,27 @@ def program(request: pytest.FixtureRequest) -> str:
 class Booted:
     """What a boot left."""
 
-    def __init__(self, program: str, fs: str, work: str, *, counts: bool = False, **parameters: object) -> None:
+    def __init__(self, program: str, fs: str | None, work: str, *, counts: bool = False, **parameters: object) -> None:
         with run_dir(MEMORY_MIB + DISK_MIB) as where:
-            write_asked(where, work, Data(fs), (), program=program, **parameters)
+            write_asked(where, work, Data(fs) if fs else None, (), program=program, **parameters)
             machine = Qemu(counts=counts, initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
             params = {"FASTTRACK_KEPT": ":".join(KEPT)} if KEPT else {}
             outcome = machine.boot(BootSpec(stock_kernel.image(), SUITE, MEMORY_MIB, where, LIMIT_S, params=params))
             error = judge_boot(outcome)
             assert error is None, f"{error}\n{tail(outcome.console)}"
             self.shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
-            self.written = stock_disk.words(stock_disk.read_log(where / "log"))
-            if work == "suite":
-                self.shown |= stock_disk.shown(fs, where / "disk", self.written)
+            self.blocks = list(stock_disk.begins(stock_disk.read_log(where / "log")))
+            if fs and work == "suite":
+                self.shown |= stock_disk.shown(fs, where / "disk", stock_disk.words(self.blocks))
             self.records: list[dict[str, Any]] = []
             if (where / "trace").is_dir():
                 lines = process.output([program, "cat", "--json", str(where / "trace")]).splitlines()
                 self.records = [json.loads(line) for line in lines]
+
+    @property
+    def written(self) -> dict[int, list[int]]:
+        """The words of each block of the disk."""
+        return stock_disk.words(self.blocks)
 
 
 @pytest.fixture(scope="module", params=["ext4", "f2fs"])
@@ -137,6 +143,48 @@ def test_who_pays_and_syncs_is_known(traced: Booted) -> None:
     assert known["call"] > 50
     (session,) = (one for one in traced.records if one["record"] == "session")
     assert session["sources"] == "bpf ftrace"
+
+
+STACKED_RIGHT = {"bpf": 1500, "tracefs": 150}
+"""Source -> blocks that are right at least: for tracefs alone, which asks /proc, most apps have ended."""
+
+
+@pytest.mark.parametrize("source", STACKED_RIGHT)
+@pytest.mark.parametrize("target", ["linear", "crypt"])
+def test_blocks_below_device_mapper_have_their_owner(program: str, target: str, source: str) -> None:
+    """On the disk itself, where dm-crypt's workers send other pages: file and app are those of the device above."""
+    booted = Booted(program, None, "stacked", source=source, target=target)
+    start = booted.shown["start"]
+    blocks = stock_crypt.decrypted(booted.blocks, start) if target == "crypt" else booted.blocks
+    shown = below(booted.shown, start // stock_disk.BLOCK)
+    trace = Trace.of(booted.records, SDA)
+    verdicts = judge(shown, trace, stock_disk.words(blocks))
+    total = sum(verdicts.values(), Counter())
+    print(total, {way: dict(counts) for way, counts in verdicts.items()})
+    assert not trace.losses
+    assert set(total) <= {"right", "unknown", "wrong"}, verdicts
+    assert total["right"] >= STACKED_RIGHT[source], verdicts
+    for way, counts in verdicts.items():
+        gap = GAPS.get(way, 0)
+        # Without BPF a page that an app writes to by its map stays who dirtied it: it is not seen.
+        assert counts["wrong"] <= (gap if source == "tracefs" else 0), (way, counts)
+        if source == "bpf":
+            assert counts["unknown"] <= gap and counts["right"] >= 8, (way, counts)
+
+
+def below(shown: dict[str, Any], blocks: int) -> dict[str, Any]:
+    """What a suite shows, with places on the disk: the device above begins so many blocks after its begin."""
+
+    def moved(places: list[int]) -> list[int]:
+        return [place + blocks for place in places]
+
+    databases = {
+        path: [one | {"places": moved(one["places"])} for one in files] for path, files in shown["databases"].items()
+    }
+    return shown | {
+        "databases": databases,
+        "places": {path: moved(places) for path, places in shown["places"].items()},
+    }
 
 
 def test_what_is_lost_is_counted(program: str) -> None:

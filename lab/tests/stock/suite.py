@@ -25,13 +25,16 @@ from trace import Collector, lines_of
 
 import more_ways
 import origin
+import stacks
 from prologue import (
     BEHIND,
     BLOCK,
     DATA,
     DEBUG,
+    DISK,
     FRONT,
     MIB,
+    MKFS,
     TRACE,
     Shown,
     drop_caches,
@@ -91,6 +94,22 @@ def hotplug(program: str, source: str, count: int) -> Shown:
     collector.end()
     dev = Path("/dev/nullb0").stat().st_rdev
     return {"dev": os.major(dev) << 20 | os.minor(dev)}
+
+
+STACKED_AT, STACKED_SIZE, SECTOR = 16 * MIB, 4096 * MIB, 512
+"""Begin and size of the device of device-mapper on the disk."""
+
+TARGETS = {
+    "linear": "linear",
+    "crypt": "crypt aes-xts-plain64 00112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef 0",
+}
+
+
+def stacked(program: str, source: str, target: str) -> Shown:
+    """The apps of the suite on ext4 on a device of device-mapper over a part of the disk."""
+    table = f"0 {STACKED_SIZE // SECTOR} {TARGETS[target]} {DISK} {STACKED_AT // SECTOR}"
+    stacks.settle("ext4", stacks.mapped(target, table), *MKFS["ext4"])
+    return origin.suite(program, source) | {"start": STACKED_AT}
 
 
 PATHS = tuple(f"top{number}" for number in range(3))
@@ -357,4 +376,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(suite, losses, hotplug, tops, histograms, faults, costs)
+    run(suite, stacked, losses, hotplug, tops, histograms, faults, costs)
