@@ -4,10 +4,10 @@
 use crate::codec::{enums, records, Time};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u16 = 8;
+pub const SCHEMA_VERSION: u16 = 9;
 
 /// Tells schemas of one version apart.
-pub const SCHEMA_ID: u64 = 0xc5c9092d358fcf3e;
+pub const SCHEMA_ID: u64 = 0xbb584ce0d2540d7b;
 
 enums! {
     /// What blocks hold (A9): f2fs has data, node, metadata and checkpoint.
@@ -24,6 +24,15 @@ enums! {
         NODE = 4 "node",
         /// `checkpoint`.
         CHECKPOINT = 5 "checkpoint",
+    }
+    /// How a call is asked for.
+    CallInterface {
+        /// `system_call`.
+        SYSTEM_CALL = 0 "system_call",
+        /// `io_uring`.
+        IO_URING = 1 "io_uring",
+        /// `aio`.
+        AIO = 2 "aio",
     }
     /// The call of an app.
     CallKind {
@@ -55,6 +64,10 @@ enums! {
         IO_URING = 12 "io_uring",
         /// `splice`.
         SPLICE = 13 "splice",
+        /// `splice_read`.
+        SPLICE_READ = 14 "splice_read",
+        /// `splice_write`.
+        SPLICE_WRITE = 15 "splice_write",
     }
     /// Why I/O was sent, numbered as in the kernel.
     Cause {
@@ -447,6 +460,8 @@ records! {
         sqlite: bool,
         /// Thread id: task may be its process.
         thread: u64,
+        /// How it was asked for; of io_uring and aio its end is the I/O's, for which its thread need not wait.
+        interface: CallInterface,
     }
     /// A wait of a task, when it has ended; FastTrack's holds, pauses, promotions and protected folios too.
     Wait = 12 "wait" {

@@ -2,9 +2,9 @@
 //! Log files: what is finished is read, none twice, whatever has happened to the file.
 
 use fasttrack_trace_log::{
-    log_files, read_directory, read_directory_by, Bio, Block, Call, CallKind, Damage, FileType,
-    Found, LogError, LogFile, LogWriter, Loss, LossReason, Operation, Options, Record, Session,
-    Sync, Task, Time, TransactionKind, Wait, WaitKind, WriteError,
+    log_files, read_directory, read_directory_by, Bio, Block, Call, CallInterface, CallKind,
+    Damage, FileType, Found, LogError, LogFile, LogWriter, Loss, LossReason, Operation, Options,
+    Record, Session, Sync, Task, Time, TransactionKind, Wait, WaitKind, WriteError,
 };
 use std::fs;
 use std::io;
@@ -386,6 +386,7 @@ fn golden_files_of_all_versions() {
         (6, golden_6()),
         (7, golden_7()),
         (8, golden_8()),
+        (9, golden_9()),
     ] {
         let path = folder.join(format!("v{version}.ftlog"));
         if std::env::var_os("FASTTRACK_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -399,6 +400,24 @@ fn golden_files_of_all_versions() {
         assert!(file.closed && damaged(&file).is_empty(), "{version}");
         assert_eq!(records(&whole(&file)), said, "{version}");
     }
+}
+
+/// A read by io_uring, and what a splice has written.
+fn golden_9() -> Vec<Record> {
+    let call = |kind, interface| {
+        Record::from(Call {
+            time: Time(120),
+            task: Some(5),
+            kind: Some(kind),
+            duration_ns: Some(20),
+            interface: Some(interface),
+            ..Call::default()
+        })
+    };
+    vec![
+        call(CallKind::DIRECT_READ, CallInterface::IO_URING),
+        call(CallKind::SPLICE_WRITE, CallInterface::SYSTEM_CALL),
+    ]
 }
 
 /// A transaction of SQLite that has ended, and one of which nobody knows.

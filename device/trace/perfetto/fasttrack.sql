@@ -29,6 +29,11 @@ WITH names(what, number, name) AS (
     ('call_kind', 11, 'msync'),
     ('call_kind', 12, 'io_uring'),
     ('call_kind', 13, 'splice'),
+    ('call_kind', 14, 'splice_read'),
+    ('call_kind', 15, 'splice_write'),
+    ('call_interface', 0, 'system_call'),
+    ('call_interface', 1, 'io_uring'),
+    ('call_interface', 2, 'aio'),
     ('cause', 0, 'none'),
     ('cause', 1, 'read'),
     ('cause', 2, 'writeback'),
@@ -154,7 +159,9 @@ SELECT
   extract_arg(arg_set_id, 'file') AS file,
   extract_arg(arg_set_id, 'offset') AS file_offset,
   extract_arg(arg_set_id, 'bytes') AS bytes,
-  extract_arg(arg_set_id, 'result') AS result
+  extract_arg(arg_set_id, 'result') AS result,
+  _fasttrack_named('call_interface', extract_arg(arg_set_id, 'interface')) AS interface,
+  extract_arg(arg_set_id, 'thread') AS thread
 FROM ftrace_event
 WHERE name = 'io_call';
 
@@ -272,4 +279,5 @@ SELECT
 FROM fasttrack_call AS call
 JOIN ftrace_event AS called ON called.id = call.id
 JOIN fasttrack_wait AS wait ON wait.ts >= call.ts AND wait.ts + wait.dur <= call.ts + call.dur
-JOIN ftrace_event AS waited ON waited.id = wait.id AND waited.utid = called.utid;
+JOIN ftrace_event AS waited ON waited.id = wait.id AND waited.utid = called.utid
+WHERE coalesce(call.interface, 'system_call') = 'system_call';

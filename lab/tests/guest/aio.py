@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Linux's asynchronous I/O, for two things that fio cannot do: a burst at a moment, and one call with given blocks."""
+"""Linux's asynchronous I/O, for what fio cannot do: a burst at a moment, one call with given blocks, and syncs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prologue import LIBC, PATTERN
 IO_SETUP, IO_GETEVENTS, IO_SUBMIT = 206, 208, 209
 """System calls of x86-64."""
 
-READ, WRITE = 0, 1
+READ, WRITE, FSYNC, FDSYNC = 0, 1, 2, 3
 
 
 class Iocb(ctypes.Structure):
@@ -62,10 +62,10 @@ def call(number: int, *arguments: object) -> int:
 
 
 class Queue:
-    """Direct reads or writes of a file that is there, each of SIZE bytes, at most DEPTH at a time."""
+    """Reads or writes of a file that is there, each of SIZE bytes, at most DEPTH at a time; direct ones by default."""
 
-    def __init__(self, path: Path, size: int, depth: int, opcode: int) -> None:
-        self.handle = os.open(path, os.O_RDWR | os.O_DIRECT)
+    def __init__(self, path: Path, size: int, depth: int, opcode: int, flags: int = os.O_DIRECT) -> None:
+        self.handle = os.open(path, os.O_RDWR | flags)
         self.area, self.size, self.depth, self.opcode = aligned(size), size, depth, opcode
         self.context = ctypes.c_ulong(0)
         call(IO_SETUP, depth, ctypes.byref(self.context))
@@ -74,15 +74,23 @@ class Queue:
         """One io_submit(2); places count in SIZE."""
         address = ctypes.addressof(ctypes.c_char.from_buffer(self.area))
         one = {"opcode": self.opcode, "handle": self.handle, "buffer": address, "size": self.size}
-        calls = [Iocb(offset=place * self.size, **one) for place in places]
+        self._give([Iocb(offset=place * self.size, **one) for place in places])
+
+    def sync(self, opcode: int) -> None:
+        """One io_submit(2) of a sync, to its end."""
+        self._give([Iocb(opcode=opcode, handle=self.handle)])
+        self.wait(1, 0)
+
+    def _give(self, calls: list[Iocb]) -> None:
         array = (ctypes.c_void_p * len(calls))(*map(ctypes.addressof, calls))
         taken = call(IO_SUBMIT, self.context, ctypes.c_long(len(calls)), array)
         if taken != len(calls):
             raise OSError(f"{taken} of {len(calls)} were taken")
 
-    def wait(self, count: int) -> None:
-        """COUNT of them have ended, and well."""
+    def wait(self, count: int, result: int | None = None) -> None:
+        """COUNT of them have ended, and well: each with RESULT, or its size."""
         events = (Event * count)()
         call(IO_GETEVENTS, self.context, ctypes.c_long(count), ctypes.c_long(count), events, None)
-        if any(event.result != self.size for event in events):
+        wanted = self.size if result is None else result
+        if any(event.result != wanted for event in events):
             raise OSError(f"results: {[event.result for event in events]}")

@@ -9,8 +9,8 @@ use super::names::shown_id;
 use super::rwbs::operation;
 use super::Joiner;
 use fasttrack_trace_log::{
-    Bio, BlockType, Call, CallKind, Cause, Class, FileEvent, Operation, Record, Segment, Share,
-    Time, Transaction, TransactionKind, Wait, WaitKind,
+    Bio, BlockType, Call, CallInterface, CallKind, Cause, Class, FileEvent, Operation, Record,
+    Segment, Share, Time, Transaction, TransactionKind, Wait, WaitKind,
 };
 
 /// A bio whose segments are not all there.
@@ -115,10 +115,13 @@ impl Joiner {
             duration_ns: event.number("took_ns"),
             result: event.signed("result"),
             sqlite: file.map(|file| self.names.is_sqlite(file)),
-            thread: event.thread(),
+            thread: event.number("thread").or_else(|| event.thread()),
+            interface: event.number("interface").map(CallInterface),
             ..Call::default()
         };
-        if let Some(sqlite) = &mut self.sqlite {
+        // SQLite has no other: and of these the order of their ends is no thread's.
+        let in_turn = matches!(call.interface, None | Some(CallInterface::SYSTEM_CALL));
+        if let (true, Some(sqlite)) = (in_turn, &mut self.sqlite) {
             sqlite.call(&call, &self.names, out);
         }
         out.push(Record::from(call));

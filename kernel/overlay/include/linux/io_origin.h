@@ -34,6 +34,8 @@ struct transaction_s;
  * @IO_CALL_MSYNC: msync(2)
  * @IO_CALL_IO_URING: io_uring_enter(2)
  * @IO_CALL_SPLICE: splice(2), sendfile(2), copy_file_range(2)
+ * @IO_CALL_SPLICE_READ: what one of these reads from a file at once
+ * @IO_CALL_SPLICE_WRITE: what one of these writes to a file at once
  */
 enum io_call {
 	IO_CALL_OTHER,
@@ -50,6 +52,20 @@ enum io_call {
 	IO_CALL_MSYNC,
 	IO_CALL_IO_URING,
 	IO_CALL_SPLICE,
+	IO_CALL_SPLICE_READ,
+	IO_CALL_SPLICE_WRITE,
+};
+
+/**
+ * enum io_interface - how a call is asked for
+ * @IO_BY_CALL: by a system call or a fault, whose end is the call's
+ * @IO_BY_URING: through a ring of io_uring
+ * @IO_BY_AIO: by io_submit(2)
+ */
+enum io_interface {
+	IO_BY_CALL,
+	IO_BY_URING,
+	IO_BY_AIO,
 };
 
 /**
@@ -123,6 +139,20 @@ DECLARE_TRACE(io_called,
 	      TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun,
 		       s64 result),
 	      TP_ARGS(call, file, offset, begun, result));
+
+/*
+ * Current begins a call of @interface on @file, or tries it again: @request, of which
+ * the address alone is used, is that of io_async_ended. @offset: -1: the file's own.
+ */
+DECLARE_TRACE(io_async_begun,
+	      TP_PROTO(const void *request, u8 call, u8 interface,
+		       struct file *file, loff_t offset),
+	      TP_ARGS(request, call, interface, file, offset));
+
+/* In any context: it has ended with @result, and has moved its place to @pos. */
+DECLARE_TRACE(io_async_ended,
+	      TP_PROTO(const void *request, loff_t pos, s64 result),
+	      TP_ARGS(request, pos, result));
 
 /* Current is about to wait for @folio: @wait is to say of which file it is. */
 DECLARE_TRACE(io_waits_for_folio,
@@ -233,6 +263,17 @@ static inline void trace_io_checkpoint_asked(struct super_block *sb, bool waits)
 }
 
 static inline void trace_io_renamed(struct dentry *dentry)
+{
+}
+
+static inline void trace_io_async_begun(const void *request, u8 call,
+					u8 interface, struct file *file,
+					loff_t offset)
+{
+}
+
+static inline void trace_io_async_ended(const void *request, loff_t pos,
+					s64 result)
 {
 }
 

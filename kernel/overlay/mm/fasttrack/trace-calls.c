@@ -6,13 +6,18 @@
  * Above the block layer: a call that finds all in the page cache is one, too. Those
  * that took less than calls_over_us are left out, syncs excepted.
  *
- * Not covered: calls of io_uring and of asynchronous I/O, which end elsewhere;
- * splice(2) and its like; waits for locks.
+ * A call of io_uring or of asynchronous I/O begins when it is first tried, and ends
+ * when its I/O does, in whatever context: what is under way is in a table by the
+ * address of its request.
+ *
+ * Not covered: waits for locks; what a file system copies without reading it.
  */
 #include <linux/fs.h>
+#include <linux/hashtable.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/pagemap.h>
+#include <linux/slab.h>
 
 #include "trace.h"
 
@@ -22,6 +27,54 @@
 static unsigned int io_calls_over_us = 100;
 module_param_named(calls_over_us, io_calls_over_us, uint, 0644);
 MODULE_PARM_DESC(calls_over_us, "Shortest call that io_call tells of, us (default 100)");
+
+static unsigned int io_calls_left_out;
+module_param_named(calls_left_out, io_calls_left_out, uint, 0444);
+MODULE_PARM_DESC(calls_left_out, "Calls of io_uring and asynchronous I/O that there was no memory for");
+
+/* Requests under way, about as many as rings have. */
+#define IO_ASYNC_BITS	8
+
+/**
+ * struct io_async - a request of io_uring or of asynchronous I/O that is under way
+ * @node: in the table, by @request
+ * @request: compared only
+ * @ended: what is known of the call
+ */
+struct io_async {
+	struct hlist_node node;
+	const void *request;
+	struct io_ended ended;
+};
+
+struct io_asyncs {
+	DECLARE_HASHTABLE(requests, IO_ASYNC_BITS);
+};
+
+/* Guards the table; taken under any lock, in any context. */
+static DEFINE_SPINLOCK(io_async_lock);
+static struct io_asyncs *io_asyncs;
+
+bool io_calls_begin(void)
+{
+	io_asyncs = kvzalloc(sizeof(*io_asyncs), GFP_KERNEL);
+	return io_asyncs;
+}
+
+/* No probe runs any more. */
+void io_calls_end(void)
+{
+	struct hlist_node *next;
+	struct io_async *one;
+	int i;
+
+	if (!io_asyncs)
+		return;
+	hash_for_each_safe(io_asyncs->requests, i, next, one, node)
+		kfree(one);
+	kvfree(io_asyncs);
+	io_asyncs = NULL;
+}
 
 static u64 io_took(u64 begun)
 {
@@ -37,6 +90,13 @@ static u8 io_direct_call(u8 call, const struct file *file)
 	return call == IO_CALL_WRITE ? IO_CALL_DIRECT_WRITE : call;
 }
 
+/* Is it a file of a block device's file system? */
+static bool io_has_file(const struct inode *inode)
+{
+	return inode->i_sb->s_bdev &&
+	       (S_ISREG(inode->i_mode) || S_ISDIR(inode->i_mode));
+}
+
 /* How much a call did that returned @result. */
 static u64 io_call_bytes(u8 call, s64 result)
 {
@@ -45,26 +105,138 @@ static u64 io_call_bytes(u8 call, s64 result)
 	return io_is_sync(call) || result < 0 ? 0 : result;
 }
 
+/* Is a call that took @took left out? */
+static bool io_is_short(u8 call, u64 took)
+{
+	return !io_is_sync(call) &&
+	       took < READ_ONCE(io_calls_over_us) * (u64)NSEC_PER_USEC;
+}
+
 void io_called(void *data, u8 call, struct file *file, loff_t offset, u64 begun,
 	       s64 result)
 {
+	struct io_ended ended = {
+		.begun = begun,
+		.offset = offset,
+		.result = result,
+		.thread = current->pid,
+		.call = call,
+		.interface = IO_BY_CALL,
+	};
 	u64 took = io_took(begun);
-	u32 id = 0;
 
-	if (!io_is_sync(call) &&
-	    took < READ_ONCE(io_calls_over_us) * (u64)NSEC_PER_USEC)
+	if (io_is_short(call, took))
 		return;
 	if (file) {
-		struct inode *inode = file_inode(file);
-
-		if (!inode->i_sb->s_bdev ||
-		    !(S_ISREG(inode->i_mode) || S_ISDIR(inode->i_mode)))
+		if (!io_has_file(file_inode(file)))
 			return;
-		call = io_direct_call(call, file);
-		id = io_file(inode);
+		ended.call = io_direct_call(call, file);
+		ended.file = io_file(file_inode(file));
 	}
-	trace_io_call(io_current(), call, id, offset, io_call_bytes(call, result),
-		      took, result);
+	ended.task = io_current();
+	trace_io_call(&ended, io_call_bytes(call, result), took);
+}
+
+/* --- calls that end elsewhere */
+
+/* Under the lock; NULL: it is not under way. */
+static struct io_async *io_async_find(const void *request)
+{
+	struct io_async *one;
+
+	hash_for_each_possible(io_asyncs->requests, one, node, (unsigned long)request)
+		if (one->request == request)
+			return one;
+	return NULL;
+}
+
+/* The same, and it is no more. */
+static struct io_async *io_async_take(const void *request)
+{
+	struct io_async *one;
+	unsigned long flags;
+
+	spin_lock_irqsave(&io_async_lock, flags);
+	one = io_async_find(request);
+	if (one)
+		hash_del(&one->node);
+	spin_unlock_irqrestore(&io_async_lock, flags);
+	return one;
+}
+
+static bool io_async_is_known(const void *request)
+{
+	unsigned long flags;
+	bool known;
+
+	spin_lock_irqsave(&io_async_lock, flags);
+	known = io_async_find(request);
+	spin_unlock_irqrestore(&io_async_lock, flags);
+	return known;
+}
+
+/* One task at a time has a request: nobody adds it meanwhile. */
+void io_async_begun(void *data, const void *request, u8 call, u8 interface,
+		    struct file *file, loff_t offset)
+{
+	struct inode *inode = file_inode(file);
+	struct io_async *new;
+	unsigned long flags;
+
+	if (!io_has_file(inode) || io_async_is_known(request))
+		return;
+	new = kmalloc(sizeof(*new), GFP_NOWAIT | __GFP_NOWARN);
+	if (!new) {
+		io_calls_left_out++;
+		return;
+	}
+	new->request = request;
+	new->ended = (struct io_ended){
+		.begun = ktime_get_boottime_ns(),
+		.offset = offset < 0 ? file->f_pos : offset,
+		.task = io_current(),
+		.thread = current->pid,
+		.file = io_file(inode),
+		.call = io_direct_call(call, file),
+		.interface = interface,
+	};
+	spin_lock_irqsave(&io_async_lock, flags);
+	hash_add(io_asyncs->requests, &new->node, (unsigned long)request);
+	spin_unlock_irqrestore(&io_async_lock, flags);
+}
+
+/* A write that appends has found its place meanwhile. */
+void io_async_ended(void *data, const void *request, loff_t pos, s64 result)
+{
+	struct io_async *one = io_async_take(request);
+	struct io_ended *ended;
+	u64 took;
+
+	if (!one)
+		return;
+	ended = &one->ended;
+	took = io_took(ended->begun);
+	if (!io_is_short(ended->call, took)) {
+		if (pos >= 0 && result > 0)
+			ended->offset = pos - result;
+		ended->result = result;
+		trace_io_call(ended, io_call_bytes(ended->call, result), took);
+	}
+	kfree(one);
+}
+
+/* A request that has been another one: of that nobody has told the end. */
+void io_uring_new(void *data, struct io_kiocb *req)
+{
+	kfree(io_async_take(req));
+}
+
+/* Failed or cancelled, or completed by whoever polls for it: not told before. */
+void io_uring_done(void *data, void *ctx, void *req, u64 user_data, int res,
+		   unsigned int cflags, u64 extra1, u64 extra2)
+{
+	if (req)
+		io_async_ended(NULL, req, -1, res);
 }
 
 /* Its file may be gone when the wait ends, though not its number. */

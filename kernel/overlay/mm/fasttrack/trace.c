@@ -50,6 +50,13 @@ DEFINE_TRACE(io_renamed, TP_PROTO(struct dentry *dentry), TP_ARGS(dentry));
 DEFINE_TRACE(io_called,
 	     TP_PROTO(u8 call, struct file *file, loff_t offset, u64 begun, s64 result),
 	     TP_ARGS(call, file, offset, begun, result));
+DEFINE_TRACE(io_async_begun,
+	     TP_PROTO(const void *request, u8 call, u8 interface, struct file *file,
+		      loff_t offset),
+	     TP_ARGS(request, call, interface, file, offset));
+DEFINE_TRACE(io_async_ended,
+	     TP_PROTO(const void *request, loff_t pos, s64 result),
+	     TP_ARGS(request, pos, result));
 DEFINE_TRACE(io_waits_for_folio,
 	     TP_PROTO(struct io_wait *wait, struct folio *folio),
 	     TP_ARGS(wait, folio));
@@ -351,6 +358,11 @@ static struct io_probe io_probes[] = {
 	{ "io_waits_for_folio", io_waits_for_folio },
 	{ "io_waited", io_waited },
 	{ "io_called", io_called },
+	/* Whose end nobody would tell is not begun. */
+	{ "io_uring_complete", io_uring_done },
+	{ "io_async_ended", io_async_ended },
+	{ "io_uring_submit_req", io_uring_new },
+	{ "io_async_begun", io_async_begun },
 };
 
 static atomic_t io_users = ATOMIC_INIT(0);
@@ -373,7 +385,7 @@ static void io_begin(void)
 
 	pages = io_pages_begin();
 	io_directs = kvcalloc(1 << IO_DIRECT_BITS, sizeof(*io_directs), GFP_KERNEL);
-	known = io_names_begin() && io_journal_begin();
+	known = io_names_begin() && io_journal_begin() && io_calls_begin();
 	if (io_directs && known)
 		for_each_kernel_tracepoint(io_find, NULL);
 	else
@@ -402,6 +414,7 @@ static void io_end(void)
 	io_pages_end();
 	kvfree(io_directs);
 	io_directs = NULL;
+	io_calls_end();
 	io_journal_end();
 	io_names_end();
 }

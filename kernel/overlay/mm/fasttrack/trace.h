@@ -10,6 +10,8 @@
 
 #include "internal.h"
 
+struct io_kiocb;
+
 #include <trace/events/io_origin.h>
 
 /**
@@ -45,6 +47,10 @@ bool io_journal_begin(void);
 void io_journal_end(void);
 u32 io_journal_of_current(void);
 void io_journal_wrote(const struct io_segment *segment);
+
+/* trace-calls.c, false: there is no memory */
+bool io_calls_begin(void);
+void io_calls_end(void);
 
 /* Probes; their first argument is not used. */
 void io_unlink(void *data, struct inode *dir, struct dentry *dentry);
@@ -86,6 +92,12 @@ void io_checkpoint(void *data, struct super_block *sb, int reason,
 
 void io_called(void *data, u8 call, struct file *file, loff_t offset, u64 begun,
 	       s64 result);
+void io_async_begun(void *data, const void *request, u8 call, u8 interface,
+		    struct file *file, loff_t offset);
+void io_async_ended(void *data, const void *request, loff_t pos, s64 result);
+void io_uring_new(void *data, struct io_kiocb *req);
+void io_uring_done(void *data, void *ctx, void *req, u64 user_data, int res,
+		   unsigned int cflags, u64 extra1, u64 extra2);
 void io_waits_for_folio(void *data, struct io_wait *wait, struct folio *folio);
 void io_waited(void *data, const struct io_wait *wait);
 

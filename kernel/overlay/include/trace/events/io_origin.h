@@ -88,6 +88,28 @@ struct io_transaction {
 	u32 logged;
 };
 
+/**
+ * struct io_ended - a call that has ended
+ * @begun: when it has begun, ns of the boot-time clock
+ * @offset: place in the file, bytes
+ * @result: what it returned
+ * @task: number of the task that asked for it
+ * @thread: id of the thread that began it
+ * @file: number of the file; 0: none
+ * @call: enum io_call
+ * @interface: enum io_interface
+ */
+struct io_ended {
+	u64 begun;
+	u64 offset;
+	s64 result;
+	u32 task;
+	u32 thread;
+	u32 file;
+	u8 call;
+	u8 interface;
+};
+
 int io_origin_reg(void);
 void io_origin_unreg(void);
 
@@ -129,7 +151,15 @@ void io_origin_unreg(void);
 		{ 10, "direct_write" },			\
 		{ 11, "msync" },			\
 		{ 12, "io_uring" },			\
-		{ 13, "splice" })
+		{ 13, "splice" },			\
+		{ 14, "splice_read" },			\
+		{ 15, "splice_write" })
+
+#define show_io_interface(interface)			\
+	__print_symbolic(interface,			\
+		{ 0, "system_call" },			\
+		{ 1, "io_uring" },			\
+		{ 2, "aio" })
 
 #define show_io_wait_kind(kind)				\
 	__print_symbolic(kind,				\
@@ -421,15 +451,16 @@ TRACE_EVENT_FN(io_share,
 /* A call has ended that took some time. */
 TRACE_EVENT_FN(io_call,
 
-	TP_PROTO(u32 task, u8 call, u32 file, u64 offset, u64 bytes, u64 took_ns,
-		 s64 result),
+	TP_PROTO(const struct io_ended *ended, u64 bytes, u64 took_ns),
 
-	TP_ARGS(task, call, file, offset, bytes, took_ns, result),
+	TP_ARGS(ended, bytes, took_ns),
 
 	TP_STRUCT__entry(
 		__field(u32, task)
+		__field(u32, thread)
 		__field(u32, file)
 		__field(u8, call)
+		__field(u8, interface)
 		__field(u64, offset)
 		__field(u64, bytes)
 		__field(u64, took_ns)
@@ -437,17 +468,20 @@ TRACE_EVENT_FN(io_call,
 	),
 
 	TP_fast_assign(
-		__entry->task = task;
-		__entry->file = file;
-		__entry->call = call;
-		__entry->offset = offset;
+		__entry->task = ended->task;
+		__entry->thread = ended->thread;
+		__entry->file = ended->file;
+		__entry->call = ended->call;
+		__entry->interface = ended->interface;
+		__entry->offset = ended->offset;
 		__entry->bytes = bytes;
 		__entry->took_ns = took_ns;
-		__entry->result = result;
+		__entry->result = ended->result;
 	),
 
-	TP_printk("task=%u call=%s file=%u offset=%llu bytes=%llu took_ns=%llu result=%lld",
-		  __entry->task, show_io_call(__entry->call), __entry->file,
+	TP_printk("task=%u thread=%u call=%s interface=%s file=%u offset=%llu bytes=%llu took_ns=%llu result=%lld",
+		  __entry->task, __entry->thread, show_io_call(__entry->call),
+		  show_io_interface(__entry->interface), __entry->file,
 		  __entry->offset, __entry->bytes, __entry->took_ns,
 		  __entry->result),
 
