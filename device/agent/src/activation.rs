@@ -7,7 +7,8 @@
 
 use crate::bus;
 use crate::env::Env;
-use crate::source::{Fault, Out};
+use crate::fault::Fault;
+use crate::source::Out;
 use crate::window::Window;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

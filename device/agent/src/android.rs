@@ -5,15 +5,14 @@
 //! This is an input of the lab and of tests. A phone is not watched in this way: the log's format drifts between
 //! releases, and only root and logd may read it. `uid_observer` is for that.
 
+use crate::fault::Fault;
 use crate::place::Place;
-use crate::source::{Fault, Out, Probe, Source};
-use crate::uids;
+use crate::source::{Out, Probe, Source};
+use crate::uids::{self, app_uid, kind, Kind};
 use fasttrack_detector::report::{AppRef, Nobody, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-/// UIDs of one user: a user's number is what is left of a UID divided by this.
-pub const PER_USER: u32 = 100_000;
 /// Most activities, packages or processes that are remembered.
 const REMEMBERED_MOST: usize = 4096;
 /// For what a process starts when an app is launched, as `am_proc_start` says.
@@ -23,38 +22,6 @@ const LAUNCHES: [&str; 4] = [
     "next-activity",
     "next-top-activity",
 ];
-
-/// Whose a UID is, within its user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// An app's; several packages may share it.
-    App,
-    /// The sandbox of an app's SDKs: the app's UID, and 10,000 more.
-    Sandbox,
-    /// An isolated process: it belongs to the app that started it, whose UID is not in its own.
-    Isolated,
-    /// The system's.
-    System,
-}
-
-/// The kind of a UID.
-pub fn kind(uid: u32) -> Kind {
-    match uid % PER_USER {
-        10_000..=19_999 => Kind::App,
-        20_000..=29_999 => Kind::Sandbox,
-        90_000..=99_999 => Kind::Isolated,
-        _ => Kind::System,
-    }
-}
-
-/// The app's UID behind its own or its sandbox's.
-pub fn app_uid(uid: u32) -> Option<u32> {
-    match kind(uid) {
-        Kind::App => Some(uid),
-        Kind::Sandbox => Some(uid - 10_000),
-        Kind::Isolated | Kind::System => None,
-    }
-}
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]

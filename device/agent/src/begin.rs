@@ -2,8 +2,9 @@
 //! The process with which an app begins, where nobody names it: a window manager, or a launcher, says that it starts
 //! one, and it is in their control group. Looked for only then, and in that group alone.
 
+use crate::fault::Fault;
 use crate::place::{Place, TICKS};
-use crate::source::{Fault, Out};
+use crate::source::Out;
 use crate::window::Window;
 use std::time::Duration;
 

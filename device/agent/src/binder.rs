@@ -2,7 +2,7 @@
 //! Parcels of Android's binder: what `ActivityManager` sends to a registered `IUidObserver`, and what is sent to register
 //! one. By AOSP's layout (`Parcel.cpp`, `IUidObserver.aidl`, `IActivityManager.aidl`, `IServiceManager.aidl`).
 
-use crate::source::Fault;
+use crate::fault::Fault;
 
 const OBSERVER: &str = "android.app.IUidObserver";
 const ACTIVITY_MANAGER: &str = "android.app.IActivityManager";

@@ -3,7 +3,7 @@
 //! protocol (`include/uapi/linux/android/binder.h`, version 8, on 64 bits). Everything but [`Device`] is tested against a
 //! driver of the test's own; none of it has run on a phone.
 
-use crate::source::Fault;
+use crate::fault::Fault;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;

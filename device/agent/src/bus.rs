@@ -2,7 +2,7 @@
 //! D-Bus for sources, each of which drives its own connection in its own thread.
 
 use crate::env::Env;
-use crate::source::Fault;
+use crate::fault::Fault;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use zbus::fdo::{DBusProxy, NameOwnerChangedStream};

@@ -2,9 +2,10 @@
 //! A session in which nobody can tell: the compositor is named, once, and nothing costs a wake-up afterwards.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::place::Place;
 use crate::socket;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::toplevel::wayland_socket;
 use std::path::PathBuf;
 

@@ -54,7 +54,7 @@ pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(Launches::new(resolver.place(), resolver.app_slice())),
         Box::new(Execs::new(env)),
         Box::new(Startup::new(env)),
-        Box::new(SessionBus::new(env)),
+        Box::new(SessionBus::new(env, all)),
         Box::new(Portals::new(env)),
         Box::new(Logind::new(env)),
         Box::new(Idle::new(env)),

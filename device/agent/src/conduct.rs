@@ -11,8 +11,9 @@
 use crate::cannot;
 use crate::env::Env;
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::signs::{Said, Signs, Wake};
-use crate::source::{Backoff, Fault, Out, Probe, Source};
+use crate::source::{Backoff, Out, Probe, Source};
 use fasttrack_detector::report::Nobody;
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -3,9 +3,10 @@
 
 use crate::bus;
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::merge::Trouble;
 use crate::sink::Sink;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use fasttrack_bus::{ManagerProxy, WireReport, WireTrouble, NAME};
 use fasttrack_detector::report::Report;
 use futures_util::StreamExt;

@@ -5,9 +5,10 @@
 //! (gamemoded(8), "D-BUS"), by process.
 
 use crate::bus;
+use crate::fault::Fault;
 use crate::inhibit;
 use crate::resolve::Owner;
-use crate::source::{Fault, Out};
+use crate::source::Out;
 use crate::window::{self, Window};
 use fasttrack_detector::report::{AppRef, Sense};
 use zbus::zvariant::OwnedObjectPath;

@@ -6,9 +6,10 @@
 
 use crate::begin::{self, By};
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::i3ipc::{self, I3Ipc};
 use crate::socket;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use serde::Deserialize;
 
 const EVENT_BINDING: u32 = i3ipc::EVENT | 5;

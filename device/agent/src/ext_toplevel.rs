@@ -11,8 +11,9 @@ use crate::cosmic_protocol::zcosmic_toplevel_info_v1::{
     self as info, ZcosmicToplevelInfoV1 as Info,
 };
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::place::Place;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::toplevel::{connect, is_active, number, wayland_socket, Windows};
 use crate::window::Titled;
 use std::collections::BTreeMap;

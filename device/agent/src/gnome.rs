@@ -5,9 +5,10 @@
 //! The attribute is a claim of the user's own code. Two that claim the focus are an ambiguity, and nothing is boosted.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::place::Place;
 use crate::resolve::Owner;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::units;
 use crate::watch::{Change, Tree};
 use crate::window::Window;
@@ -218,7 +219,7 @@ mod tests {
         until(Report::Nobody(Nobody::Unfocused));
         // A dialog of a portal, whose backend is no app, is who has asked for it.
         let backend = fake.group("/user.slice/portal.service", 9);
-        dialogs.open(crate::portal::Dialog {
+        dialogs.open(crate::dialogs::Dialog {
             backend: 9,
             to: ":1.9".into(),
             apps: vec![one.clone()],

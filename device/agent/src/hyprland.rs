@@ -5,8 +5,9 @@
 //! opened, asked and closed at once, and never kept.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::socket;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::window::{pid, Titled, Window};
 use serde::Deserialize;
 use std::io::{BufReader, Read, Write};

@@ -5,8 +5,9 @@
 //! PID the X server knows. A container without a window, and the end of the focused window, are asked of the tree.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::socket;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::window::{pid, Titled, Window};
 use crate::x11::Clients;
 use serde::Deserialize;

@@ -4,7 +4,8 @@
 //! Mutter tells. Who keeps the screen awake keeps this from happening. GNOME has logind's hint (`logind`).
 
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::toplevel::{connect, wayland_socket};
 use fasttrack_detector::report::Nobody;
 use std::collections::BTreeSet;

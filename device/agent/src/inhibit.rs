@@ -3,7 +3,8 @@
 //! gone is seen by inotify, and who they are is asked on the bus.
 
 use crate::bus;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::window::Window;
 use fasttrack_detector::report::{AppRef, Sense};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};

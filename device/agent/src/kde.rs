@@ -6,7 +6,8 @@
 
 use crate::bus;
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::window::Window;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};

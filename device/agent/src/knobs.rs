@@ -2,9 +2,9 @@
 //! The patched kernel told without a daemon, as on Android, where there is no D-Bus: UIDs in front and perceptible, and
 //! the ranges of apps' UIDs (`Documentation/ABI/testing/sysfs-kernel-fasttrack`).
 
+use crate::fault::Fault;
 use crate::merge::Trouble;
 use crate::sink::Sink;
-use crate::source::Fault;
 use fasttrack_detector::report::{AppRef, Report};
 use std::collections::BTreeSet;
 use std::fs;

@@ -5,8 +5,9 @@
 //! Seen by inotify on the slice of apps: the directory is there before the manager's `UnitNew` has gone over the bus,
 //! and it is what the daemon needs. `session_bus` listens to `UnitNew` as well, for units outside of that slice.
 
+use crate::fault::Fault;
 use crate::place::Place;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::units;
 use crate::watch::{Change, Tree};
 

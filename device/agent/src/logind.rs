@@ -3,7 +3,8 @@
 
 use crate::bus;
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use fasttrack_detector::report::Nobody;
 use futures_util::StreamExt;
 use std::path::Path;

@@ -4,7 +4,8 @@
 //! `front PID|CGROUP|ID …`, `nobody`, `window PID|CGROUP|ID`, `launch CGROUP`, `away locked|idle|inactive on|off`;
 //! empty lines and those that begin with `#` are left out.
 
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::window::Window;
 use fasttrack_detector::report::{AppRef, Nobody, Report};
 use std::io::BufRead;

@@ -3,8 +3,9 @@
 //! the compositor could not learn it.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::socket;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use crate::window::{pid, Titled, Window};
 use serde::Deserialize;
 use std::collections::BTreeMap;

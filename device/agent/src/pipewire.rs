@@ -6,9 +6,10 @@
 //! something changes, so it costs no polling.
 
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::inhibit;
 use crate::place::Place;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::source::{Out, Probe, Source};
 use fasttrack_detector::report::{AppRef, Sense};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -3,12 +3,14 @@
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
 use super::*;
+use crate::dialogs::OPEN_MOST;
 use crate::event::Event;
 use crate::testing::bus::Bus;
 use crate::testing::{mutate, FakePlace};
-use fasttrack_detector::report::Report;
+use fasttrack_detector::report::{AppRef, Report};
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 use zbus::zvariant::OwnedValue;
 

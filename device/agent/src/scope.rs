@@ -4,8 +4,8 @@
 //! The user manager makes it (StartTransientUnit with PIDs) and moves the processes; children inherit it. Only the
 //! window's process and its descendants that are still in the session's scope are moved: never the window manager.
 
+use crate::fault::Fault;
 use crate::resolve::Resolver;
-use crate::source::Fault;
 use crate::units;
 use crate::window::Window;
 use std::time::Duration;

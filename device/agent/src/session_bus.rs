@@ -9,10 +9,11 @@ use crate::bus;
 use crate::desktop::{self, Desktop, Named};
 use crate::env::Env;
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::inhibit;
 use crate::launch;
-use crate::source::{Fault, Out, Probe, Source};
-use crate::titles;
+use crate::source::{Out, Probe, Source};
+use crate::titles::{self, Sources};
 use crate::units;
 use fasttrack_detector::report::{AppRef, Nobody, Sense};
 use futures_util::StreamExt;
@@ -47,12 +48,16 @@ const INPUTS: [&str; 7] = [
 /// A session's bus.
 pub struct SessionBus {
     env: Env,
+    sources: Sources,
 }
 
 impl SessionBus {
-    /// Of the environment.
-    pub fn new(env: &Env) -> SessionBus {
-        SessionBus { env: env.clone() }
+    /// Of the environment; windows' titles are asked of these sources.
+    pub fn new(env: &Env, sources: Sources) -> SessionBus {
+        SessionBus {
+            env: env.clone(),
+            sources,
+        }
     }
 }
 
@@ -71,7 +76,7 @@ impl Source for SessionBus {
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         bus::runtime()?.block_on(async {
             let bus = Connection::session().await?;
-            follow(bus, &self.env, out).await
+            follow(bus, self.sources, &self.env, out).await
         })
     }
 
@@ -80,7 +85,7 @@ impl Source for SessionBus {
     }
 }
 
-async fn follow(bus: Connection, env: &Env, out: &Out) -> Result<(), Fault> {
+async fn follow(bus: Connection, sources: Sources, env: &Env, out: &Out) -> Result<(), Fault> {
     let mut messages = MessageStream::from(&bus);
     listen(&bus).await?;
     let mut session = Session {
@@ -90,7 +95,7 @@ async fn follow(bus: Connection, env: &Env, out: &Out) -> Result<(), Fault> {
         activation: Activation::listen(&bus, env, out).await?,
         out,
     };
-    if let Err(Fault(why)) = titles::serve(&bus, env, out.resolver()).await {
+    if let Err(Fault(why)) = titles::serve(&bus, sources, env, out.resolver()).await {
         out.say(Event::Fault {
             source: "titles",
             why,

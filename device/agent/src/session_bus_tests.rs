@@ -67,7 +67,7 @@ fn mutters_screen_that_is_off_is_as_one_that_is_locked() {
             }
         };
         tokio::select! {
-            end = follow(bus.connect().await, &env, &out) => panic!("{end:?}"),
+            end = follow(bus.connect().await, crate::choose::all, &env, &out) => panic!("{end:?}"),
             () = changes => {}
         }
     });

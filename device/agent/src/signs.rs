@@ -4,7 +4,7 @@
 //! may write where X servers have their sockets: what is none, or another user's, is no sign.
 
 use crate::env::Env;
-use crate::source::Fault;
+use crate::fault::Fault;
 use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};

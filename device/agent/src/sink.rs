@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who takes the reports: the daemon, or a line of JSON each for `--print`.
 
+use crate::fault::Fault;
 use crate::merge::Trouble;
-use crate::source::Fault;
 use fasttrack_detector::report::{AppRef, Report};
 use serde_json::{json, Value};
 use std::io::Write;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Sockets of compositors: only one that this user owns is believed.
 
-use crate::source::Fault;
+use crate::fault::Fault;
 use std::io::{BufRead, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

@@ -4,8 +4,9 @@
 //! A source runs in a thread of its own and blocks: a compositor that hangs or sends half a message holds up its own
 //! source and nobody else, and a source with nothing to say costs no wake-up.
 
+use crate::dialogs::Dialogs;
 use crate::event::Event;
-use crate::portal::Dialogs;
+use crate::fault::Fault;
 use crate::resolve::{Owner, Resolver};
 use crate::scope::Scoper;
 use crate::signs::{Said, Wake};
@@ -13,7 +14,6 @@ use crate::units;
 use crate::window::{Titled, Window};
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
-use std::fmt;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,72 +33,6 @@ pub enum Probe {
     Yes,
     /// It cannot, and why.
     No(String),
-}
-
-/// Why a source has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault(pub String);
-
-impl Fault {
-    /// In words.
-    pub fn new(why: impl Into<String>) -> Fault {
-        Fault(why.into())
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.0)
-    }
-}
-
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
-        use std::io::ErrorKind::{
-            BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof,
-        };
-        match error.kind() {
-            UnexpectedEof | BrokenPipe | ConnectionReset => {
-                Fault::new("the other side has closed the connection: it has ended or restarts")
-            }
-            ConnectionRefused | NotFound => {
-                Fault::new("nobody listens at its socket: it is not running")
-            }
-            _ => Fault(error.to_string()),
-        }
-    }
-}
-
-impl From<rustix::io::Errno> for Fault {
-    fn from(error: rustix::io::Errno) -> Fault {
-        std::io::Error::from(error).into()
-    }
-}
-
-impl From<serde_json::Error> for Fault {
-    fn from(error: serde_json::Error) -> Fault {
-        match error.io_error_kind() {
-            Some(kind) => std::io::Error::from(kind).into(),
-            None => Fault(format!("it sent what is not its protocol: {error}")),
-        }
-    }
-}
-
-impl From<zbus::Error> for Fault {
-    fn from(error: zbus::Error) -> Fault {
-        // An answer of a service may be a page long.
-        let text = error.to_string();
-        Fault(format!(
-            "D-Bus: {}",
-            text.lines().next().unwrap_or_default()
-        ))
-    }
-}
-
-impl From<zbus::fdo::Error> for Fault {
-    fn from(error: zbus::fdo::Error) -> Fault {
-        zbus::Error::from(error).into()
-    }
 }
 
 /// One source of focus, launch or perceptibility.
@@ -363,13 +297,5 @@ mod tests {
         assert_eq!(pauses[TRIES as usize - 1..], [PAUSE_MOST]);
         assert!(backoff.is_over());
         assert_eq!(backoff.pause(WELL), Some(PAUSE_LEAST));
-    }
-
-    #[test]
-    fn errors_say_what_they_mean() {
-        let closed = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-        assert!(Fault::from(closed).0.contains("restarts"));
-        let bad = serde_json::from_str::<u32>("{").expect_err("half a message");
-        assert!(Fault::from(bad).0.contains("protocol"));
     }
 }

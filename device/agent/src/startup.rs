@@ -7,7 +7,8 @@
 
 use crate::begin::{self, By};
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::x11::Clients;
 use std::collections::BTreeMap;
 use x11rb::protocol::xproto::ClientMessageEvent;

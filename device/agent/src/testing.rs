@@ -131,7 +131,7 @@ impl crate::scope::Scoper for Asked {
         &self,
         _: &Resolver,
         window: &crate::window::Window,
-    ) -> Result<(), crate::source::Fault> {
+    ) -> Result<(), crate::fault::Fault> {
         self.0.lock().expect("no panic").push(window.clone());
         Ok(())
     }

@@ -7,11 +7,11 @@
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
 use crate::bus;
-use crate::choose;
 use crate::conduct::caught;
 use crate::env::Env;
+use crate::fault::Fault;
 use crate::resolve::{Owner, Resolver};
-use crate::source::{Fault, Probe, Source};
+use crate::source::{Probe, Source};
 use crate::window::Titled;
 use fasttrack_bus::{AGENT_NAME, AGENT_PATH};
 use std::sync::{Arc, Mutex};
@@ -22,8 +22,12 @@ use zbus::Connection;
 /// Longest wait for a compositor's answer.
 const ANSWER_MOST: Duration = Duration::from_secs(3);
 
+/// Makes the sources of focus of a session.
+pub type Sources = fn(&Env, &Resolver) -> Vec<Box<dyn Source>>;
+
 /// Answers at its name on the session's bus.
 struct Titles {
+    sources: Sources,
     env: Env,
     resolver: Resolver,
     /// Held while a compositor is asked: one that hangs is not asked twice.
@@ -34,8 +38,8 @@ struct Titles {
 impl Titles {
     /// The control groups of the apps that have a window with this in its title, whatever the case of its letters.
     async fn groups_of_title(&self, part: String) -> fdo::Result<Vec<String>> {
-        let (env, resolver, asking) =
-            (self.env.clone(), self.resolver.clone(), self.asking.clone());
+        let (sources, asking) = (self.sources, self.asking.clone());
+        let (env, resolver) = (self.env.clone(), self.resolver.clone());
         let asked = tokio::task::spawn_blocking(move || {
             let Ok(_one) = asking.try_lock() else {
                 return Err(Fault::new(
@@ -44,7 +48,7 @@ impl Titles {
             };
             caught(|| {
                 let env = env.with(&bus::environment());
-                let all = titled(&choose::all(&env, &resolver))?;
+                let all = titled(&sources(&env, &resolver))?;
                 Ok(groups(&all, &part, &resolver))
             })
         });
@@ -58,8 +62,14 @@ impl Titles {
 }
 
 /// Serves on a connection. Where another one has the name, that is the session's agent.
-pub async fn serve(bus: &Connection, env: &Env, resolver: &Resolver) -> Result<(), Fault> {
+pub async fn serve(
+    bus: &Connection,
+    sources: Sources,
+    env: &Env,
+    resolver: &Resolver,
+) -> Result<(), Fault> {
     let titles = Titles {
+        sources,
         env: env.clone(),
         resolver: resolver.clone(),
         asking: Arc::default(),
@@ -106,6 +116,7 @@ fn groups(all: &[Titled], part: &str, resolver: &Resolver) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choose::all as sources;
     use crate::testing::bus::Bus;
     use crate::testing::{wayland, FakePlace};
     use crate::window::Window;
@@ -154,17 +165,19 @@ mod tests {
             let asks = AgentProxy::new(&bus.connect().await)
                 .await
                 .expect("a proxy");
-            serve(&there, &env, &fake.resolver()).await.expect("served");
+            serve(&there, sources, &env, &fake.resolver())
+                .await
+                .expect("served");
             let found = asks.groups_of_title("to ada").await.expect("asked");
             assert_eq!(found, [app.cgroup]);
             assert_eq!(asks.groups_of_title("Bob").await.expect("asked"), [""; 0]);
             let second = bus.connect().await;
-            let taken = serve(&second, &gnome, &fake.resolver()).await;
+            let taken = serve(&second, sources, &gnome, &fake.resolver()).await;
             taken.expect_err("another one is the agent");
             there.release_name(AGENT_NAME).await.expect("released");
             drop(there);
             let third = bus.connect().await;
-            serve(&third, &gnome, &fake.resolver())
+            serve(&third, sources, &gnome, &fake.resolver())
                 .await
                 .expect("served");
             let why = asks.groups_of_title("Ada").await.expect_err("none");

@@ -4,7 +4,8 @@
 //! version 3 of the protocol a dialog names its parent, and counts for it.
 
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::window::{Titled, Window};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

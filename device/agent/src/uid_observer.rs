@@ -6,7 +6,8 @@
 use crate::binder::{self, REGISTER};
 use crate::binder_driver::{Device, Driver, Link};
 use crate::event::Event;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::uids::{app, Uids};
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{Report, Sense};

@@ -1,20 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which of Android's UIDs are in front and which can be noticed, of their processes' states: a pure function.
+//! Android's UIDs: whose each is, and, of their processes' states, which are in front and which can be noticed.
+//! Pure functions.
 //!
 //! A UID's own state counts. Several apps have `TOP` on a split screen, and of each user that is shown; packages that
 //! share a UID are one app. An SDK's sandbox and an isolated process have UIDs of their own, and are in front while they
 //! work for what is: their state is then `BOUND_TOP`. A service in the foreground is perceptible.
 
-use crate::android::{kind, Kind};
 use crate::binder::{Call, State};
 use crate::place::Place;
 use fasttrack_detector::report::AppRef;
 use std::collections::BTreeMap;
 
+/// UIDs of one user: a user's number is what is left of a UID divided by this.
+const PER_USER: u32 = 100_000;
 /// UIDs at most: a phone has some hundred apps.
 const UIDS_MOST: usize = 4096;
 /// Where control groups of UIDs are below the root: since Android 15 those of apps are in a folder of their own.
 const PLACES: [&str; 2] = ["/apps/uid_", "/uid_"];
+
+/// Whose a UID is, within its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An app's; several packages may share it.
+    App,
+    /// The sandbox of an app's SDKs: the app's UID, and 10,000 more.
+    Sandbox,
+    /// An isolated process: it belongs to the app that started it, whose UID is not in its own.
+    Isolated,
+    /// The system's.
+    System,
+}
+
+/// The kind of a UID.
+pub fn kind(uid: u32) -> Kind {
+    match uid % PER_USER {
+        10_000..=19_999 => Kind::App,
+        20_000..=29_999 => Kind::Sandbox,
+        90_000..=99_999 => Kind::Isolated,
+        _ => Kind::System,
+    }
+}
+
+/// The app's UID behind its own or its sandbox's.
+pub fn app_uid(uid: u32) -> Option<u32> {
+    match kind(uid) {
+        Kind::App => Some(uid),
+        Kind::Sandbox => Some(uid - 10_000),
+        Kind::Isolated | Kind::System => None,
+    }
+}
 
 /// The UIDs that are not behind.
 #[derive(Debug, Clone, Default)]

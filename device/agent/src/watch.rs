@@ -2,8 +2,8 @@
 //! Control groups below a slice, as they come, go and change an attribute: by inotify on the slices, whose events carry
 //! the names of the groups in them.
 
+use crate::fault::Fault;
 use crate::place::Place;
-use crate::source::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};

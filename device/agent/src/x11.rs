@@ -4,7 +4,8 @@
 //! where the server cannot tell. A client on another machine is nobody here. Dialogs count for their parent.
 
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use crate::window::{Titled, Window};
 use std::collections::BTreeSet;
 use x11rb::connection::Connection;

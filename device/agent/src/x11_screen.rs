@@ -3,7 +3,8 @@
 //! need not lock it. The server tells both (DPMS 1.2 of X.Org 21.1, MIT-SCREEN-SAVER).
 
 use crate::env::Env;
-use crate::source::{Fault, Out, Probe, Source};
+use crate::fault::Fault;
+use crate::source::{Out, Probe, Source};
 use fasttrack_detector::report::Nobody;
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::protocol::dpms::{self, ConnectionExt as _, DPMSMode};

@@ -113,8 +113,9 @@ fn a_remote_session_is_refused() {
         let Some(stage) = Stage::set(Tree::with_kernel()).await else {
             return;
         };
-        stage.login.add("c2", user(), true, true).await;
-        stage.login.remove("c1").await;
+        let begun = stage.login.add("c2", user(), true, true).await;
+        begun.expect("a session");
+        stage.login.remove("c1").await.expect("ended");
         let app = stage.tree.app(user(), "app-a-1.scope");
         // Until the daemon has heard that the local session has ended.
         while stage.report("front", &[&app], "").await.is_ok() {}

@@ -139,7 +139,7 @@ fn a_session_that_is_left_has_nobody_in_front() {
         };
         let app = stage.tree.app(user(), "app-a-1.scope");
         stage.report("front", &[&app], "").await.expect("taken");
-        stage.login.set_active("c1", false).await;
+        stage.login.set_active("c1", false).await.expect("told");
         stage
             .until("nobody in front", |status| {
                 of_class(status, "foreground").is_empty()
@@ -151,13 +151,13 @@ fn a_session_that_is_left_has_nobody_in_front() {
             .expect_err("refused")
             .to_string()
             .contains("active and local"));
-        stage.login.set_active("c1", true).await;
+        stage.login.set_active("c1", true).await.expect("told");
         stage
             .until("in front again", |status| {
                 !of_class(status, "foreground").is_empty()
             })
             .await;
-        stage.login.remove("c1").await;
+        stage.login.remove("c1").await.expect("told");
         stage
             .until("the session is gone", |status| status.sessions.is_empty())
             .await;

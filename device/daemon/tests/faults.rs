@@ -119,7 +119,8 @@ fn a_bus_that_closes_is_connected_to_again() {
             std::os::unix::fs::symlink(socket, &link).expect("a link");
         };
         // One that lists sessions; without logind nothing is followed.
-        let _login = common::login1::Login1::start(&first).await;
+        let login = fasttrack_login1::Login1::serve(&first.connect().await).await;
+        let _login = login.expect("logind");
         leads_to(&first);
         let _daemon = common::daemon(tree.root(), &format!("unix:path={}", link.display()));
         common::until_there(&first.connect().await).await;

@@ -7,10 +7,10 @@
 
 mod events;
 mod groups;
-mod login;
 
 use events::Player;
 use fasttrack_bus::{ManagerProxy, Status};
+use fasttrack_login1::Login1;
 use groups::{Groups, USER};
 use std::collections::BTreeMap;
 use std::fs;
@@ -117,7 +117,11 @@ async fn serve(options: &Options) -> Result<(), String> {
     std::env::set_var("DBUS_SYSTEM_BUS_ADDRESS", BUS);
     let _bus = start_bus()?;
     let connection = connect().await?;
-    login::serve(&connection, USER)
+    let login = Login1::serve(&connection)
+        .await
+        .map_err(told("logind's answers"))?;
+    login
+        .add("c1", USER, true, false)
         .await
         .map_err(told("logind's answers"))?;
     // In a group of its own: what the lab ends together with this program could no longer be asked.

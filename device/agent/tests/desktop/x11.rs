@@ -3,10 +3,11 @@
 
 use crate::harness::{self, Session};
 use fasttrack_agent::env::Env;
+use fasttrack_agent::fault::Fault;
 use fasttrack_agent::place::Place;
 use fasttrack_agent::resolve::Resolver;
 use fasttrack_agent::scope::Scoper;
-use fasttrack_agent::source::{Fault, Out, Source};
+use fasttrack_agent::source::{Out, Source};
 use fasttrack_agent::startup::Startup;
 use fasttrack_agent::window::Window;
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 #![allow(dead_code, unused_imports)] // each test file takes some of it
 
 pub mod bus;
-pub mod login1;
 pub mod systemd1;
 
 pub use bus::{wait_for, Bus, Running};
 
 use fasttrack_bus::{ManagerProxy, Status, WireApp, WireReport};
+use fasttrack_login1::Login1;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ pub fn daemon(root: &Path, address: &str) -> Running {
 pub struct Stage {
     pub proxy: ManagerProxy<'static>,
     pub connection: Connection,
-    pub login: login1::Login1,
+    pub login: Login1,
     pub daemon: Running,
     pub tree: Tree,
     pub bus: Bus,
@@ -173,8 +173,9 @@ impl Stage {
     /// The same, on a bus that may have others.
     pub async fn on(bus: Bus, tree: Tree) -> Stage {
         tree.we_run_in(&agent(user()));
-        let login = login1::Login1::start(&bus).await;
-        login.add("c1", user(), true, false).await;
+        let login = Login1::serve(&bus.connect().await).await.expect("logind");
+        let begun = login.add("c1", user(), true, false).await;
+        begun.expect("a session");
         let daemon = daemon(tree.root(), &bus.address);
         let connection = bus.connect().await;
         let proxy = ManagerProxy::new(&connection).await.expect("a proxy");
@@ -236,10 +237,15 @@ pub fn of_class(status: &Status, class: &str) -> Vec<String> {
     of_it.map(|app| app.app.cgroup.clone()).collect()
 }
 
-/// A runtime of one thread.
+/// Longest test: a bus that does not answer makes one fail, not hang.
+const TEST_MOST: Duration = Duration::from_secs(300);
+
+/// Runs a test in a runtime of one thread.
 pub fn block_on<T>(future: impl std::future::Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.expect("a runtime").block_on(future)
+    let bounded = async { tokio::time::timeout(TEST_MOST, future).await };
+    let done = runtime.expect("a runtime").block_on(bounded);
+    done.expect("the test hangs: the bus, or who is asked on it, does not answer")
 }
