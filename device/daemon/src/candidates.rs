@@ -5,10 +5,9 @@
 //! it. Only apps in users' app slices are looked at.
 
 use crate::cgroup::{is_proper, Cgroup};
-use crate::clean::children;
-use crate::effects::probe::app_slices;
 use crate::peers;
 use crate::system::System;
+use crate::tree::{app_slices, children};
 use crate::waits::below;
 use fasttrack_config::INDEXERS;
 use fasttrack_detector::{Decision, Verdict};
@@ -64,6 +63,10 @@ const NEEDED: [&str; 45] = [
     "libvirt",
     "virtualbox",
 ];
+
+/// Groups of one user that are looked at, at most. Who makes more keeps the rest from being frozen, and makes the look
+/// no longer for others.
+const APPS_MOST: usize = 256;
 
 /// Why a group is not frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,12 +180,21 @@ pub fn find(system: &System, decision: &Decision, never: &[String]) -> Vec<(u64,
 
 /// The groups in users' app slices; those of slices of the desktop in their place.
 fn all_apps(system: &System) -> Vec<String> {
+    let slices = app_slices(system).into_iter();
+    slices.flat_map(|slice| apps_of(system, slice)).collect()
+}
+
+/// The groups in the app slice of one user, [`APPS_MOST`] of them.
+fn apps_of(system: &System, slice: String) -> Vec<String> {
     let mut found = Vec::new();
-    let mut open = app_slices(system);
+    let mut open = vec![slice];
+    let mut left = APPS_MOST;
     while let Some(slice) = open.pop() {
-        let (slices, apps): (Vec<_>, Vec<_>) = children(system.cgroups(), &slice)
-            .into_iter()
-            .partition(|path| path.ends_with(".slice"));
+        let mut below = children(system.cgroups(), &slice);
+        below.truncate(left);
+        left -= below.len();
+        let (slices, apps): (Vec<_>, Vec<_>) =
+            below.into_iter().partition(|path| path.ends_with(".slice"));
         open.extend(slices);
         found.extend(apps);
     }
@@ -278,6 +290,28 @@ mod tests {
         ] {
             assert_eq!(by_name(path, &[]), Err(Kept::NoApp), "{path}");
         }
+    }
+
+    #[test]
+    fn one_user_with_many_groups_makes_others_wait_no_longer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let group = |user: u32, name: &str| {
+            let slice = format!("user.slice/user-{user}.slice/user@{user}.service/app.slice");
+            let place = system.cgroups().join(slice).join(name);
+            fs::create_dir_all(place).expect("a group");
+        };
+        for number in 0..2 * APPS_MOST {
+            group(1000, &format!("app-{number}.scope"));
+            group(1001, &format!("a-{number}.slice/b.slice/app.scope"));
+        }
+        group(1002, "app-x.slice/app-x-1.scope");
+        let apps = all_apps(&system);
+        let of = |user: u32| {
+            let theirs = format!("/user-{user}.slice/");
+            apps.iter().filter(|path| path.contains(&theirs)).count()
+        };
+        assert_eq!((of(1000), of(1001), of(1002)), (APPS_MOST, 0, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The guard: a process that freezes and thaws for the daemon, and lets nothing stay frozen.
 //!
-//! It alone writes `cgroup.freeze`. It gets orders through a socket of packets and thaws everything
+//! It alone freezes ([`crate::frozen`]). It gets orders through a socket of packets and thaws everything
 //!
 //! - when it is told to;
 //! - when the socket closes, because the daemon has ended or was killed: a daemon that dies between its order and the
@@ -12,13 +12,13 @@
 //! After a close without a farewell it also takes back what the daemon had set ([`crate::clean`]). It does so, too, when the
 //! daemon is stopped and somebody waits for storage or memory: what was set changes nothing before. That somebody waits is
 //! told by the kernel ([`crate::pressure`]), so that looking at the daemon costs nothing while the machine is idle. Its own
-//! death is
-//! covered from both sides: the daemon thaws what it had ordered, and whoever starts next thaws what bears the mark.
+//! death is covered from both sides: the daemon thaws what it had ordered, and whoever starts next thaws what bears the mark.
 //!
 //! It does not judge who may be frozen ([`crate::candidates`]) or when ([`crate::freezer`]).
 
 use crate::cgroup::Cgroup;
 use crate::clean;
+use crate::frozen;
 use crate::pressure;
 use crate::system::System;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -46,9 +46,6 @@ const WINDOW: Duration = Duration::from_millis(500);
 
 /// Largest packet, bytes: the paths of some hundred control groups.
 pub const PACKET_BYTES: usize = 65_536;
-
-/// The mark of a group that is frozen by us. No user can set or remove an attribute of this kind.
-pub const MARK: &str = "trusted.fasttrack.frozen";
 
 /// What the daemon orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,7 +199,7 @@ impl Held<'_> {
                 failed += 1;
                 continue;
             }
-            match freeze(self.system, inode, &path) {
+            match frozen::freeze(self.system, inode, &path) {
                 Ok(group) => drop(self.groups.insert(inode, group)),
                 Err(_) => failed += 1,
             }
@@ -213,7 +210,7 @@ impl Held<'_> {
     fn thaw(&mut self) {
         for (_, group) in self.groups.drain() {
             // Fails where the group has ended, and nothing is frozen then.
-            let _ = thaw(&group);
+            let _ = frozen::thaw(&group);
         }
         self.until = None;
     }
@@ -227,30 +224,6 @@ impl Held<'_> {
     fn is_late(&self) -> bool {
         self.until.is_some_and(|until| until <= Instant::now())
     }
-}
-
-/// Freezes one group, unless somebody else has frozen it.
-fn freeze(system: &System, inode: u64, path: &str) -> io::Result<Cgroup> {
-    let group = Cgroup::open_below(system.cgroups(), path)?;
-    if group.inode() != inode {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    if group.read("cgroup.freeze")? != "0" {
-        return Err(io::ErrorKind::ResourceBusy.into());
-    }
-    // The mark comes first: whoever is killed between the two leaves a mark on what is not frozen.
-    group.set_attribute(MARK, "1")?;
-    if let Err(error) = group.write("cgroup.freeze", "1") {
-        let _ = group.remove_attribute(MARK);
-        return Err(error);
-    }
-    Ok(group)
-}
-
-/// Thaws a group that is marked as ours.
-pub fn thaw(group: &Cgroup) -> io::Result<()> {
-    group.write("cgroup.freeze", "0")?;
-    group.remove_attribute(MARK)
 }
 
 /// Held by the guard as long as it runs: the next daemon must not set what this one is about to take back.

@@ -2,7 +2,8 @@
 //! The daemon's end of the guard: starts it, orders, and does the guard's work where the guard does not.
 
 use crate::cgroup::Cgroup;
-use crate::guard::{self, Answer, Order, FREEZE_MOST, PACKET_BYTES};
+use crate::frozen;
+use crate::guard::{Answer, Order, FREEZE_MOST, PACKET_BYTES};
 use crate::system::System;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::ffi::OsString;
@@ -121,8 +122,8 @@ impl Guard {
                 .and_then(|group| (group.inode() == inode).then_some(group).ok_or(()))
             {
                 // Only what bears the mark is ours to thaw.
-                if matches!(group.attribute(guard::MARK), Ok(Some(_))) {
-                    let _ = guard::thaw(group);
+                if frozen::is_ours(group) {
+                    let _ = frozen::thaw(group);
                 }
             }
         }

@@ -10,8 +10,8 @@
 
 use crate::baseline::{self, Kept};
 use crate::cgroup::Cgroup;
-use crate::clean;
 use crate::system::System;
+use crate::tree;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
@@ -98,7 +98,7 @@ pub async fn follow(
 
 /// Takes back what a daemon that is gone has told systemd.
 pub async fn restore(bus: &Connection, system: &System) {
-    for path in clean::groups(system) {
+    for path in tree::all(system) {
         let Ok(group) = Cgroup::open_path(system, &path) else {
             continue;
         };

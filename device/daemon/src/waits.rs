@@ -111,14 +111,15 @@ fn stat(system: &System, tid: u32) -> io::Result<File> {
     File::open(system.path(&format!("proc/{tid}/stat")))
 }
 
-/// A group and those below it.
+/// A group and those below it, [`GROUPS_MOST`] of them.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_path_buf()];
     let mut next = 0;
     while next < found.len() && found.len() < GROUPS_MOST {
         let entries = fs::read_dir(&found[next]).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        found.extend(folders.map(|entry| entry.path()));
+        let room = GROUPS_MOST - found.len();
+        found.extend(folders.map(|entry| entry.path()).take(room));
         next += 1;
     }
     found
@@ -152,6 +153,15 @@ mod tests {
         assert_eq!(state(b"12 (a) D (b) R 1"), Some(b'R'));
         assert_eq!(state(b"12 (cat"), None);
         assert_eq!(state(b"12 (cat)"), None);
+    }
+
+    #[test]
+    fn an_app_with_many_groups_is_looked_at_for_no_longer() {
+        let root = tempfile::tempdir().expect("a folder");
+        for number in 0..3 * GROUPS_MOST {
+            fs::create_dir(root.path().join(number.to_string())).expect("a group");
+        }
+        assert_eq!(below(root.path()).len(), GROUPS_MOST);
     }
 
     #[test]

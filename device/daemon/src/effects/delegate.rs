@@ -2,8 +2,8 @@
 //! The io controller for users' apps, which systemd does not delegate: given, recorded on the groups, and taken back.
 
 use crate::cgroup::Cgroup;
-use crate::clean::children;
 use crate::system::System;
+use crate::tree::children;
 
 /// The mark of a group that has io in its `cgroup.subtree_control` from us.
 pub const MARK: &str = "trusted.fasttrack.io";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Priorities of tasks: the last means, which reaches what a task sends itself.
 
+use super::effect::Effect;
 use super::ladder::Reach;
 use super::rules::with_tasks;
-use super::Effect;
 use crate::cgroup::Cgroup;
 use crate::counters::Counters;
 use crate::system::System;

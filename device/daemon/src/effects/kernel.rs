@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The patched kernel: its lists, its switch, and a lease that it believes us for.
 
-use super::probe::app_slices;
+use super::effect::Effect;
 use super::rules::maintenance;
-use super::Effect;
 use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
 use crate::heartbeat;
 use crate::system::System;
+use crate::tree::app_slices;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::{Decision, Verdict};
 use rustix::fs::XattrFlags;

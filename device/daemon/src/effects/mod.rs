@@ -5,6 +5,7 @@
 //! a sentence, because a setting that does nothing looks like one that works.
 
 pub mod delegate;
+pub mod effect;
 pub mod ioprio;
 pub mod kernel;
 pub mod ladder;
@@ -15,35 +16,11 @@ pub mod weights;
 use crate::counters::Counters;
 use crate::system::System;
 use crate::units::Told;
+use effect::Effect;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::Decision;
 use ladder::{Choice, Probes, Rung};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What writes for one rung.
-pub trait Effect {
-    /// Makes the system fit a decision.
-    fn apply(&mut self, decision: &Decision, counters: &mut Counters);
-
-    /// Says again what lapses by itself.
-    fn renew(&mut self, _counters: &mut Counters) {}
-
-    /// Whether it no longer works, and why.
-    fn broken(&self) -> Option<String> {
-        None
-    }
-
-    /// What was written for a control group: whole sentences.
-    fn explain(&self, cgroup: &str) -> Vec<String>;
-
-    /// What systemd is to be told since this was last asked.
-    fn told(&mut self) -> Vec<Told> {
-        Vec::new()
-    }
-
-    /// Takes everything back.
-    fn release(&mut self, counters: &mut Counters);
-}
 
 /// The rungs in use, and why.
 pub struct Effects {

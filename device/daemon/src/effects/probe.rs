@@ -5,9 +5,9 @@ use super::delegate;
 use super::kernel;
 use super::ladder::{looks_at_priority, Judged, OfUser, Probes};
 use crate::cgroup::{user_of, Cgroup};
-use crate::clean::children;
 use crate::disks::{self, Mounts};
 use crate::system::System;
+use crate::tree::app_slices;
 use fasttrack_config::Effects as Wanted;
 
 /// Looks at what works here.
@@ -54,19 +54,6 @@ fn judged(system: &System, mounts: &Mounts, user: Option<u32>) -> Judged {
         disks: if known { disks } else { disks::all(system) },
         known,
     }
-}
-
-/// The slices of the users' apps, as their managers have made them.
-pub fn app_slices(system: &System) -> Vec<String> {
-    let users = children(system.cgroups(), "/user.slice");
-    let managers = users
-        .iter()
-        .flat_map(|user| children(system.cgroups(), user));
-    let managers = managers.filter(|path| path.contains("/user@"));
-    managers
-        .map(|manager| format!("{manager}/app.slice"))
-        .filter(|path| Cgroup::open_path(system, path).is_ok())
-        .collect()
 }
 
 fn weights(

@@ -3,9 +3,8 @@
 //!
 //! None of it is ever frozen: others may wait for it, and it does little.
 
-use super::probe::app_slices;
-use crate::clean::children;
 use crate::system::System;
+use crate::tree::{app_slices, children};
 use fasttrack_config::INDEXERS;
 
 /// The control groups that are there.

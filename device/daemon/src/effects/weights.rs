@@ -2,8 +2,8 @@
 //! Weights of the I/O scheduler, and memory that reclaim takes last: either, or both, as the ladder says for each user.
 
 use super::delegate::chain;
+use super::effect::Effect;
 use super::rules::maintenance;
-use super::Effect;
 use crate::baseline::{self, Outcome};
 use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
