@@ -5,8 +5,8 @@ mod cli;
 mod doctor;
 mod explain;
 mod generate;
-mod pauses;
 mod show;
+mod stops;
 mod top;
 
 use clap::Parser;

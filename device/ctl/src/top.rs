@@ -2,7 +2,7 @@
 //! Apps, live.
 
 use crate::cli::{Cli, Top};
-use crate::pauses::{Paused, Pauses};
+use crate::stops::{Stopped, Stops};
 use crate::{meaning, write_out, Failure};
 use fasttrack_bus::{ManagerProxy, Usage};
 use serde::Serialize;
@@ -29,8 +29,8 @@ struct Moment {
     /// Of the whole machine, by their names.
     kernel: BTreeMap<String, u64>,
     /// Of apps, by control group; or why they are not known.
-    paused: Result<BTreeMap<String, Paused>, String>,
-    /// How many pauses were lost.
+    stopped: Result<BTreeMap<String, Stopped>, String>,
+    /// How many pauses and holds were lost.
     lost: u64,
 }
 
@@ -42,17 +42,18 @@ struct Row<'a> {
     /// Since `top` has begun; null where that is not known.
     pauses: Option<u64>,
     paused_ms: Option<u64>,
-    /// Of all apps: how many are in none of these numbers, because they came faster than they were read.
-    pauses_lost: u64,
+    holds: Option<u64>,
+    /// Of all apps: how many pauses and holds are in none of these numbers, because they came faster than they were read.
+    stops_lost: u64,
 }
 
 /// Shows pictures until there are enough.
 pub async fn run(daemon: &ManagerProxy<'_>, how: &Top, cli: &Cli) -> Result<(), Failure> {
     let end = end().map_err(|error| error.to_string())?;
     // From here on the kernel writes for it, which it has to stop however it ends.
-    let mut pauses = Pauses::follow(&cli.root);
+    let mut stops = Stops::follow(&cli.root);
     tokio::select! {
-        done = pictures(daemon, how, cli, &mut pauses) => done,
+        done = pictures(daemon, how, cli, &mut stops) => done,
         () = end => Ok(()),
     }
 }
@@ -75,7 +76,7 @@ async fn pictures(
     daemon: &ManagerProxy<'_>,
     how: &Top,
     cli: &Cli,
-    pauses: &mut Result<Pauses, String>,
+    stops: &mut Result<Stops, String>,
 ) -> Result<(), Failure> {
     let mut before: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut shown = 0;
@@ -85,11 +86,11 @@ async fn pictures(
         let now = Moment {
             usage,
             kernel: counters,
-            paused: match pauses {
-                Ok(pauses) => Ok(pauses.until_now().clone()),
+            stopped: match stops {
+                Ok(stops) => Ok(stops.until_now().clone()),
                 Err(why) => Err(why.clone()),
             },
-            lost: pauses.as_ref().map_or(0, Pauses::lost),
+            lost: stops.as_ref().map_or(0, Stops::lost),
         };
         let text = if cli.json {
             serde_json::to_string(&rows(&now)).map_err(|error| error.to_string())? + "\n"
@@ -112,29 +113,30 @@ async fn pictures(
 
 fn rows(now: &Moment) -> Vec<Row<'_>> {
     let row = |usage| {
-        let paused = of_app(now, usage);
+        let stopped = of_app(now, usage);
         Row {
             usage,
-            pauses: paused.map(|paused| paused.times),
-            paused_ms: paused.map(|paused| paused.ns / 1_000_000),
-            pauses_lost: now.lost,
+            pauses: stopped.map(|stopped| stopped.pauses),
+            paused_ms: stopped.map(|stopped| stopped.paused_ns / 1_000_000),
+            holds: stopped.map(|stopped| stopped.holds),
+            stops_lost: now.lost,
         }
     };
     now.usage.iter().map(row).collect()
 }
 
-/// Pauses of an app, with those of the groups below its own.
-fn of_app(now: &Moment, app: &Usage) -> Option<Paused> {
-    let groups = now.paused.as_ref().ok()?;
+/// Pauses and holds of an app, with those of the groups below its own.
+fn of_app(now: &Moment, app: &Usage) -> Option<Stopped> {
+    let groups = now.stopped.as_ref().ok()?;
     let below = |path: &str| {
         let rest = path.strip_prefix(app.cgroup.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let each = groups.iter().filter(|(path, _)| below(path));
-    Some(each.fold(Paused::default(), |sum, (_, one)| Paused {
-        times: sum.times + one.times,
-        ns: sum.ns + one.ns,
-    }))
+    let mut sum = Stopped::default();
+    for (_, stopped) in groups.iter().filter(|(path, _)| below(path)) {
+        sum += *stopped;
+    }
+    Some(sum)
 }
 
 /// A table: those that move most first, within their class. Above it what the kernel has done on the whole machine.
@@ -161,20 +163,21 @@ fn picture(now: &Moment, before: &BTreeMap<String, (u64, u64)>, seconds: u64) ->
     let mut text = above(now);
     let _ = writeln!(
         text,
-        "{:<12} {:>10} {:>10} {:>8} {:>10} {:>8} {:>10}  APP",
-        "CLASS", "READ KiB/s", "WRIT KiB/s", "FREEZES", "FROZEN ms", "PAUSES", "PAUSED ms"
+        "{:<12} {:>10} {:>10} {:>8} {:>10} {:>8} {:>10} {:>7}  APP",
+        "CLASS", "READ KiB/s", "WRIT KiB/s", "FREEZES", "FROZEN ms", "PAUSES", "PAUSED ms", "HOLDS"
     );
     for (one, (read, written)) in rows {
-        let paused = of_app(now, one);
+        let stopped = of_app(now, one);
         let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
         let _ = writeln!(
             text,
-            "{:<12} {read:>10} {written:>10} {:>8} {:>10} {:>8} {:>10}  {}",
+            "{:<12} {read:>10} {written:>10} {:>8} {:>10} {:>8} {:>10} {:>7}  {}",
             one.class,
             one.freezes,
             one.frozen_ms,
-            number(paused.map(|paused| paused.times)),
-            number(paused.map(|paused| paused.ns / 1_000_000)),
+            number(stopped.map(|stopped| stopped.pauses)),
+            number(stopped.map(|stopped| stopped.paused_ns / 1_000_000)),
+            number(stopped.map(|stopped| stopped.holds)),
             one.name
         );
     }
@@ -191,13 +194,13 @@ fn above(now: &Moment) -> String {
     if counted.is_empty() {
         return String::new();
     }
-    let why = match &now.paused {
+    let why = match &now.stopped {
         Ok(_) if now.lost > 0 => format!(
-            "pauses of apps since top has begun, without {} or more that were lost",
+            "those of apps since top has begun, without {} or more that were lost",
             now.lost
         ),
-        Ok(_) => "pauses of apps since top has begun".to_string(),
-        Err(why) => format!("pauses of apps are not known: {why}"),
+        Ok(_) => "those of apps since top has begun".to_string(),
+        Err(why) => format!("those of apps are not known: {why}"),
     };
     format!("kernel, all apps: {}; {why}\n", counted.join(", "))
 }
@@ -231,18 +234,38 @@ mod tests {
         let now = Moment {
             usage: vec![one("background", 40_960), one("foreground", 1)],
             kernel: BTreeMap::new(),
-            paused: Err("this kernel has no tracepoint".to_string()),
+            stopped: Err("this kernel has no tracepoint".to_string()),
             lost: 0,
         };
         let text = picture(&now, &before, 2);
         let words = words(&text);
         assert_eq!(
             words[1],
-            ["foreground", "0", "0", "0", "0", "-", "-", "foreground"]
+            [
+                "foreground",
+                "0",
+                "0",
+                "0",
+                "0",
+                "-",
+                "-",
+                "-",
+                "foreground"
+            ]
         );
         assert_eq!(
             words[2],
-            ["background", "20", "0", "0", "0", "-", "-", "background"]
+            [
+                "background",
+                "20",
+                "0",
+                "0",
+                "0",
+                "-",
+                "-",
+                "-",
+                "background"
+            ]
         );
     }
 
@@ -262,33 +285,37 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_is_shown_by_app_and_for_the_machine() {
-        let paused = |times, ns| Paused { times, ns };
+        let stopped = |pauses, paused_ns, holds| Stopped {
+            pauses,
+            paused_ns,
+            holds,
+        };
         let mut now = Moment {
             usage: vec![one("background", 0)],
             kernel: BTreeMap::from([
                 ("kernel: pauses".to_string(), 9),
                 ("kernel: dispatch_held".to_string(), 4),
             ]),
-            paused: Ok(BTreeMap::from([
-                ("/background".to_string(), paused(2, 3_000_000)),
-                ("/background/job".to_string(), paused(1, 4_000_000)),
-                ("/background-2".to_string(), paused(8, 1)),
+            stopped: Ok(BTreeMap::from([
+                ("/background".to_string(), stopped(2, 3_000_000, 1)),
+                ("/background/job".to_string(), stopped(1, 4_000_000, 2)),
+                ("/background-2".to_string(), stopped(8, 1, 4)),
             ])),
             lost: 0,
         };
         let text = picture(&now, &BTreeMap::new(), 1);
-        let first = "kernel, all apps: 9 pauses, 4 holds; pauses of apps since top has begun";
+        let first = "kernel, all apps: 9 pauses, 4 holds; those of apps since top has begun";
         assert_eq!(text.lines().next(), Some(first));
-        assert_eq!(words(&text)[2][5..7], ["3", "7"]);
+        assert_eq!(words(&text)[2][5..8], ["3", "7", "3"]);
         let json = serde_json::to_value(rows(&now)).expect("JSON");
         assert_eq!(
-            (&json[0]["pauses"], &json[0]["name"]),
-            (&3.into(), &"background".into())
+            (&json[0]["pauses"], &json[0]["holds"], &json[0]["name"]),
+            (&3.into(), &3.into(), &"background".into())
         );
         now.lost = 5;
         let text = picture(&now, &BTreeMap::new(), 1);
         assert!(text.contains("without 5 or more that were lost"), "{text}");
-        now.paused = Err("root alone may".to_string());
+        now.stopped = Err("root alone may".to_string());
         let text = picture(&now, &BTreeMap::new(), 1);
         assert!(text.contains("not known: root alone may"), "{text}");
     }

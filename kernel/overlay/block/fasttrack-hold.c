@@ -7,11 +7,14 @@
  * announced itself: either it sees the change, or who made the change sees the
  * hold and ends it.
  */
+#include <linux/array_size.h>
+#include <linux/bio.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/fasttrack.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
 
 #include <trace/events/fasttrack.h>
@@ -70,6 +73,26 @@ struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 	};
 }
 
+/* What would go next: background's by kind, of neutral's where it has none. */
+static const struct bio *fti_held_bio(struct fti_data *fti)
+{
+	static const enum fasttrack_class held[] = {
+		FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL,
+	};
+	const struct request *rq;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	for (int i = 0; i < ARRAY_SIZE(held); i++)
+		for (enum fti_kind kind = FTI_READ; kind < FTI_NR_KINDS; kind++) {
+			rq = list_first_entry_or_null(&fti->class[held[i]].fifo[kind],
+						      struct request, queuelist);
+			if (rq)
+				return rq->bio;
+		}
+	return NULL;
+}
+
 /*
  * Hold others back until @wake (0: until a request leaves the device).
  * Return: false if one has left meanwhile, so that the decision is stale.
@@ -97,8 +120,10 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 			      HRTIMER_MODE_ABS);
 	fasttrack_holds();
 	fasttrack_count(FASTTRACK_DISPATCH_HELD);
-	trace_fasttrack_hold(fti->q, fti->class[FASTTRACK_BACKGROUND].queued,
-			     state->in_flight[FASTTRACK_BACKGROUND], wake);
+	if (trace_fasttrack_hold_enabled())
+		trace_fasttrack_hold(fti->q, fti_held_bio(fti),
+				     fti->class[FASTTRACK_BACKGROUND].queued,
+				     state->in_flight[FASTTRACK_BACKGROUND], wake);
 	return true;
 }
 

@@ -56,3 +56,16 @@ impl Event<'_> {
         self.number("common_pid").filter(|pid| *pid != 0)
     }
 }
+
+/// For tests: an event with these fields of 8 bytes.
+#[cfg(test)]
+pub(super) fn wide_format(name: &str, fields: &[&str]) -> EventFormat {
+    let fields: String = (0..)
+        .zip(fields)
+        .map(|(at, name)| {
+            let at = 8 * at;
+            format!("\tfield:u64 {name};\toffset:{at};\tsize:8;\tsigned:0;\n")
+        })
+        .collect();
+    EventFormat::parse(&format!("name: {name}\nID: 7\nformat:\n{fields}\n")).expect("a format")
+}

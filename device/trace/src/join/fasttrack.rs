@@ -19,7 +19,9 @@ impl Joiner {
         let file = inode.and_then(|(dev, inode)| self.names.file(dev, inode, event.time));
         let until = event.number("wake_ns");
         let duration = event.number("paused_ns").or(event.number("waited_ns"));
-        let pid = event.number("pid").filter(|pid| *pid != 0);
+        // Who has sent the request that is held does not wait for the hold.
+        let waits = |pid: &u64| *pid != 0 && kind != WaitKind::HOLD;
+        let pid = event.number("pid").filter(waits);
         out.push(Record::from(Wait {
             time: Time(event.time),
             kind: Some(kind),
@@ -75,4 +77,33 @@ impl Joiner {
 /// The kernel says `(u32)-1` for nobody.
 fn signed_uid(uid: u64) -> i64 {
     i64::from(uid as u32 as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::join::event::wide_format;
+    use crate::join::Nothing;
+
+    #[test]
+    fn a_hold_is_of_an_app_and_no_wait_of_its_task() {
+        let fields = ["dev", "uid", "pid", "queued", "in_flight", "wake_ns"];
+        let format = wide_format("fasttrack_hold", &fields);
+        let words = [8 << 20, 1000, 7, 3, 0, 150];
+        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        let event = Event {
+            time: 100,
+            cpu: 0,
+            format: &format,
+            data: &data,
+        };
+        let mut out = Vec::new();
+        Joiner::new(Box::new(Nothing), 1).fasttrack("hold", &event, &mut out);
+        let [Record::Wait(wait)] = out.as_slice() else {
+            panic!("{out:?}");
+        };
+        assert_eq!(wait.kind, Some(WaitKind::HOLD));
+        assert_eq!((wait.uid, wait.duration_ns), (Some(1000), Some(50)));
+        assert_eq!((wait.task, wait.thread), (None, None));
+    }
 }

@@ -445,22 +445,10 @@ impl Joiner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::join::event::wide_format as format;
     use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
     use crate::join::Nothing;
-    use crate::tracefs::EventFormat;
     use fasttrack_trace_log::{FileType, Task};
-
-    /// An event with these fields of 8 bytes.
-    fn format(name: &str, fields: &[&str]) -> EventFormat {
-        let fields: String = (0..)
-            .zip(fields)
-            .map(|(at, name)| {
-                let at = 8 * at;
-                format!("\tfield:u64 {name};\toffset:{at};\tsize:8;\tsigned:0;\n")
-            })
-            .collect();
-        EventFormat::parse(&format!("name: {name}\nID: 7\nformat:\n{fields}\n")).expect("a format")
-    }
 
     /// Without BPF, too: a page that another app writes over while it is dirty is that app's.
     #[test]

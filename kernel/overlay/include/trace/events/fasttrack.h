@@ -145,16 +145,21 @@ TRACE_EVENT(fasttrack_dispatch,
 		  __entry->expired, __entry->boosted)
 );
 
-/* The dispatcher begins to hold background requests back. */
+/*
+ * The dispatcher begins to hold background requests back; @bio is of the one that
+ * would go next, NULL if it has none. Who has sent it, and for whom.
+ */
 TRACE_EVENT(fasttrack_hold,
 
-	TP_PROTO(struct request_queue *q, unsigned int queued,
-		 unsigned int in_flight, u64 wake_ns),
+	TP_PROTO(struct request_queue *q, const struct bio *bio,
+		 unsigned int queued, unsigned int in_flight, u64 wake_ns),
 
-	TP_ARGS(q, queued, in_flight, wake_ns),
+	TP_ARGS(q, bio, queued, in_flight, wake_ns),
 
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
+		__field(u32, uid)
+		__field(u32, pid)
 		__field(unsigned int, queued)
 		__field(unsigned int, in_flight)
 		__field(u64, wake_ns)
@@ -162,14 +167,17 @@ TRACE_EVENT(fasttrack_hold,
 
 	TP_fast_assign(
 		__entry->dev = q->disk ? disk_devt(q->disk) : 0;
+		__entry->uid = fasttrack_app_uid(bio ? bio->bi_origin.app : 0);
+		__entry->pid = bio ? bio->bi_origin.pid : 0;
 		__entry->queued = queued;
 		__entry->in_flight = in_flight;
 		__entry->wake_ns = wake_ns;
 	),
 
-	TP_printk("dev=%d:%d queued=%u in_flight=%u wake_ns=%llu",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->queued,
-		  __entry->in_flight, __entry->wake_ns)
+	TP_printk("dev=%d:%d uid=%d pid=%u queued=%u in_flight=%u wake_ns=%llu",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->uid,
+		  __entry->pid, __entry->queued, __entry->in_flight,
+		  __entry->wake_ns)
 );
 
 /* A queued request becomes foreground, because a foreground task waits for it. */

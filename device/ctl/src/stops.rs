@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Pauses by the patched kernel, app by app.
+//! How the patched kernel stops apps, app by app: pauses of their tasks, holds of their requests.
 //!
-//! The kernel counts them for the whole machine; whose each one was is told by its tracepoint alone, which root may
+//! The kernel counts both for the whole machine; whose each one was is told by its tracepoints alone, which root may
 //! follow. They are followed while `top` runs, in an instance of tracefs of its own.
 
 use std::collections::BTreeMap;
@@ -14,39 +14,52 @@ use std::path::{Path, PathBuf};
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 /// What names of instances begin with, before the PID.
 const PREFIX: &str = "fasttrackctl-";
-const EVENT: &str = "events/fasttrack/fasttrack_pause";
+const EVENTS: [&str; 2] = [
+    "events/fasttrack/fasttrack_pause",
+    "events/fasttrack/fasttrack_hold",
+];
 
-/// Room of each processor, KiB: some two thousand pauses between two pictures.
+/// Room of each processor, KiB: some four thousand events between two pictures.
 const BUFFER_KIB: &str = "256";
 
-/// Pauses of an app since they are followed.
+/// How often an app was stopped since that is followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Paused {
-    /// Times.
-    pub times: u64,
-    /// In all, ns.
-    pub ns: u64,
+pub struct Stopped {
+    /// Pauses of its tasks.
+    pub pauses: u64,
+    /// How long these were in all, ns.
+    pub paused_ns: u64,
+    /// Holds of a disk's background while a request of its tasks would have gone next.
+    pub holds: u64,
+}
+
+impl std::ops::AddAssign for Stopped {
+    fn add_assign(&mut self, other: Stopped) {
+        self.pauses += other.pauses;
+        self.paused_ns += other.paused_ns;
+        self.holds += other.holds;
+    }
 }
 
 /// Follows them.
-pub struct Pauses {
+pub struct Stops {
     root: PathBuf,
     instance: PathBuf,
     /// Until the end: an instance that is read is busy.
     pipe: Option<File>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
-    /// Where processes are that have paused since the last picture, and where those were that had before it: a PID is
-    /// given again, and who has paused may have ended.
+    /// Where tasks are that were stopped since the last picture, and where those were that had been before it: a PID is
+    /// given again, and who was stopped may have ended.
     groups: BTreeMap<u32, String>,
     groups_before: BTreeMap<u32, String>,
-    by_group: BTreeMap<String, Paused>,
+    by_group: BTreeMap<String, Stopped>,
     lost: u64,
 }
 
-impl Pauses {
+impl Stops {
     /// Begins to follow them. An error says why it cannot be done.
-    pub fn follow(root: &Path) -> Result<Pauses, String> {
+    pub fn follow(root: &Path) -> Result<Stops, String> {
         let places = TRACEFS.iter().map(|place| root.join(place));
         let Some(tracefs) = places
             .into_iter()
@@ -54,15 +67,16 @@ impl Pauses {
         else {
             return Err("no tracefs that may be read is mounted: root alone may".to_string());
         };
-        if !tracefs.join(EVENT).is_dir() {
-            return Err("this kernel has no tracepoint fasttrack_pause".to_string());
+        if let Some(event) = EVENTS.iter().find(|event| !tracefs.join(event).is_dir()) {
+            let name = event.rsplit('/').next().unwrap_or(event);
+            return Err(format!("this kernel has no tracepoint {name}"));
         }
         let instances = tracefs.join("instances");
         remove_left(root, &instances);
         let instance = instances.join(format!("{PREFIX}{}", std::process::id()));
         let begun = fs::create_dir(&instance).and_then(|()| begin(&instance));
         match begun {
-            Ok(pipe) => Ok(Pauses {
+            Ok(pipe) => Ok(Stops {
                 root: root.to_path_buf(),
                 instance,
                 pipe: Some(pipe),
@@ -81,7 +95,7 @@ impl Pauses {
     }
 
     /// Those until now, by control group.
-    pub fn until_now(&mut self) -> &BTreeMap<String, Paused> {
+    pub fn until_now(&mut self) -> &BTreeMap<String, Stopped> {
         self.groups_before = std::mem::take(&mut self.groups);
         let mut bytes = vec![0; 64 << 10];
         // It ends where nothing is left, which is an error of a pipe that does not block.
@@ -102,7 +116,9 @@ impl Pauses {
 
     fn take(&mut self, line: &str) {
         self.lost += lost(line);
-        let Some((pid, ns)) = pause(line) else { return };
+        let Some((pid, once)) = pause(line).or_else(|| hold(line)) else {
+            return;
+        };
         let group = match self.groups.get(&pid) {
             Some(group) => group.clone(),
             None => {
@@ -113,13 +129,11 @@ impl Pauses {
                 group
             }
         };
-        let paused = self.by_group.entry(group).or_default();
-        paused.times += 1;
-        paused.ns += ns;
+        *self.by_group.entry(group).or_default() += once;
     }
 }
 
-impl Drop for Pauses {
+impl Drop for Stops {
     fn drop(&mut self) {
         drop(self.pipe.take());
         remove(&self.instance);
@@ -128,7 +142,9 @@ impl Drop for Pauses {
 
 /// Ends what the kernel writes into an instance. Who cannot leaves it to the next that begins, or to the next boot.
 fn remove(instance: &Path) {
-    let _ = fs::write(instance.join(EVENT).join("enable"), "0");
+    for event in EVENTS {
+        let _ = fs::write(instance.join(event).join("enable"), "0");
+    }
     let _ = fs::remove_dir(instance);
 }
 
@@ -148,7 +164,9 @@ fn remove_left(root: &Path, instances: &Path) {
 
 fn begin(instance: &Path) -> io::Result<File> {
     fs::write(instance.join("buffer_size_kb"), BUFFER_KIB)?;
-    fs::write(instance.join(EVENT).join("enable"), "1")?;
+    for event in EVENTS {
+        fs::write(instance.join(event).join("enable"), "1")?;
+    }
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(O_NONBLOCK);
     options.open(instance.join("trace_pipe"))
@@ -157,14 +175,29 @@ fn begin(instance: &Path) -> io::Result<File> {
 /// Of asm-generic/fcntl.h, which all architectures have that Debian's package is built for.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// Who has paused and for how long, ns, where a line tells of a pause.
-fn pause(line: &str) -> Option<(u32, u64)> {
+/// Who has paused, and that it has, where a line tells of a pause.
+fn pause(line: &str) -> Option<(u32, Stopped)> {
     let told = line.split_once(" fasttrack_pause: ")?.1;
-    let field = |name: &str| told.split(' ').find_map(|word| word.strip_prefix(name));
-    Some((
-        field("pid=")?.parse().ok()?,
-        field("paused_ns=")?.parse().ok()?,
-    ))
+    let once = Stopped {
+        pauses: 1,
+        paused_ns: field(told, "paused_ns=")?.parse().ok()?,
+        holds: 0,
+    };
+    Some((field(told, "pid=")?.parse().ok()?, once))
+}
+
+/// Whose request would have gone next, where a line tells of a hold.
+fn hold(line: &str) -> Option<(u32, Stopped)> {
+    let told = line.split_once(" fasttrack_hold: ")?.1;
+    let once = Stopped {
+        holds: 1,
+        ..Stopped::default()
+    };
+    Some((field(told, "pid=")?.parse().ok()?, once))
+}
+
+fn field<'a>(told: &'a str, name: &str) -> Option<&'a str> {
+    told.split(' ').find_map(|word| word.strip_prefix(name))
 }
 
 /// How many events a line says were lost. Where the kernel has not counted them, one.
@@ -188,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_are_booked_on_the_groups_of_their_tasks() {
+    fn pauses_and_holds_are_booked_on_the_groups_of_their_tasks() {
         let root = tempfile::tempdir().expect("a folder");
         let put = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -200,14 +233,19 @@ mod tests {
         let line = |pid, ns| {
             format!("  tar-7 [001] ..... 12.345678: fasttrack_pause: uid=1000 pid={pid} paused_ns={ns}\n")
         };
+        let hold = |pid| {
+            format!("  <idle>-0 [000] d.s.. 12.345679: fasttrack_hold: dev=8:0 uid=1000 pid={pid} queued=1 in_flight=0 wake_ns=9\n")
+        };
         let text = format!(
-            "{}{}CPU:0 [LOST 3 EVENTS]\n{}  tar-7 [0",
+            "{}{}{}CPU:0 [LOST 3 EVENTS]\n{}{}  tar-7 [0",
             line(7, 5),
             line(8, 3),
-            line(7, 2)
+            hold(7),
+            line(7, 2),
+            hold(9)
         );
         put("pipe", &text);
-        let mut pauses = Pauses {
+        let mut stops = Stops {
             root: root.path().to_path_buf(),
             instance: root.path().join("instance"),
             pipe: Some(File::open(&pipe).expect("a file")),
@@ -217,11 +255,16 @@ mod tests {
             by_group: BTreeMap::new(),
             lost: 0,
         };
-        let found = pauses.until_now().clone();
-        assert_eq!(found["/user.slice/a.scope"], Paused { times: 2, ns: 7 });
-        assert_eq!(found[""], Paused { times: 1, ns: 3 });
-        assert_eq!(pauses.begun, "  tar-7 [0");
-        assert_eq!(pauses.lost(), 3);
+        let stopped = |pauses, paused_ns, holds| Stopped {
+            pauses,
+            paused_ns,
+            holds,
+        };
+        let found = stops.until_now().clone();
+        assert_eq!(found["/user.slice/a.scope"], stopped(2, 7, 1));
+        assert_eq!(found[""], stopped(1, 3, 1));
+        assert_eq!(stops.begun, "  tar-7 [0");
+        assert_eq!(stops.lost(), 3);
         assert_eq!(lost("CPU:1 [LOST EVENTS]"), 1);
         // It has ended: it was where it was. Then its PID is another's.
         let more = |text: &str| {
@@ -230,12 +273,12 @@ mod tests {
         };
         fs::remove_file(root.path().join("proc/7/cgroup")).expect("removed");
         more(&format!("\n{}", line(7, 1)));
-        assert_eq!(pauses.until_now()["/user.slice/a.scope"].times, 3);
+        assert_eq!(stops.until_now()["/user.slice/a.scope"].pauses, 3);
         put("proc/7/cgroup", "0::/user.slice/b.scope\n");
         more(&line(7, 4));
-        let found = pauses.until_now();
-        assert_eq!(found["/user.slice/a.scope"].times, 3);
-        assert_eq!(found["/user.slice/b.scope"], Paused { times: 1, ns: 4 });
+        let found = stops.until_now();
+        assert_eq!(found["/user.slice/a.scope"].pauses, 3);
+        assert_eq!(found["/user.slice/b.scope"], stopped(1, 4, 0));
     }
 
     #[test]
@@ -246,8 +289,11 @@ mod tests {
             fs::create_dir_all(instances.join(name)).expect("folders");
         }
         fs::create_dir_all(root.path().join("proc/8")).expect("folders");
-        fs::create_dir_all(root.path().join("sys/kernel/tracing").join(EVENT)).expect("folders");
-        let _ = Pauses::follow(root.path());
+        for event in EVENTS {
+            fs::create_dir_all(root.path().join("sys/kernel/tracing").join(event))
+                .expect("folders");
+        }
+        let _ = Stops::follow(root.path());
         let left = fs::read_dir(&instances).expect("instances").flatten();
         let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
         left.retain(|name| *name != *format!("{PREFIX}{}", std::process::id()));
@@ -258,10 +304,10 @@ mod tests {
     #[test]
     fn it_says_why_it_cannot() {
         let root = tempfile::tempdir().expect("a folder");
-        let why = Pauses::follow(root.path()).err().expect("no tracefs");
+        let why = Stops::follow(root.path()).err().expect("no tracefs");
         assert!(why.contains("root alone may"), "{why}");
         fs::create_dir_all(root.path().join("sys/kernel/tracing/instances")).expect("folders");
-        let why = Pauses::follow(root.path()).err().expect("no event");
+        let why = Stops::follow(root.path()).err().expect("no event");
         assert!(why.contains("no tracepoint"), "{why}");
     }
 }
