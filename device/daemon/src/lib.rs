@@ -33,6 +33,7 @@ pub mod inlet;
 pub mod input;
 pub mod latency;
 pub mod login;
+pub mod memory;
 pub mod neighbours;
 pub mod notify;
 pub mod peers;

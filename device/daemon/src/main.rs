@@ -99,6 +99,6 @@ fn guard(system: &System) -> Result<(), String> {
     run::outlive_the_daemon();
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
     let socket = socket.map_err(|error| format!("the guard has no socket: {error}"))?;
-    run::stay_in_memory(true);
+    fasttrackd::memory::keep_all();
     fasttrackd::guard::run(system, &socket).map_err(|error| format!("the guard: {error}"))
 }

@@ -10,6 +10,7 @@ use crate::guard_link::{Guard, Launcher};
 use crate::inlet::Inlet;
 use crate::input::Input;
 use crate::login::Login;
+use crate::memory;
 use crate::neighbours;
 use crate::notify::{self, Notify};
 use crate::pressure::Pressure;
@@ -80,20 +81,6 @@ pub fn outlive_the_daemon() {
     }
 }
 
-/// Keeps what has been touched in memory: while the disk is saturated a page of ours may take seconds to come back.
-///
-/// The guard keeps all of itself, because what it does last it has never done before. Without the right to do so, or the
-/// room (`LimitMEMLOCK=`), it is as slow as others.
-pub fn stay_in_memory(all: bool) {
-    let flags = if all {
-        libc::MCL_CURRENT
-    } else {
-        libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT
-    };
-    // SAFETY: the call takes a number and changes no memory.
-    let _ = unsafe { libc::mlockall(flags) };
-}
-
 /// What runs beside the loop.
 struct Room {
     system: System,
@@ -141,7 +128,7 @@ async fn serve(system: &System, options: &Options) -> Result<(), String> {
         units: None,
     };
     let mut daemon = start(system, options);
-    stay_in_memory(false);
+    memory::keep_touched();
     tokio::select! {
         result = looped(&mut daemon, &mut room, options, &mut reload) => result?,
         () = any(&mut end) => {}
