@@ -73,6 +73,8 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
         # A node that is not an inode cannot be written ahead: it is no reason to write inodes that are in use.
         ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
+        # The device begins no program between reads that follow one another, and resumes none.
+        ("coldread", "direct", ("s6", "ext4"), 1.2),
         # A block that is on its way to the journal can be changed.
         ("log", "untar", ("s6", "ext4"), 2.0),
     ],
