@@ -70,6 +70,7 @@ struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 		.background_share = READ_ONCE(fti->bounds.background_share),
 		.foreground_reserve = READ_ONCE(fti->bounds.foreground_reserve),
 		.foreground_cost = READ_ONCE(fti->bounds.foreground_cost),
+		.background_kb = READ_ONCE(fti->bounds.background_kb),
 	};
 }
 

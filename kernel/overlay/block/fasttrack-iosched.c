@@ -19,7 +19,8 @@
  *    neutral_expire at least; and who waits for it waits so long before its turn.
  *  - Between the foreground's requests background may have as many in the device
  *    as do not make the foreground's next ones slower than foreground_cost allows:
- *    that is measured.
+ *    that is measured. On a device that takes one request at a time background's
+ *    are small then, background_kb at most.
  *  - A background request that has waited for background_expire goes next, within
  *    its share, and what is waited for after twice that time: nobody starves.
  *  - A queued request that a foreground task waits for becomes foreground, and
@@ -76,6 +77,8 @@ static const u64 fti_background_share = 5;
 static const u64 fti_foreground_reserve = 4;
 /* Per cent of its time alone that a request of the foreground's may lose. */
 static const u64 fti_foreground_cost = 10;
+/* A millisecond of eMMC, which takes one request at a time. */
+static const u64 fti_background_kb = 128;
 
 /*
  * Scheduler tags that a class may take, in per cent, for asynchronous writes
@@ -291,6 +294,16 @@ static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 		fasttrack_eject("request", NULL, longest);
 }
 
+/* Background's next bios become requests of the size that is right now. */
+static void fti_bound_size(struct fti_data *fti, const struct fti_state *state,
+			   const struct fti_bounds *bounds, u64 now)
+{
+	unsigned int sectors = fti_background_sectors(state, bounds, now);
+
+	if (fti->q->background_max_sectors != sectors)
+		WRITE_ONCE(fti->q->background_max_sectors, sectors);
+}
+
 /*
  * Requests are sorted for the whole queue, so the one returned may belong to
  * another hardware queue than @hctx.
@@ -317,6 +330,7 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		choice = fti_choose(&state, &bounds, now);
 	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
 	fti_check_waits(fti, &state, now);
+	fti_bound_size(fti, &state, &bounds, now);
 	if (choice.class != FTI_NONE)
 		rq = fti_dispatch_class(fti, &state, choice, now);
 unlock:
@@ -694,6 +708,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 		.background_share = fti_background_share,
 		.foreground_reserve = fti_foreground_reserve,
 		.foreground_cost = fti_foreground_cost,
+		.background_kb = fti_background_kb,
 	};
 	fti->q = q;
 	eq->elevator_data = fti;
@@ -721,6 +736,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 	WARN_ON_ONCE(atomic_read(&fti->async_in_flight));
 	WARN_ON_ONCE(atomic_read(&fti->pages_in_flight));
 	wbt_set_unlimited(fti->q->disk, false);
+	WRITE_ONCE(fti->q->background_max_sectors, 0);
 	kfree(fti);
 }
 

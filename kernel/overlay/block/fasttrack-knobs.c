@@ -22,6 +22,7 @@ FTI_KNOB(background_depth, 0, BLK_MQ_MAX_DEPTH, 1)
 FTI_KNOB(background_share, 1, 100, 1)
 FTI_KNOB(foreground_reserve, 0, BLK_MQ_MAX_DEPTH, 1)
 FTI_KNOB(foreground_cost, 0, 1000, 1)
+FTI_KNOB(background_kb, 0, SZ_1M >> 10, 1)
 
 #define FTI_ATTR(_file, _name) \
 	__ATTR(_file, 0644, fti_##_name##_show, fti_##_name##_store)
@@ -35,6 +36,7 @@ struct elv_fs_entry fti_attrs[] = {
 	FTI_ATTR(background_share, background_share),
 	FTI_ATTR(foreground_reserve, foreground_reserve),
 	FTI_ATTR(foreground_cost_percent, foreground_cost),
+	FTI_ATTR(background_kb, background_kb),
 	__ATTR_NULL
 };
 

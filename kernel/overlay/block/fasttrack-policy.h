@@ -61,6 +61,8 @@
  *	free even while the foreground is idle
  * @foreground_cost: per cent of their time alone that the foreground's requests may
  *	take longer for background's in the device
+ * @background_kb: KiB of a request of background's at most, on a device that takes
+ *	one at a time, while its cost is of interest; 0: as of anybody's
  */
 struct fti_bounds {
 	u64 idle_window;
@@ -71,6 +73,7 @@ struct fti_bounds {
 	u64 background_share;
 	u64 foreground_reserve;
 	u64 foreground_cost;
+	u64 background_kb;
 };
 
 /**
@@ -186,6 +189,26 @@ static inline bool fti_foreground_works(const struct fti_state *state,
  */
 #define FTI_COST_WINDOW	NSEC_PER_SEC
 
+static inline bool fti_cost_counts(const struct fti_state *state, u64 now)
+{
+	return state->foreground_seen &&
+	       now < state->foreground_last + FTI_COST_WINDOW;
+}
+
+/*
+ * How many sectors a request of background's may have; 0: as many as anybody's. A
+ * device that takes one at a time has the foreground's next one wait for all of it.
+ */
+static inline unsigned int fti_background_sectors(const struct fti_state *state,
+						  const struct fti_bounds *bounds,
+						  u64 now)
+{
+	if (!state->front || state->device_depth > 1 ||
+	    !fti_cost_counts(state, now))
+		return 0;
+	return bounds->background_kb * (SZ_1K >> SECTOR_SHIFT);
+}
+
 /* How many background requests may be in the device; at least 1 when idle. */
 static inline u64 fti_background_limit(const struct fti_state *state,
 				       const struct fti_bounds *bounds,
@@ -201,8 +224,7 @@ static inline u64 fti_background_limit(const struct fti_state *state,
 		return max(bounds->background_depth, FTI_BUSY_DEPTH);
 	if (state->device_depth > bounds->foreground_reserve)
 		limit = state->device_depth - bounds->foreground_reserve;
-	if (state->foreground_seen &&
-	    now < state->foreground_last + FTI_COST_WINDOW)
+	if (fti_cost_counts(state, now))
 		limit = min_t(u64, limit, max(state->cheap_depth, 1U));
 	return limit;
 }

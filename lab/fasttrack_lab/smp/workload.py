@@ -364,6 +364,7 @@ KNOBS: dict[Path, tuple[str, ...]] = {
     IOSCHED / "background_depth": ("0", "1", "8"),
     IOSCHED / "background_share": ("1", "5", "100"),
     IOSCHED / "foreground_reserve": ("0", "4", "64"),
+    IOSCHED / "background_kb": ("0", "4", "128"),
     IOSCHED / "write_wait_ms": ("1", "100", "2000"),
     IOSCHED / "prio_aging_ms": ("1", "10000"),
     IOSCHED / "sequential_read_depth": ("0", "1", "4"),

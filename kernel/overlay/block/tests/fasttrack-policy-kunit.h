@@ -14,6 +14,7 @@ static const struct fti_bounds fti_test_bounds = {
 	.background_share = fti_background_share,
 	.foreground_reserve = fti_foreground_reserve,
 	.foreground_cost = fti_foreground_cost,
+	.background_kb = fti_background_kb,
 };
 
 static struct fti_state fti_test_state(void)
@@ -219,6 +220,46 @@ static void fti_test_cost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds, false,
 						   FTI_NOW + FTI_COST_WINDOW),
 			28);
+}
+
+static void fti_test_size(struct kunit *test)
+{
+	struct fti_bounds bounds = fti_test_bounds;
+	struct fti_state state = fti_test_state();
+
+	state.device_depth = 1;
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW), 0);
+	state.foreground_seen = true;
+	state.foreground_last = FTI_NOW;
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW),
+			2 * fti_background_kb);
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds,
+						     FTI_NOW + FTI_COST_WINDOW), 0);
+	state.device_depth = 2;
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW), 0);
+	state.device_depth = 1;
+	state.front = false;
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW), 0);
+	state.front = true;
+	bounds.background_kb = 0;
+	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW), 0);
+}
+
+/* Only what background reads and writes, and what can be split. */
+static void fti_test_max_sectors(struct kunit *test)
+{
+	const blk_opf_t behind = REQ_FASTTRACK_BACKGROUND;
+
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | behind, 1024, 256), 256);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | behind, 1024, 256), 256);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | behind, 8, 256), 8);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | behind, 1024, 0), 1024);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE, 1024, 256), 1024);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | REQ_FASTTRACK_FOREGROUND,
+						    1024, 256), 1024);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | REQ_ATOMIC | behind,
+						    1024, 256), 1024);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_DISCARD | behind, 1024, 256), 1024);
 }
 
 static void fti_test_depends(struct kunit *test)
@@ -677,6 +718,8 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_lifted),
 	KUNIT_CASE(fti_test_neutral),
 	KUNIT_CASE(fti_test_cost),
+	KUNIT_CASE(fti_test_size),
+	KUNIT_CASE(fti_test_max_sectors),
 	KUNIT_CASE(fti_test_depends),
 	KUNIT_CASE(fti_test_treat_as),
 	KUNIT_CASE(fti_test_background_depth),

@@ -508,6 +508,23 @@ static inline bool fasttrack_may_merge(blk_opf_t a, blk_opf_t b)
 	return !((a ^ b) & REQ_FASTTRACK_MASK);
 }
 
+/*
+ * How large a request with @opf gets that may have @max sectors, where those of
+ * background are to have @background at most; 0: there is no such bound.
+ */
+static inline unsigned int fasttrack_max_sectors(blk_opf_t opf,
+						 unsigned int max,
+						 unsigned int background)
+{
+	bool moves = (opf & REQ_OP_MASK) == REQ_OP_READ ||
+		     (opf & REQ_OP_MASK) == REQ_OP_WRITE;
+
+	if (!background || !moves || opf & REQ_ATOMIC ||
+	    (opf & REQ_FASTTRACK_MASK) != REQ_FASTTRACK_BACKGROUND)
+		return max;
+	return min(max, background);
+}
+
 /* About the largest request of phones' devices. */
 #define FASTTRACK_BIO_BYTES	SZ_512K
 
