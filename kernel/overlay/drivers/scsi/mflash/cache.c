@@ -59,14 +59,9 @@ u32 mflash_cache_pages(const struct mflash_model *m)
  */
 #define DIES_A_KEPT	8
 
-/*
- * A device that takes one command at a time would keep the foreground waiting
- * behind a write that waits for room.
- */
 static bool is_limited(const struct mflash_model *m, u8 class)
 {
-	return class == FASTTRACK_BACKGROUND && m->sched.policy == MFLASH_FOREGROUND &&
-	       m->phone->queue_depth > 1;
+	return class == FASTTRACK_BACKGROUND && m->sched.policy == MFLASH_FOREGROUND;
 }
 
 /**
@@ -87,10 +82,14 @@ u32 mflash_cache_room(const struct mflash_model *m, u8 class)
 	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
 }
 
-/* does what a class writes make way for the foreground's next flush? */
+/*
+ * Does what a class writes make way for the foreground's next flush? A device that takes
+ * one command at a time would keep the foreground waiting for one of background's until
+ * it is durable.
+ */
 static bool flush_expected(const struct mflash_model *m, u8 class)
 {
-	return is_limited(m, class) && m->cache.fg_flushed &&
+	return is_limited(m, class) && m->phone->queue_depth > 1 && m->cache.fg_flushed &&
 	       m->now < m->cache.fg_flushed + FLUSH_WINDOW_NS;
 }
 
