@@ -33,9 +33,6 @@ JOURNALED = ("directory", "extents")
 OWNED = ("data", "node")
 """What must have an owner."""
 
-GAPS = {("dentries", "journal"), ("superseded", "journal")}
-"""What blocks hold and are said to be, as docs/TRACE.md tells: a checkpoint's directories of f2fs."""
-
 TICK = 1000
 """ns: the device's log counts in microseconds."""
 
@@ -60,18 +57,15 @@ class Held:
 
     def verdict(self, said: Said) -> str:
         """A part that is known and not true is wrong; one that must be known and is not makes the block unknown."""
-        gap = (self.what, said.type) in GAPS
         users = (None, self.uid, KERNEL) if self.what in JOURNALED else (None, self.uid)
         wrong = (
-            (said.type not in ("unknown", *TYPES.get(self.what, ("metadata",))) and not gap)
+            said.type not in ("unknown", *TYPES.get(self.what, ("metadata",)))
             or (said.inode not in (None, self.inode) and self.what != "superseded")
             or (self.uid is not None and said.uid not in users)
             or (self.transaction is not None and said.transaction not in (None, self.transaction))
         )
         if wrong:
             return "wrong"
-        if gap:
-            return "gap"
         unknown = (
             said.type == "unknown"
             or (self.what in OWNED and self.uid is not None and said.uid is None)

@@ -54,9 +54,6 @@ HELD = {
 }
 """What blocks hold, and how many of them at least are judged."""
 
-GAPS = ("dentries", "superseded")
-"""Where the kernel is known to name the wrong type, as docs/TRACE.md tells."""
-
 
 @dataclass
 class Transaction:
@@ -222,11 +219,10 @@ def test_every_block_is_its_owner_s(watched: Watched) -> None:
 def test_every_block_of_the_file_system_is_what_the_disk_says(watched: Watched) -> None:
     fs, layout = watched.fs, watched.layout
     total = sum(layout.values(), Counter())
-    assert set(total) <= {"right", "unknown", "free", "gap"}, layout
+    assert set(total) <= {"right", "unknown", "free"}, layout
     assert total["unknown"] <= UNKNOWN_AT_MOST[fs] * total.total(), layout
     # Nobody knows what these were.
     assert total["free"] <= 0.01 * total.total(), layout
-    assert total["gap"] == sum(layout[what]["gap"] for what in GAPS if what in layout), layout
     for what, count in HELD[fs].items():
         assert layout[what]["right"] >= count, (what, layout)
 

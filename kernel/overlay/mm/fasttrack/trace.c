@@ -156,7 +156,10 @@ static u8 io_type(const struct inode *inode, enum fasttrack_cause cause)
 		return IO_BLOCK_DATA;
 	if (inode->i_sb->s_magic == F2FS_SUPER_MAGIC && inode->i_ino <= 2)
 		return inode->i_ino == 1 ? IO_BLOCK_NODE : IO_BLOCK_CHECKPOINT;
-	return cause == FASTTRACK_CAUSE_JOURNAL ? IO_BLOCK_JOURNAL : IO_BLOCK_METADATA;
+	/* a checkpoint of f2fs writes directories where they belong, not into a log */
+	if (cause != FASTTRACK_CAUSE_JOURNAL || S_ISDIR(inode->i_mode))
+		return IO_BLOCK_METADATA;
+	return IO_BLOCK_JOURNAL;
 }
 
 /* The file of a bio's page, most often that of the page before: looked up once a run. */
