@@ -79,6 +79,10 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("save", "untar", ("n6", "ext4"), 3.5),
         # A block that is on its way to the journal can be changed.
         ("log", "untar", ("s6", "ext4"), 2.0),
+        # A name is looked up in a block that is being written to its place.
+        ("createslow", "untar", ("s6", "ext4"), 2.0),
+        # Its pages are sent though others have reserved credits; no turn of the flusher opens thousands of files.
+        ("save", "untar", ("s6", "ext4"), 1.9),
     ],
 )
 def test_what_others_make_dirty_is_not_waited_for(
