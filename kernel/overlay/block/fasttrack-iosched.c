@@ -299,7 +299,12 @@ static void fti_bound_size(struct fti_data *fti, const struct fti_state *state,
 			   const struct fti_bounds *bounds, u64 now)
 {
 	unsigned int sectors = fti_background_sectors(state, bounds, now);
+	const struct queue_limits *limits = &fti->q->limits;
 
+	/* A logical block is never split, nor what a zone takes at once. */
+	if (sectors)
+		sectors = max3(sectors, (unsigned int)PAGE_SECTORS,
+			       limits->zone_write_granularity >> SECTOR_SHIFT);
 	if (fti->q->background_max_sectors != sectors)
 		WRITE_ONCE(fti->q->background_max_sectors, sectors);
 }

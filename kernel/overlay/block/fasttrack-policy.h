@@ -61,8 +61,8 @@
  *	free even while the foreground is idle
  * @foreground_cost: per cent of their time alone that the foreground's requests may
  *	take longer for background's in the device
- * @background_kb: KiB of a request of background's at most, on a device that takes
- *	one at a time, while its cost is of interest; 0: as of anybody's
+ * @background_kb: KiB of a write of background's at most, on a device that takes one
+ *	at a time, while its cost is of interest; 0: as of anybody's
  */
 struct fti_bounds {
 	u64 idle_window;
@@ -196,7 +196,7 @@ static inline bool fti_cost_counts(const struct fti_state *state, u64 now)
 }
 
 /*
- * How many sectors a request of background's may have; 0: as many as anybody's. A
+ * How many sectors a write of background's may have; 0: as many as anybody's. A
  * device that takes one at a time has the foreground's next one wait for all of it.
  */
 static inline unsigned int fti_background_sectors(const struct fti_state *state,

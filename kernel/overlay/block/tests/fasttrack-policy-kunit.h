@@ -251,13 +251,15 @@ static void fti_test_max_sectors(struct kunit *test)
 	const blk_opf_t behind = REQ_FASTTRACK_BACKGROUND;
 
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | behind, 1024, 256), 256);
-	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | behind, 1024, 256), 256);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | behind, 1024, 256), 512);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | behind, 8, 256), 8);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | behind, 1024, 0), 1024);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE, 1024, 256), 1024);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | REQ_FASTTRACK_FOREGROUND,
 						    1024, 256), 1024);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_WRITE | REQ_ATOMIC | behind,
+						    1024, 256), 1024);
+	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_READ | REQ_NOWAIT | behind,
 						    1024, 256), 1024);
 	KUNIT_EXPECT_EQ(test, fasttrack_max_sectors(REQ_OP_DISCARD | behind, 1024, 256), 1024);
 }

@@ -174,7 +174,8 @@ static bool ft_has_own_prio(const struct bio *bio)
 static bool ft_brings_metadata(const struct bio *bio,
 			       const struct address_space *mapping)
 {
-	return mapping && S_ISBLK(mapping->host->i_mode) &&
+	return mapping && op_is_write(bio_op(bio)) &&
+	       sb_is_blkdev_sb(mapping->host->i_sb) &&
 	       (bio->bi_opf & (REQ_META | REQ_SYNC)) == REQ_META &&
 	       !ft_is_user_task(current) &&
 	       !current->fasttrack_scope.override && ft_foreground_set();

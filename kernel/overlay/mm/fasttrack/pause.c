@@ -40,6 +40,7 @@
  * flusher looks again by itself: nobody tells that the device has caught up.
  */
 #include <linux/backing-dev.h>
+#include <linux/blkdev.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -326,6 +327,13 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	}
 }
 
+/* Of a file system that is mounted, not what somebody writes to a device. */
+static bool ft_is_metadata(const struct address_space *mapping)
+{
+	return sb_is_blkdev_sb(mapping->host->i_sb) &&
+	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
+}
+
 /**
  * __fasttrack_writeback_skips - may a turn that is over pass over a file?
  * @mapping: the file's
@@ -339,7 +347,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 bool __fasttrack_writeback_skips(const struct address_space *mapping)
 {
 	return ft_file_class(mapping) == FASTTRACK_BACKGROUND ||
-	       S_ISBLK(mapping->host->i_mode);
+	       ft_is_metadata(mapping);
 }
 
 /**

@@ -28,12 +28,16 @@ static unsigned int io_calls_over_us = 100;
 module_param_named(calls_over_us, io_calls_over_us, uint, 0644);
 MODULE_PARM_DESC(calls_over_us, "Shortest call that io_call tells of, us (default 100)");
 
+/* Guards the table and the count; taken under any lock, in any context. */
+static DEFINE_SPINLOCK(io_async_lock);
+
 static unsigned int io_calls_left_out;
 module_param_named(calls_left_out, io_calls_left_out, uint, 0444);
-MODULE_PARM_DESC(calls_left_out, "Calls of io_uring and asynchronous I/O that there was no memory for");
+MODULE_PARM_DESC(calls_left_out, "Calls of io_uring and asynchronous I/O that there was no room for");
 
-/* Requests under way, about as many as rings have. */
-#define IO_ASYNC_BITS	8
+/* Requests under way, and most of them: nobody makes the table slow for others. */
+#define IO_ASYNC_BITS	12
+#define IO_ASYNC_MOST	(4U << IO_ASYNC_BITS)
 
 /**
  * struct io_async - a request of io_uring or of asynchronous I/O that is under way
@@ -48,11 +52,10 @@ struct io_async {
 };
 
 struct io_asyncs {
+	unsigned int nr;
 	DECLARE_HASHTABLE(requests, IO_ASYNC_BITS);
 };
 
-/* Guards the table; taken under any lock, in any context. */
-static DEFINE_SPINLOCK(io_async_lock);
 static struct io_asyncs *io_asyncs;
 
 bool io_calls_begin(void)
@@ -156,10 +159,15 @@ static struct io_async *io_async_take(const void *request)
 	struct io_async *one;
 	unsigned long flags;
 
+	/* Who has added it did so before it was sent. */
+	if (!READ_ONCE(io_asyncs->nr))
+		return NULL;
 	spin_lock_irqsave(&io_async_lock, flags);
 	one = io_async_find(request);
-	if (one)
+	if (one) {
 		hash_del(&one->node);
+		WRITE_ONCE(io_asyncs->nr, io_asyncs->nr - 1);
+	}
 	spin_unlock_irqrestore(&io_async_lock, flags);
 	return one;
 }
@@ -175,6 +183,22 @@ static bool io_async_is_known(const void *request)
 	return known;
 }
 
+/* NULL: there is no room, which is counted. */
+static struct io_async *io_async_new(void)
+{
+	struct io_async *new = NULL;
+	unsigned long flags;
+
+	if (READ_ONCE(io_asyncs->nr) < IO_ASYNC_MOST)
+		new = kmalloc(sizeof(*new), GFP_NOWAIT | __GFP_NOWARN);
+	if (new)
+		return new;
+	spin_lock_irqsave(&io_async_lock, flags);
+	io_calls_left_out++;
+	spin_unlock_irqrestore(&io_async_lock, flags);
+	return NULL;
+}
+
 /* One task at a time has a request: nobody adds it meanwhile. */
 void io_async_begun(void *data, const void *request, u8 call, u8 interface,
 		    struct file *file, loff_t offset)
@@ -183,13 +207,16 @@ void io_async_begun(void *data, const void *request, u8 call, u8 interface,
 	struct io_async *new;
 	unsigned long flags;
 
-	if (!io_has_file(inode) || io_async_is_known(request))
+	if (!io_has_file(inode))
 		return;
-	new = kmalloc(sizeof(*new), GFP_NOWAIT | __GFP_NOWARN);
-	if (!new) {
-		io_calls_left_out++;
+	/* One of asynchronous I/O is tried once: another one had this address. */
+	if (interface == IO_BY_AIO)
+		kfree(io_async_take(request));
+	else if (io_async_is_known(request))
 		return;
-	}
+	new = io_async_new();
+	if (!new)
+		return;
 	new->request = request;
 	new->ended = (struct io_ended){
 		.begun = ktime_get_boottime_ns(),
@@ -202,6 +229,7 @@ void io_async_begun(void *data, const void *request, u8 call, u8 interface,
 	};
 	spin_lock_irqsave(&io_async_lock, flags);
 	hash_add(io_asyncs->requests, &new->node, (unsigned long)request);
+	WRITE_ONCE(io_asyncs->nr, io_asyncs->nr + 1);
 	spin_unlock_irqrestore(&io_async_lock, flags);
 }
 

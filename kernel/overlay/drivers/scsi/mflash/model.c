@@ -176,8 +176,10 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now)
 	m->idle = false;
 	account(m, cmd);
 	if (cmd->class == FASTTRACK_FOREGROUND) {
-		mflash_burst_begin(&m->burst, m->now);
+		mflash_burst_begin(&m->burst, mflash_is_sync(cmd), m->now);
 		burst_look(m);
+		if (mflash_is_sync(cmd))
+			mflash_kick_all_dies(m);
 	}
 	trace_mflash_start(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages, m->in_flight,
 			   0);

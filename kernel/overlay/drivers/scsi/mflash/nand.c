@@ -202,7 +202,8 @@ static bool die_kept(struct mflash_model *m, struct mflash_die *die, const struc
 		die->kept = 0;
 		return false;
 	}
-	if (!c->write || c->class == FASTTRACK_FOREGROUND || is_needed(m, op))
+	if (!c->write || c->class == FASTTRACK_FOREGROUND || is_needed(m, op) ||
+	    mflash_is_overdue(&m->sched, c->since, m->now))
 		return false;
 	die->kept = die->kept ?: m->now;
 	return mflash_may_keep(m->now - die->kept);
@@ -218,7 +219,8 @@ static void die_resume(struct mflash_model *m, u32 d)
 		op_begin(m, op);
 		return;
 	}
-	if (die_kept(m, die, die->array, &die->array->q.c))
+	/* what a sync waits for may be in a program that began as somebody else's */
+	if (!m->burst.syncs && die_kept(m, die, die->array, &die->array->q.c))
 		return;
 	mflash_count(m, resumes, 1);
 	trace_mflash_resume(d, die->array->type == MFLASH_OP_ERASE, die->array_left,
@@ -319,7 +321,8 @@ static void array_end(struct mflash_model *m, u32 d)
 	struct mflash_op *op = m->dies[d].array;
 
 	m->dies[d].array = NULL;
-	m->dies[d].kept = 0;
+	if (op->q.c.class != FASTTRACK_FOREGROUND)
+		m->dies[d].kept = 0;
 	op->end(m, op);
 	die_free(m, d);
 }

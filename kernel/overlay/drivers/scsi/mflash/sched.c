@@ -130,22 +130,26 @@ bool mflash_may_hold(const struct mflash_sched *sched, u64 held_ns)
 /**
  * mflash_burst_begin - a command of the foreground's has arrived
  * @burst: its commands
+ * @sync: it is a flush or a FUA write
  * @now: time, ns
  */
-void mflash_burst_begin(struct mflash_burst *burst, u64 now)
+void mflash_burst_begin(struct mflash_burst *burst, bool sync, u64 now)
 {
 	burst->follows = burst->nr || (burst->end && now < burst->end + MFLASH_BURST_GAP_NS);
 	burst->nr++;
+	burst->syncs += sync;
 }
 
 /**
  * mflash_burst_end - a command of the foreground's is complete
  * @burst: its commands
+ * @sync: it was a flush or a FUA write
  * @now: time, ns
  */
-void mflash_burst_end(struct mflash_burst *burst, u64 now)
+void mflash_burst_end(struct mflash_burst *burst, bool sync, u64 now)
 {
 	burst->nr--;
+	burst->syncs -= sync;
 	burst->end = now;
 }
 
@@ -173,6 +177,17 @@ bool mflash_in_burst(const struct mflash_sched *sched, const struct mflash_burst
 bool mflash_may_keep(u64 kept_ns)
 {
 	return kept_ns < MFLASH_KEEP_MAX_NS;
+}
+
+/**
+ * mflash_is_overdue - has it been passed over for as long as anything may
+ * @sched: the knobs
+ * @since: time of arrival, ns
+ * @now: time, ns
+ */
+bool mflash_is_overdue(const struct mflash_sched *sched, u64 since, u64 now)
+{
+	return sched->wait_max_ns && now >= since + sched->wait_max_ns;
 }
 
 /**

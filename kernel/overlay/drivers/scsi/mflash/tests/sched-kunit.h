@@ -100,20 +100,20 @@ static void sched_burst_test(struct kunit *test)
 	u64 now = NSEC_PER_SEC;
 
 	/* one alone is followed by nothing that anybody knows of */
-	mflash_burst_begin(&burst, now);
+	mflash_burst_begin(&burst, false, now);
 	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
-	mflash_burst_end(&burst, now);
+	mflash_burst_end(&burst, false, now);
 	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
 	/* nor is one after a pause */
 	now += MFLASH_BURST_GAP_NS;
-	mflash_burst_begin(&burst, now);
+	mflash_burst_begin(&burst, false, now);
 	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
-	mflash_burst_end(&burst, now);
+	mflash_burst_end(&burst, false, now);
 	now += MFLASH_BURST_GAP_NS - 1;
-	mflash_burst_begin(&burst, now);
+	mflash_burst_begin(&burst, false, now);
 	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now));
 	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now + NSEC_PER_SEC));
-	mflash_burst_end(&burst, now);
+	mflash_burst_end(&burst, false, now);
 	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now + MFLASH_BURST_GAP_NS - 1));
 	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now + MFLASH_BURST_GAP_NS));
 	sched.policy = MFLASH_READ_FIRST;
