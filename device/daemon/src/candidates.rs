@@ -189,7 +189,8 @@ fn apps_of(system: &System, slice: String) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![slice];
     let mut left = APPS_MOST;
-    while let Some(slice) = open.pop() {
+    while left > 0 {
+        let Some(slice) = open.pop() else { break };
         let mut below = children(system.cgroups(), &slice);
         below.truncate(left);
         left -= below.len();

@@ -22,6 +22,8 @@ pub enum Refusal {
     NotTheirs,
     /// It holds many apps, not one.
     TooWide,
+    /// It is below more groups than any app's is.
+    TooDeep,
     /// It is not there.
     Missing,
     /// It cannot be opened, and why: nothing that the user has done.
@@ -46,11 +48,15 @@ impl fmt::Display for Refusal {
             }
             Refusal::NotTheirs => "it is not below the slice of the user who names it",
             Refusal::TooWide => "it is a slice or a user's manager, which holds many apps",
+            Refusal::TooDeep => "it is below more groups than are looked at",
             Refusal::Missing => "it is not there",
             Refusal::OtherInode => "another control group has this path now",
         })
     }
 }
+
+/// Groups above and with one, at most: nothing deeper is set, so nothing deeper has to be set back.
+pub const DEPTH_MOST: usize = 32;
 
 /// Whether a path is in the one form that the kernel takes and shows.
 pub fn is_proper(path: &str) -> bool {
@@ -123,6 +129,9 @@ impl Cgroup {
     pub fn open_path(system: &System, path: &str) -> Result<Cgroup, Refusal> {
         if !is_proper(path) {
             return Err(Refusal::Path);
+        }
+        if path.matches('/').count() > DEPTH_MOST {
+            return Err(Refusal::TooDeep);
         }
         Cgroup::open_below(system.cgroups(), path).map_err(|error| match error.raw_os_error() {
             // Groups are no links and no files: who names one means no group.

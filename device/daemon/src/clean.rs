@@ -17,7 +17,7 @@ pub fn restore(system: &System) -> usize {
 /// Thaws, and restores values, wherever a mark of ours is.
 pub fn restore_groups(system: &System) -> usize {
     let open = |path: String| Cgroup::open_below(system.cgroups(), &path).ok();
-    let all = tree::all(system).filter_map(open);
+    let all = tree::all(system, |_| true).filter_map(open);
     let found = all.filter(restore_group).count();
     // Last: what was set by the controller counts as its use.
     found + delegate::take_back(system)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The tree of control groups: what is below what.
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{Cgroup, DEPTH_MOST};
 use crate::system::System;
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,13 @@ use std::path::Path;
 /// Groups below one that are looked at, at most: a user makes as many as they like below one of their own.
 const CHILDREN_MOST: usize = 4096;
 
-/// All groups but the root, each before those below it.
+/// All groups but the root that may be set, each before those below it; of what `enter` refuses none that is below.
 ///
-/// However many and deep they are: a user may name any of them as an app. None is kept, but what is open.
-pub fn all(system: &System) -> impl Iterator<Item = String> + '_ {
+/// However many they are: a user may name any of them as an app. None is kept, but what is open.
+pub fn all<'a>(
+    system: &'a System,
+    enter: impl Fn(&str) -> bool + 'a,
+) -> impl Iterator<Item = String> + 'a {
     let mut open = Vec::from_iter(below(system.cgroups(), ""));
     std::iter::from_fn(move || {
         while let Some(groups) = open.last_mut() {
@@ -20,7 +23,9 @@ pub fn all(system: &System) -> impl Iterator<Item = String> + '_ {
                 open.pop();
                 continue;
             };
-            open.extend(below(system.cgroups(), &path));
+            if open.len() < DEPTH_MOST && enter(&path) {
+                open.extend(below(system.cgroups(), &path));
+            }
             return Some(path);
         }
         None
@@ -29,16 +34,16 @@ pub fn all(system: &System) -> impl Iterator<Item = String> + '_ {
 
 /// The groups below one by their paths, in order; of very many some.
 pub fn children(root: &Path, path: &str) -> Vec<String> {
-    let groups = below(root, path.trim_end_matches('/')).into_iter();
+    let groups = below(root, path).into_iter();
     let mut found: Vec<String> = groups.flatten().take(CHILDREN_MOST).collect();
     found.sort();
     found
 }
 
 /// The groups below one by their paths, as they are read; none where it has ended.
-fn below(root: &Path, path: &str) -> Option<impl Iterator<Item = String>> {
+pub fn below(root: &Path, path: &str) -> Option<impl Iterator<Item = String>> {
+    let path = path.trim_end_matches('/').to_string();
     let entries = fs::read_dir(root.join(path.trim_start_matches('/'))).ok()?;
-    let path = path.to_string();
     let groups = entries
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -71,7 +76,7 @@ mod tests {
         for path in [deep.as_str(), "/a/c", "/d"] {
             fs::create_dir_all(system.cgroups().join(&path[1..])).expect("a group");
         }
-        let found: Vec<String> = all(&system).collect();
+        let found: Vec<String> = all(&system, |_| true).collect();
         assert_eq!(found.len(), 23);
         let at = |path: &str| found.iter().position(|one| one == path);
         let found_before = |path: &str| {
@@ -80,6 +85,22 @@ mod tests {
         };
         assert!(found.iter().all(|path| found_before(path)), "{found:?}");
         assert!(at(&deep).is_some() && at("/a/c").is_some() && at("/d").is_some());
+    }
+
+    #[test]
+    fn nothing_is_entered_that_is_too_deep_or_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        for name in ["a", "c"] {
+            let deep = format!("{name}{}", "/b".repeat(2 * DEPTH_MOST));
+            fs::create_dir_all(system.cgroups().join(deep)).expect("a group");
+        }
+        let found = all(&system, |path| path != "/c").collect::<Vec<_>>();
+        assert_eq!(found.len(), DEPTH_MOST + 1);
+        let deepest = found.iter().max_by_key(|path| path.len()).expect("some");
+        assert!(Cgroup::open_path(&system, deepest).is_ok());
+        let deeper = Cgroup::open_path(&system, &format!("{deepest}/b"));
+        assert!(matches!(deeper, Err(crate::cgroup::Refusal::TooDeep)));
     }
 
     #[test]
@@ -92,6 +113,6 @@ mod tests {
         let system = System::new(folder.path());
         fs::create_dir_all(system.cgroups().parent().expect("above")).expect("folders");
         std::os::unix::fs::symlink(folder.path(), system.cgroups()).expect("a link");
-        assert!(all(&system).count() > CHILDREN_MOST);
+        assert!(all(&system, |_| true).count() > CHILDREN_MOST);
     }
 }

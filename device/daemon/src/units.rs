@@ -67,10 +67,17 @@ impl Told {
     }
 }
 
+/// Whether the last part of a path is the group of a user's manager: what is below is not the system's manager's.
+fn is_of_a_user(path: &str) -> bool {
+    path.rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with("user@"))
+}
+
 /// The unit of the system's manager that a group is.
 pub fn unit(path: &str) -> Option<&str> {
     let (above, name) = path.rsplit_once('/')?;
-    let below_a_user = above.split('/').any(|part| part.starts_with("user@"));
+    let below_a_user = above.split('/').any(is_of_a_user);
     let is_unit = [".slice", ".scope", ".service"]
         .iter()
         .any(|kind| name.ends_with(kind));
@@ -98,7 +105,7 @@ pub async fn follow(
 
 /// Takes back what a daemon that is gone has told systemd.
 pub async fn restore(bus: &Connection, system: &System) {
-    for path in tree::all(system) {
+    for path in tree::all(system, |path| !is_of_a_user(path)) {
         let Ok(group) = Cgroup::open_path(system, &path) else {
             continue;
         };

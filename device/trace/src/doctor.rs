@@ -7,11 +7,8 @@ use fasttrack_trace::join::EVENTS;
 use fasttrack_trace::source::{self, patched};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// An instance that is made and removed to see whether it can be.
-const PROBE: &str = "fasttrack-trace-doctor";
 
 /// What was found: it works, it is missing but not needed, or nothing can be recorded without it.
 enum Finding {
@@ -62,7 +59,7 @@ fn mounted(tracefs: &Path) -> Finding {
 }
 
 fn instance(tracefs: &Path) -> Finding {
-    let path = tracefs.join("instances").join(PROBE);
+    let path = probe(tracefs);
     match fs::create_dir(&path).and_then(|()| fs::remove_dir(&path)) {
         Ok(()) => Good("a ring buffer of its own".to_string()),
         Err(error) => Bad(format!("{}: {error}; run it as root", path.display())),
@@ -139,6 +136,8 @@ fn names() -> Finding {
 fn others(tracefs: &Path) -> Finding {
     let pids = match source::others(tracefs) {
         Ok(pids) => pids,
+        // Without rings nobody records; that there are none is told elsewhere.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
             return Less(format!(
                 "whether another fasttrack-trace records is not known: {error}; run it as root"
@@ -194,9 +193,15 @@ fn programs(tracefs: &Path, sysfs: &Path) -> Vec<Finding> {
     }
 }
 
+/// A ring to try things in. It has a collector's name: should doctor be killed, the next collector removes it.
+fn probe(tracefs: &Path) -> PathBuf {
+    let name = format!("{}-{}", source::INSTANCE, std::process::id());
+    tracefs.join("instances").join(name)
+}
+
 /// Histograms of the patched kernel's events: they are made and removed.
 fn sums(tracefs: &Path) -> Finding {
-    let path = tracefs.join("instances").join(PROBE);
+    let path = probe(tracefs);
     let tried = fs::create_dir(&path).and_then(|()| Histograms::new(tracefs, &path).map(drop));
     let removed = fs::remove_dir(&path);
     match tried.and(removed) {

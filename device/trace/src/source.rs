@@ -61,7 +61,7 @@ pub trait Source {
 }
 
 /// Begin of the name of a collector's ring; its process follows.
-const INSTANCE: &str = "fasttrack-trace";
+pub const INSTANCE: &str = "fasttrack-trace";
 
 /// The patched kernel's event that all is in place, and how long it is waited for, ns: pages are marked before it.
 const SESSION: &str = "io_session";

@@ -238,7 +238,7 @@ fn doctor_says_what_a_patched_kernel_lacks() {
     }
     let first = format!("instances/fasttrack-trace-{}", std::process::id());
     fs::create_dir(Path::new(&tracefs).join(first)).expect("a directory");
-    let doctor = run(&["--tracefs", &tracefs, "--sysfs", &sysfs, "doctor"]);
+    let doctor = run(&["doctor", "--tracefs", &tracefs, "--sysfs", &sysfs]);
     assert_eq!(doctor.status.code(), Some(0));
     for text in [
         "synthetic_events: No such file",

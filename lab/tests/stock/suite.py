@@ -235,7 +235,7 @@ def histograms(program: str, written: int) -> Shown:
     for name, where, fields in ORIGIN:
         os.write(probes, f"p:io_origin/{name} {where} {fields}\n".encode())
     os.close(probes)
-    argv = [program, "--source", "kernel", "top", "--interval", "3600", "--count", "1", "--rows", "1000"]
+    argv = [program, "top", "--source", "kernel", "--interval", "3600", "--count", "1", "--rows", "1000"]
     last = ("io_origin/io_call/trigger", "hist:keys=task")
     killed = begun(argv, *last)
     killed.kill()

@@ -3,7 +3,7 @@
 
 use crate::cgroup::Cgroup;
 use crate::system::System;
-use crate::tree::children;
+use crate::tree::below;
 
 /// The mark of a group that has io in its `cgroup.subtree_control` from us.
 pub const MARK: &str = "trusted.fasttrack.io";
@@ -84,7 +84,7 @@ pub fn take_back(system: &System) -> usize {
 fn take_back_below(system: &System, path: &str, depth: usize) -> usize {
     let mut found = 0;
     if depth > 0 {
-        for child in children(system.cgroups(), path) {
+        for child in below(system.cgroups(), path).into_iter().flatten() {
             found += take_back_below(system, &child, depth - 1);
         }
     }
@@ -99,9 +99,10 @@ fn take_back_from(system: &System, path: &str) -> bool {
     if !matches!(group.attribute(MARK), Ok(Some(_))) {
         return false;
     }
-    let used = children(system.cgroups(), path)
-        .iter()
-        .any(|child| Cgroup::open_path(system, child).is_ok_and(|child| uses(&child)));
+    let used = below(system.cgroups(), path)
+        .into_iter()
+        .flatten()
+        .any(|child| Cgroup::open_path(system, &child).is_ok_and(|child| uses(&child)));
     let stands = has_io(&group, "cgroup.subtree_control");
     let taken = stands && !used && group.write("cgroup.subtree_control", "-io").is_ok();
     group.remove_attribute(MARK).is_ok() && taken

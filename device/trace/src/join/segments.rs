@@ -446,7 +446,7 @@ impl Joiner {
 mod tests {
     use super::*;
     use crate::join::event::wide_format as format;
-    use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
+    use crate::join::names::{FileFacts, Lookup, Volume};
     use crate::join::Nothing;
     use fasttrack_trace_log::{FileType, Task};
 
@@ -477,10 +477,6 @@ mod tests {
     struct Directories;
 
     impl Lookup for Directories {
-        fn task(&mut self, _: u64) -> Option<TaskFacts> {
-            None
-        }
-
         fn file(&mut self, _: u64, _: u64, _: Option<u64>) -> Option<FileFacts> {
             Some(FileFacts {
                 file_type: Some(FileType::DIRECTORY),
@@ -490,10 +486,6 @@ mod tests {
 
         fn volume(&mut self, disk: u64) -> Volume {
             Nothing.volume(disk)
-        }
-
-        fn absolute(&mut self, _: u64, _: &str) -> Option<String> {
-            None
         }
     }
 

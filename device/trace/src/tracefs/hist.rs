@@ -203,7 +203,7 @@ impl Triggers {
     /// The ring was taken away.
     pub fn clear_blocks(&self) -> io::Result<()> {
         let event = format!("synthetic/{}", synthetic(self.pid));
-        add(&self.file(&event, "trigger"), &cleared(BLOCKS_ROW))
+        clear(&self.file(&event, "trigger"), BLOCKS_ROW)
     }
 
     /// Empties the sums of calls.
@@ -212,7 +212,7 @@ impl Triggers {
     /// The ring was taken away.
     pub fn clear_calls(&self) -> io::Result<()> {
         let path = self.file("io_origin/io_call", "trigger");
-        add(&path, &cleared(CALLS_ROW))
+        clear(&path, CALLS_ROW)
     }
 }
 
@@ -220,8 +220,11 @@ fn sized(row: &str) -> String {
     format!("{row}:size={ROOM}")
 }
 
-fn cleared(row: &str) -> String {
-    format!("{}:clear", sized(row))
+/// Nothing may be added while it is emptied: that would be in no row, and in no count of what is lost.
+fn clear(path: &Path, row: &str) -> io::Result<()> {
+    ["pause", "clear", "cont"]
+        .iter()
+        .try_for_each(|what| add(path, &format!("{}:{what}", sized(row))))
 }
 
 impl Drop for Triggers {

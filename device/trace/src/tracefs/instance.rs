@@ -432,11 +432,13 @@ fn remove_orphans(root: &Path, instances: &Path, name: &str) {
     let Ok(entries) = fs::read_dir(instances) else {
         return;
     };
+    let own = std::process::id().to_string();
     for path in entries.flatten().map(|entry| entry.path()) {
         let pid = path
             .file_name()
             .and_then(|found| found.to_str()?.strip_prefix(name)?.strip_prefix('-'));
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let ended = |pid: &str| pid == own || !Path::new("/proc").join(pid).exists();
+        if pid.is_some_and(ended) {
             if let Some(pid) = pid.and_then(|pid| pid.parse().ok()) {
                 hist::remove(root, &path, pid);
             }
