@@ -197,7 +197,7 @@ def begun(argv: list[str], file: str, text: str) -> subprocess.Popen[str]:
     """A collector, when FILE of the events of its ring has TEXT."""
     top = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     events = TRACE / "instances" / f"fasttrack-trace-{top.pid}" / "events"
-    while not events.is_dir() or text not in read(events / file):
+    while not (events / file).exists() or text not in read(events / file):
         if top.poll() is not None:
             raise ChildProcessError(top.communicate()[1])
         time.sleep(0.1)
