@@ -136,8 +136,6 @@ fn names() -> Finding {
 fn others(tracefs: &Path) -> Finding {
     let pids = match source::others(tracefs) {
         Ok(pids) => pids,
-        // Without rings nobody records; that there are none is told elsewhere.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
             return Less(format!(
                 "whether another fasttrack-trace records is not known: {error}; run it as root"
