@@ -60,7 +60,7 @@ def test_the_ends_of_every_range_are_taken(tools: Tools) -> None:
     numbers = [one for one in FILES if one["mode"] == "0644" and one["type"] == "integer"]
     ends = {one["path"].format(disk="sda"): one["range"] for one in numbers}
     elevators = {one["path"].format(disk="sda"): one["elevator"] for one in numbers if "elevator" in one}
-    assert len(ends) == 22
+    assert len(ends) == 23
     shown = ask(tools, "fasttrack_files.takes", values=ends, elevators=elevators)
     assert shown == {path: [["ok", str(end)] for end in both] for path, both in ends.items()}
 
@@ -69,7 +69,7 @@ def test_wrong_input_changes_nothing(tools: Tools) -> None:
     numbers = [one for one in FILES if one["mode"] == "0644" and one["type"] in ("bool", "integer")]
     knobs = {one["path"].format(disk="sda"): wrong(one) for one in numbers}
     elevators = {one["path"].format(disk="sda"): one["elevator"] for one in numbers if "elevator" in one}
-    assert len(knobs) == 26
+    assert len(knobs) == 27
     uids = ["10101 x", "+-1", "+1 2", "4294967295", FULL, LONG]
     tgids = ["0", "+-1", "1 zwei", "4194304", LONG]
     ranges = ["5-", "7-6", "1-100000", "a-b", "4294967296-4294967297", FULL, LONG]

@@ -73,16 +73,10 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
         # A node that is not an inode cannot be written ahead: it is no reason to write inodes that are in use.
         ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
-        # The device begins no program between reads that follow one another, and resumes none.
-        ("coldread", "direct", ("s6", "ext4"), 1.2),
         # On eMMC the foreground's next request waits for all of the one that is there.
-        ("save", "untar", ("n6", "ext4"), 3.5),
+        ("save", "untar", ("n6", "ext4"), 4.5),
         # A block that is on its way to the journal can be changed.
         ("log", "untar", ("s6", "ext4"), 2.0),
-        # A name is looked up in a block that is being written to its place.
-        ("createslow", "untar", ("s6", "ext4"), 2.0),
-        # Its pages are sent though others have reserved credits; no turn of the flusher opens thousands of files.
-        ("save", "untar", ("s6", "ext4"), 1.9),
     ],
 )
 def test_what_others_make_dirty_is_not_waited_for(

@@ -166,21 +166,6 @@ static bool ft_has_own_prio(const struct bio *bio)
 		bio->bi_ioprio != nice);
 }
 
-/*
- * Does @bio bring metadata of a file system's to their place, for nobody who waits? In
- * the log they are already. The flusher sends all that there are; as neutral I/O they
- * would fill the device, and a flush of the foreground's waits for what is in it.
- */
-static bool ft_brings_metadata(const struct bio *bio,
-			       const struct address_space *mapping)
-{
-	return mapping && op_is_write(bio_op(bio)) &&
-	       sb_is_blkdev_sb(mapping->host->i_sb) &&
-	       (bio->bi_opf & (REQ_META | REQ_SYNC)) == REQ_META &&
-	       !ft_is_user_task(current) &&
-	       !current->fasttrack_scope.override && ft_foreground_set();
-}
-
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
@@ -206,8 +191,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 	} else {
 		if (ft_is_user_task(current))
 			origin->app = ft_app_of(current);
-		class = ft_brings_metadata(bio, mapping) ?
-			FASTTRACK_BACKGROUND : __fasttrack_task_class(current);
+		class = __fasttrack_task_class(current);
 	}
 	rcu_read_unlock();
 	WRITE_ONCE(current->fasttrack_sends, fasttrack_bio_file(bio));

@@ -14,11 +14,10 @@
  *    ends the pause; what is owed for the rest of it is kept;
  *  - in fsync(2) and the like, between pieces of the file that are written back
  *    one after the other before the file system is called;
- *  - the flusher, between two turns of write-back, with a background app's file, or
- *    with a file system's metadata, and if nobody waits for the work, until the last
- *    segment has been written.
+ *  - the flusher, between two turns of write-back, with a background app's file
+ *    and if nobody waits for the work, until the last segment has been written.
  *
- * Six hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * Five hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
  * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
@@ -27,8 +26,6 @@
  *  over     writeback_iter(), ext4, f2fs:    the file system's locks  no
  *           before each folio                that are below, ext4's
  *                                            handle, locked folios
- *  skips    the flusher, before a file, in   the list of files, the   no
- *           a turn that "over" has ended     inode's spinlock
  *  pause    wb_writeback(), after a turn     nothing                  yes
  *           that "over" has ended
  *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
@@ -40,7 +37,6 @@
  * flusher looks again by itself: nobody tells that the device has caught up.
  */
 #include <linux/backing-dev.h>
-#include <linux/blkdev.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -327,37 +323,13 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	}
 }
 
-/* Of a file system that is mounted, not what somebody writes to a device. */
-static bool ft_is_metadata(const struct address_space *mapping)
-{
-	return sb_is_blkdev_sb(mapping->host->i_sb) &&
-	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
-}
-
-/**
- * __fasttrack_writeback_skips - may a turn that is over pass over a file?
- * @mapping: the file's
- *
- * Those of others are written in the same turn. Thousands of background's are not
- * opened, one by one, to find that nothing of them is to be written now.
- *
- * Context: any.
- * Return: if so: a background app's file, or a file system's metadata.
- */
-bool __fasttrack_writeback_skips(const struct address_space *mapping)
-{
-	return ft_file_class(mapping) == FASTTRACK_BACKGROUND ||
-	       ft_is_metadata(mapping);
-}
-
 /**
  * __fasttrack_writeback_over - shall this turn of write-back end before a folio?
  * @mapping: the folio's
  * @wbc: the turn; remembers the answer
  *
- * Only with a background app's file or a file system's metadata, whose blocks nobody
- * can change until they are written, if nobody waits for the work, after a segment, and
- * if the foreground works. If it waits for others, it may be for a lock that is
+ * Only with a background app's file, if nobody waits for the work, after a segment,
+ * and if the foreground works. If it waits for others, it may be for a lock that is
  * held here: the next turn begins at once then. Files of others are written in the
  * same turn: the foreground's do not wait for the background's.
  *
@@ -374,7 +346,7 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 		fasttrack_cache_work(1);
 		return false;
 	}
-	if (!__fasttrack_writeback_skips(mapping))
+	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
 		return false;
 	current->fasttrack_pages++;
 	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||

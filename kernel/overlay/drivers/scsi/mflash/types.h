@@ -70,12 +70,6 @@ struct mflash_cmd {
 	struct mflash_desc *desc;
 };
 
-/* does whoever sent it wait until something is durable */
-static inline bool mflash_is_sync(const struct mflash_cmd *cmd)
-{
-	return cmd->type == MFLASH_FLUSH || cmd->fua;
-}
-
 /**
  * struct mflash_entry - one page on its way to the NAND
  * @order: in mflash_cache.arrival or .through, or free list
