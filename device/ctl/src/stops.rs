@@ -71,12 +71,12 @@ impl Stops {
             let name = event.rsplit('/').next().unwrap_or(event);
             return Err(format!("this kernel has no tracepoint {name}"));
         }
+        let instances = tracefs.join("instances");
+        remove_left(root, &instances);
         let format = fs::read_to_string(tracefs.join(EVENTS[1]).join("format")).unwrap_or_default();
         if !format.contains(" pid;") {
             return Err("this kernel's fasttrack_hold names no task".to_string());
         }
-        let instances = tracefs.join("instances");
-        remove_left(root, &instances);
         let instance = instances.join(format!("{PREFIX}{}", std::process::id()));
         let begun = fs::create_dir(&instance).and_then(|()| begin(&instance));
         match begun {
