@@ -239,34 +239,8 @@ mod tests {
         };
         let text = picture(&now, &before, 2);
         let words = words(&text);
-        assert_eq!(
-            words[1],
-            [
-                "foreground",
-                "0",
-                "0",
-                "0",
-                "0",
-                "-",
-                "-",
-                "-",
-                "foreground"
-            ]
-        );
-        assert_eq!(
-            words[2],
-            [
-                "background",
-                "20",
-                "0",
-                "0",
-                "0",
-                "-",
-                "-",
-                "-",
-                "background"
-            ]
-        );
+        assert_eq!(words[1].join(" "), "foreground 0 0 0 0 - - - foreground");
+        assert_eq!(words[2].join(" "), "background 20 0 0 0 - - - background");
     }
 
     #[tokio::test]

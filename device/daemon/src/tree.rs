@@ -16,7 +16,7 @@ pub fn all<'a>(
     system: &'a System,
     enter: impl Fn(&str) -> bool + 'a,
 ) -> impl Iterator<Item = String> + 'a {
-    let mut open = Vec::from_iter(below(system.cgroups(), ""));
+    let mut open = vec![below(system.cgroups(), "")];
     std::iter::from_fn(move || {
         while let Some(groups) = open.last_mut() {
             let Some(path) = groups.next() else {
@@ -24,7 +24,7 @@ pub fn all<'a>(
                 continue;
             };
             if open.len() < DEPTH_MOST && enter(&path) {
-                open.extend(below(system.cgroups(), &path));
+                open.push(below(system.cgroups(), &path));
             }
             return Some(path);
         }
@@ -34,21 +34,22 @@ pub fn all<'a>(
 
 /// The groups below one by their paths, in order; of very many some.
 pub fn children(root: &Path, path: &str) -> Vec<String> {
-    let groups = below(root, path).into_iter();
-    let mut found: Vec<String> = groups.flatten().take(CHILDREN_MOST).collect();
+    let mut found: Vec<String> = below(root, path).take(CHILDREN_MOST).collect();
     found.sort();
     found
 }
 
 /// The groups below one by their paths, as they are read; none where it has ended.
-pub fn below(root: &Path, path: &str) -> Option<impl Iterator<Item = String>> {
+pub fn below(root: &Path, path: &str) -> impl Iterator<Item = String> {
     let path = path.trim_end_matches('/').to_string();
-    let entries = fs::read_dir(root.join(path.trim_start_matches('/'))).ok()?;
+    let entries = fs::read_dir(root.join(path.trim_start_matches('/')));
     let groups = entries
+        .into_iter()
+        .flatten()
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names = groups.filter_map(|entry| entry.file_name().into_string().ok());
-    Some(names.map(move |name| format!("{path}/{name}")))
+    names.map(move |name| format!("{path}/{name}"))
 }
 
 /// The slices of the users' apps, as their managers have made them.

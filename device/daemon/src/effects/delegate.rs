@@ -84,7 +84,7 @@ pub fn take_back(system: &System) -> usize {
 fn take_back_below(system: &System, path: &str, depth: usize) -> usize {
     let mut found = 0;
     if depth > 0 {
-        for child in below(system.cgroups(), path).into_iter().flatten() {
+        for child in below(system.cgroups(), path) {
             found += take_back_below(system, &child, depth - 1);
         }
     }
@@ -100,8 +100,6 @@ fn take_back_from(system: &System, path: &str) -> bool {
         return false;
     }
     let used = below(system.cgroups(), path)
-        .into_iter()
-        .flatten()
         .any(|child| Cgroup::open_path(system, &child).is_ok_and(|child| uses(&child)));
     let stands = has_io(&group, "cgroup.subtree_control");
     let taken = stands && !used && group.write("cgroup.subtree_control", "-io").is_ok();
