@@ -234,7 +234,8 @@ def test_payers_are_those_whose_the_blocks_on_the_disk_are(watched: Watched) -> 
         if one.kind == "checkpoint":
             truth = watched.disk.of_checkpoint(one.began, one.ended)
             nobody = truth.pop(None, 0)
-            assert truth.total() + nobody == one.blocks, (one, truth)
+            # Nobody's are no more than possibly its own: what has been superseded may have been data.
+            assert truth.total() <= one.blocks <= truth.total() + nobody, (one, truth)
         else:
             truth, nobody = watched.disk.of_transaction(one.number), one.blocks
         for uid, blocks in truth.items():
