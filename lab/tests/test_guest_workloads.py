@@ -75,6 +75,8 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
         # On eMMC the foreground's next request waits for all of the one that is there.
         ("save", "untar", ("n6", "ext4"), 4.5),
+        # The device begins no program between reads that follow one another, and resumes none.
+        ("coldread", "direct", ("s6", "ext4"), 1.2),
         # A block that is on its way to the journal can be changed.
         ("log", "untar", ("s6", "ext4"), 2.0),
     ],

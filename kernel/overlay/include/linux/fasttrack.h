@@ -138,6 +138,7 @@ bool __fasttrack_others_begin(struct task_struct *holder);
 unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder);
 void __fasttrack_lock_wait_end(unsigned int begun);
 void __fasttrack_others_end(void);
+bool fasttrack_foreground_depends(void);
 
 /* The class of a bio or a request, from its flags. */
 static inline enum fasttrack_class fasttrack_opf_class(blk_opf_t opf)

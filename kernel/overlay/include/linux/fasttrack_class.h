@@ -44,21 +44,37 @@ static inline enum fasttrack_class fasttrack_io_class(enum fasttrack_class class
 
 /*
  * SAM-5 leaves bits 7:6 of the CONTROL byte, the last byte of a fixed-length
- * CDB, to the vendor. They hold the class.
+ * CDB, to the vendor. They hold the class; the fourth value is foreground, too,
+ * and says that the foreground waits for what others have sent.
  */
-#define FASTTRACK_CONTROL_SHIFT	6
-#define FASTTRACK_CONTROL_MASK	GENMASK(7, 6)
+#define FASTTRACK_CONTROL_SHIFT		6
+#define FASTTRACK_CONTROL_MASK		GENMASK(7, 6)
+#define FASTTRACK_CONTROL_DEPENDS	3
+
+static inline u8 fasttrack_control_value(u8 control)
+{
+	return (control & FASTTRACK_CONTROL_MASK) >> FASTTRACK_CONTROL_SHIFT;
+}
+
+/* Does the foreground wait for what others have sent? */
+static inline bool fasttrack_control_depends(u8 control)
+{
+	return fasttrack_control_value(control) == FASTTRACK_CONTROL_DEPENDS;
+}
 
 static inline enum fasttrack_class fasttrack_control_class(u8 control)
 {
-	u8 class = (control & FASTTRACK_CONTROL_MASK) >> FASTTRACK_CONTROL_SHIFT;
-
-	return class < FASTTRACK_NR_CLASSES ? class : FASTTRACK_NEUTRAL;
+	return fasttrack_control_depends(control) ? FASTTRACK_FOREGROUND :
+	       (enum fasttrack_class)fasttrack_control_value(control);
 }
 
-static inline u8 fasttrack_class_control(enum fasttrack_class class)
+/* @depends is of the foreground's only. */
+static inline u8 fasttrack_class_control(enum fasttrack_class class, bool depends)
 {
-	return (u8)fasttrack_io_class(class) << FASTTRACK_CONTROL_SHIFT;
+	u8 value = class == FASTTRACK_FOREGROUND && depends ?
+		   FASTTRACK_CONTROL_DEPENDS : fasttrack_io_class(class);
+
+	return value << FASTTRACK_CONTROL_SHIFT;
 }
 
 #endif /* _LINUX_FASTTRACK_CLASS_H */

@@ -167,7 +167,6 @@ u32 fasttrack_app_uid(u32 id);
 bool fasttrack_inherits(const struct task_struct *task);
 bool fasttrack_came_to_front(const struct bio *bio);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);
-bool fasttrack_foreground_depends(void);
 bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
 bool fasttrack_holds_lifted(void);
 void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns);

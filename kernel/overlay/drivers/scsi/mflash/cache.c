@@ -315,10 +315,9 @@ void mflash_cache_trim(struct mflash_model *m, u32 lpn, u32 pages)
 	settle(m);
 }
 
-/* it was passed over for as long as anything may: nothing starves */
 static bool is_overdue(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return m->sched.wait_max_ns && m->now >= e->since + m->sched.wait_max_ns;
+	return mflash_is_overdue(&m->sched, e->since, m->now);
 }
 
 /* somebody waits for durability */

@@ -46,9 +46,10 @@ enum mflash_stat {
 #define MFLASH_EV_FW		0
 #define MFLASH_EV_LINK(i)	(1 + (i))
 #define MFLASH_EV_IDLE		3
-#define MFLASH_EV_CHANNEL(i)	(4 + (i))
-#define MFLASH_EV_DIE(i)	(4 + MFLASH_CHANNELS_MAX + (i))
-#define MFLASH_NR_EVENTS	(4 + MFLASH_CHANNELS_MAX + MFLASH_DIES_MAX)
+#define MFLASH_EV_BURST		4
+#define MFLASH_EV_CHANNEL(i)	(5 + (i))
+#define MFLASH_EV_DIE(i)	(5 + MFLASH_CHANNELS_MAX + (i))
+#define MFLASH_NR_EVENTS	(5 + MFLASH_CHANNELS_MAX + MFLASH_DIES_MAX)
 
 /**
  * struct mflash_link - one direction of the host link (both, when half duplex)
@@ -66,6 +67,7 @@ struct mflash_link {
  * struct mflash_model - the device
  * @phone: its constants
  * @sched: its order
+ * @burst: the foreground's commands
  * @store: its memory
  * @now: time of the event that is being handled
  * @next: time of each server's event; U64_MAX: none
@@ -103,6 +105,7 @@ struct mflash_link {
 struct mflash_model {
 	const struct mflash_phone *phone;
 	struct mflash_sched sched;
+	struct mflash_burst burst;
 	struct mflash_store store;
 	u64 now;
 	u64 next[MFLASH_NR_EVENTS];

@@ -135,6 +135,20 @@ static void account(struct mflash_model *m, struct mflash_cmd *cmd)
 						m->in_flight);
 }
 
+/* dies are kept for a burst of the foreground's, which ends, and not for ever */
+static void burst_look(struct mflash_model *m)
+{
+	if (m->next[MFLASH_EV_BURST] == U64_MAX &&
+	    mflash_in_burst(&m->sched, &m->burst, m->now))
+		m->next[MFLASH_EV_BURST] = m->now + MFLASH_BURST_GAP_NS;
+}
+
+static void burst_event(struct mflash_model *m)
+{
+	mflash_kick_all_dies(m);
+	burst_look(m);
+}
+
 /**
  * mflash_submit - a command arrives
  * @m: the model
@@ -161,6 +175,12 @@ void mflash_submit(struct mflash_model *m, struct mflash_cmd *cmd, u64 now)
 	m->next[MFLASH_EV_IDLE] = U64_MAX;
 	m->idle = false;
 	account(m, cmd);
+	if (cmd->class == FASTTRACK_FOREGROUND) {
+		mflash_burst_begin(&m->burst, cmd->depends, mflash_is_sync(cmd), m->now);
+		burst_look(m);
+		if (cmd->depends || mflash_is_sync(cmd))
+			mflash_kick_all_dies(m);
+	}
 	trace_mflash_start(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages, m->in_flight,
 			   0);
 	if (m->cut_after && !--m->cut_after)
@@ -410,6 +430,8 @@ static void handle(struct mflash_model *m, u32 event)
 		link_event(m, event - MFLASH_EV_LINK(0));
 	else if (event == MFLASH_EV_IDLE)
 		idle_event(m);
+	else if (event == MFLASH_EV_BURST)
+		burst_event(m);
 	else if (event < MFLASH_EV_DIE(0))
 		mflash_channel_event(m, event - MFLASH_EV_CHANNEL(0));
 	else

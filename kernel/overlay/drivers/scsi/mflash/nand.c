@@ -13,7 +13,10 @@
  *
  * A program or erase of somebody else is suspended for a foreground read
  * (policy foreground only); the suspended die serves foreground reads, then
- * goes on.
+ * goes on. While the foreground's commands follow one another a program or erase of
+ * background's stays suspended between them, and a die that is free begins none: for as
+ * long as MFLASH_KEEP_MAX_NS, and not while the foreground waits for what others have
+ * sent.
  *
  * What an operation was for is its owner's: mflash_op.end and struct
  * mflash_source tell the owner that it has ended.
@@ -175,6 +178,38 @@ static void die_suspend(struct mflash_model *m, u32 d)
 	die_wait(m, d, MFLASH_DIE_SUSPENDING, cost);
 }
 
+/* does the foreground's next command come soon: a device that is full takes none */
+static bool command_expected(const struct mflash_model *m)
+{
+	return mflash_in_burst(&m->sched, &m->burst, m->now) &&
+	       (m->burst.nr || m->in_flight < m->phone->queue_depth);
+}
+
+/* the device's own work, without which it soon takes no writes of anybody's */
+static bool is_needed(const struct mflash_model *m, const struct mflash_op *op)
+{
+	return m->gc.urgent || op->type == MFLASH_OP_MAP_PROG;
+}
+
+/*
+ * Is the die kept from a program or an erase of background's, for the foreground's next
+ * command? One that is resumed or begun between two of them takes longer than the host
+ * needs from one to the next: a read would suspend it, and a program wait for it.
+ */
+static bool die_kept(struct mflash_model *m, struct mflash_die *die, const struct mflash_op *op,
+		     const struct mflash_candidate *c)
+{
+	if (!command_expected(m)) {
+		die->kept = 0;
+		return false;
+	}
+	if (!c->write || c->class != FASTTRACK_BACKGROUND || is_needed(m, op) ||
+	    mflash_is_overdue(&m->sched, c->since, m->now))
+		return false;
+	die->kept = die->kept ?: m->now;
+	return mflash_may_keep(m->now - die->kept);
+}
+
 static void die_resume(struct mflash_model *m, u32 d)
 {
 	struct mflash_die *die = &m->dies[d];
@@ -185,6 +220,9 @@ static void die_resume(struct mflash_model *m, u32 d)
 		op_begin(m, op);
 		return;
 	}
+	/* what a sync waits for may be in a program that began as somebody else's */
+	if (!m->burst.syncs && die_kept(m, die, die->array, &die->array->q.c))
+		return;
 	mflash_count(m, resumes, 1);
 	trace_mflash_resume(d, die->array->type == MFLASH_OP_ERASE, die->array_left,
 			    die->suspended);
@@ -198,6 +236,7 @@ static void die_next(struct mflash_model *m, u32 d)
 	struct mflash_die *die = &m->dies[d];
 	u64 forced = die->queue.forced;
 	struct mflash_qnode *node;
+	struct mflash_op *op;
 	int n = 0, best;
 	u32 i;
 
@@ -215,10 +254,13 @@ static void die_next(struct mflash_model *m, u32 d)
 	if (!n)
 		return;
 	best = mflash_pick(&m->sched, c, n, m->now, &die->forced);
+	op = source[best] ? &die->prog : container_of(node, struct mflash_op, q);
+	if (die_kept(m, die, op, &c[best]))
+		return;
 	if (source[best])
 		program_begin(m, d, source[best], c[best].class);
 	else
-		op_begin(m, container_of(node, struct mflash_op, q));
+		op_begin(m, op);
 }
 
 /**
@@ -280,6 +322,8 @@ static void array_end(struct mflash_model *m, u32 d)
 	struct mflash_op *op = m->dies[d].array;
 
 	m->dies[d].array = NULL;
+	if (op->q.c.class != FASTTRACK_FOREGROUND)
+		m->dies[d].kept = 0;
 	op->end(m, op);
 	die_free(m, d);
 }

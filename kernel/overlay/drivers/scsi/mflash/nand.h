@@ -71,6 +71,7 @@ enum mflash_die_state {
  * @array_left: what it still needs, while suspended
  * @suspended: suspensions of @array so far
  * @held: when the first of them began
+ * @kept: since when the die is kept for a burst of the foreground's; 0: it is not
  * @prog: the operation of a program
  * @unit: what is programmed
  * @source: who asked for it
@@ -80,7 +81,7 @@ struct mflash_die {
 	enum mflash_die_state state;
 	struct mflash_queue queue;
 	struct mflash_op *op, *array;
-	u64 array_left, held;
+	u64 array_left, held, kept;
 	u32 suspended;
 	struct mflash_op prog;
 	struct mflash_unit unit;

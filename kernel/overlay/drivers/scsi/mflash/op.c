@@ -78,6 +78,8 @@ void mflash_cmd_done(struct mflash_model *m, struct mflash_cmd *cmd)
 	trace_mflash_complete(cmd->tag, cmd->type, cmd->class, cmd->lpn, cmd->pages,
 			      m->in_flight, m->now - cmd->submitted);
 	m->active[cmd->tag] = NULL;
+	if (cmd->class == FASTTRACK_FOREGROUND)
+		mflash_burst_end(&m->burst, mflash_is_sync(cmd), m->now);
 	list_add_tail(&cmd->done, &m->done);
 	if (!--m->in_flight && !m->dead)
 		m->next[MFLASH_EV_IDLE] = m->now + m->idle_ns;

@@ -128,6 +128,71 @@ bool mflash_may_hold(const struct mflash_sched *sched, u64 held_ns)
 }
 
 /**
+ * mflash_burst_begin - a command of the foreground's has arrived
+ * @burst: its commands
+ * @depends: the foreground waits for what others have sent
+ * @sync: it is a flush or a FUA write
+ * @now: time, ns
+ */
+void mflash_burst_begin(struct mflash_burst *burst, bool depends, bool sync, u64 now)
+{
+	burst->follows = !depends && (burst->nr ||
+				      (burst->end && now < burst->end + MFLASH_BURST_GAP_NS));
+	burst->nr++;
+	burst->syncs += sync;
+}
+
+/**
+ * mflash_burst_end - a command of the foreground's is complete
+ * @burst: its commands
+ * @sync: it was a flush or a FUA write
+ * @now: time, ns
+ */
+void mflash_burst_end(struct mflash_burst *burst, bool sync, u64 now)
+{
+	burst->nr--;
+	burst->syncs -= sync;
+	burst->end = now;
+}
+
+/**
+ * mflash_in_burst - do the foreground's commands follow one another
+ * @sched: the knobs
+ * @burst: its commands
+ * @now: time, ns
+ *
+ * Return: true from the second command on until there was none for MFLASH_BURST_GAP_NS,
+ * under the policy foreground; false while the foreground waits for what others have sent.
+ */
+bool mflash_in_burst(const struct mflash_sched *sched, const struct mflash_burst *burst, u64 now)
+{
+	return sched->policy == MFLASH_FOREGROUND && burst->follows &&
+	       (burst->nr || now < burst->end + MFLASH_BURST_GAP_NS);
+}
+
+/**
+ * mflash_may_keep - is a die kept for a burst of the foreground's
+ * @kept_ns: for how long it has been kept from somebody else's programs and erases
+ *
+ * Return: false once they are due.
+ */
+bool mflash_may_keep(u64 kept_ns)
+{
+	return kept_ns < MFLASH_KEEP_MAX_NS;
+}
+
+/**
+ * mflash_is_overdue - has it been passed over for as long as anything may
+ * @sched: the knobs
+ * @since: time of arrival, ns
+ * @now: time, ns
+ */
+bool mflash_is_overdue(const struct mflash_sched *sched, u64 since, u64 now)
+{
+	return sched->wait_max_ns && now >= since + sched->wait_max_ns;
+}
+
+/**
  * mflash_queue_init - make an empty queue
  * @q: the queue
  */

@@ -6,6 +6,7 @@
 #include <linux/bits.h>
 #include <linux/fasttrack_class.h>
 #include <linux/list.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 
 /**
@@ -39,6 +40,25 @@ struct mflash_sched {
 	u64 wait_max_ns;
 	u32 suspend_max;
 	u32 slc_reserve;
+};
+
+/* from one command to the next: completion, wake-up, page cache and file system of the host */
+#define MFLASH_BURST_GAP_NS	(500 * NSEC_PER_USEC)
+
+/* a program takes 1 to 2 ms: others have 5 to 10 % of a die, as the host's share for them is */
+#define MFLASH_KEEP_MAX_NS	(20 * NSEC_PER_MSEC)
+
+/**
+ * struct mflash_burst - the foreground's commands
+ * @nr: how many are in the device
+ * @end: when the last one ended; 0: there was none
+ * @follows: the last one followed another, and waits for nobody else's
+ * @syncs: how many in the device wait for something to be durable
+ */
+struct mflash_burst {
+	u32 nr, syncs;
+	u64 end;
+	bool follows;
 };
 
 /**
@@ -94,6 +114,11 @@ int mflash_pick(const struct mflash_sched *sched, const struct mflash_candidate 
 bool mflash_may_suspend(const struct mflash_sched *sched, u8 reader, u8 running,
 			u64 left_ns, u64 cost_ns, u32 suspended);
 bool mflash_may_hold(const struct mflash_sched *sched, u64 held_ns);
+void mflash_burst_begin(struct mflash_burst *burst, bool depends, bool sync, u64 now);
+void mflash_burst_end(struct mflash_burst *burst, bool sync, u64 now);
+bool mflash_in_burst(const struct mflash_sched *sched, const struct mflash_burst *burst, u64 now);
+bool mflash_may_keep(u64 kept_ns);
+bool mflash_is_overdue(const struct mflash_sched *sched, u64 since, u64 now);
 void mflash_queue_init(struct mflash_queue *q);
 void mflash_queue_add(struct mflash_queue *q, struct mflash_qnode *n);
 void mflash_queue_return(struct mflash_queue *q, struct mflash_qnode *n);

@@ -316,5 +316,6 @@ int mflash_decode(struct mflash_host *host, struct scsi_cmnd *sc, struct mflash_
 	cmd->lpn = lba;
 	cmd->tag = scsi_cmd_to_rq(sc)->tag;
 	cmd->class = fasttrack_control_class(sc->cmnd[sc->cmd_len - 1]);
+	cmd->depends = fasttrack_control_depends(sc->cmnd[sc->cmd_len - 1]);
 	return 0;
 }

@@ -44,6 +44,7 @@ enum mflash_cmd_type { MFLASH_READ, MFLASH_WRITE, MFLASH_FLUSH, MFLASH_UNMAP, MF
  * @done: in mflash_model.done or .flushes
  * @type: what it asks for
  * @class: for whom
+ * @depends: the foreground's, which waits for what others have sent
  * @fua: a write that must be durable when it completes
  * @tag: below the queue depth, own while it is in the device
  * @lpn: first logical page
@@ -62,13 +63,19 @@ struct mflash_cmd {
 	struct list_head done;
 	enum mflash_cmd_type type;
 	u8 class;
-	bool fua;
+	bool depends, fua;
 	u16 tag;
 	u32 lpn, pages, sent, pending, map_wait;
 	u64 target, submitted;
 	int error;
 	struct mflash_desc *desc;
 };
+
+/* does whoever sent it wait until something is durable */
+static inline bool mflash_is_sync(const struct mflash_cmd *cmd)
+{
+	return cmd->type == MFLASH_FLUSH || cmd->fua;
+}
 
 /**
  * struct mflash_entry - one page on its way to the NAND

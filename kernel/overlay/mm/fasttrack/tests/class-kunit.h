@@ -147,12 +147,18 @@ static void ft_test_perceptible_travels_as_neutral(struct kunit *test)
 
 	for (int i = 0; i < FASTTRACK_NR_APP_CLASSES; i++) {
 		blk_opf_t opf = fasttrack_class_opf(i);
-		u8 control = fasttrack_class_control(i);
+		u8 control = fasttrack_class_control(i, false);
+		u8 depends = fasttrack_class_control(i, true);
 
 		KUNIT_EXPECT_EQ(test, fasttrack_io_class(i), travels[i]);
 		KUNIT_EXPECT_EQ(test, fasttrack_opf_class(opf), travels[i]);
 		KUNIT_EXPECT_EQ(test, fasttrack_control_class(control),
 				travels[i]);
+		KUNIT_EXPECT_FALSE(test, fasttrack_control_depends(control));
+		KUNIT_EXPECT_EQ(test, fasttrack_control_class(depends),
+				travels[i]);
+		KUNIT_EXPECT_EQ(test, fasttrack_control_depends(depends),
+				i == FASTTRACK_FOREGROUND);
 	}
 }
 

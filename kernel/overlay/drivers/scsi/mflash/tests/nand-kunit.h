@@ -81,14 +81,43 @@ static void nand_suspend_bound_test(struct kunit *test)
 	kunit_flush(test, d);
 	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 16, 4, 8);
 	begin = d->m.now;
-	for (i = 0; i < 100 && !d->m.ftl.map[16]; i++)
+	for (i = 0; i < 1000 && !d->m.ftl.map[16]; i++)
 		kunit_do(test, d, MFLASH_READ, FASTTRACK_FOREGROUND, 0, 1, 0);
 	KUNIT_EXPECT_NE(test, d->m.ftl.map[16], 0);
 	KUNIT_EXPECT_EQ(test, d->m.stats[MFLASH_STAT_suspensions_program], 3);
 	KUNIT_EXPECT_EQ(test, d->m.stats[MFLASH_STAT_resumes], 3);
-	/* the program ended: its own time and three suspensions, each with its reads */
+	/* the program ended: its own time, what the die is kept for, three suspensions */
 	cost = phone.t_susp_prog_ns + phone.t_resume_ns + 2 * read_ns(&phone, 1);
-	KUNIT_EXPECT_LE(test, d->m.now - begin, 2 * phone.t_prog_ns + 3 * cost);
+	KUNIT_EXPECT_LE(test, d->m.now - begin,
+			2 * phone.t_prog_ns + MFLASH_KEEP_MAX_NS + MFLASH_BURST_GAP_NS + 3 * cost);
+}
+
+/* in a burst of reads nothing is resumed; behind it it is */
+static void nand_keep_test(struct kunit *test)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct kunit_dev *d;
+	int i;
+
+	phone.dies = 1;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_NEUTRAL, 0, 4, 7);
+	kunit_flush(test, d);
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_BACKGROUND, 16, 4, 8);
+	mflash_advance(&d->m, d->m.now + phone.t_prog_ns / 4);
+	kunit_do(test, d, MFLASH_READ, FASTTRACK_FOREGROUND, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, d->m.stats[MFLASH_STAT_suspensions_program], 1);
+	kunit_do(test, d, MFLASH_READ, FASTTRACK_FOREGROUND, 0, 1, 0);
+	for (i = 0; i < 10; i++) {
+		mflash_advance(&d->m, d->m.now + MFLASH_BURST_GAP_NS / 2);
+		KUNIT_EXPECT_EQ(test, kunit_do(test, d, MFLASH_READ, FASTTRACK_FOREGROUND, 0, 1, 0),
+				read_ns(&phone, 1));
+	}
+	KUNIT_EXPECT_LE(test, d->m.stats[MFLASH_STAT_suspensions_program], 2);
+	KUNIT_EXPECT_EQ(test, d->m.ftl.map[16], 0);
+	mflash_advance(&d->m, d->m.now + 2 * MFLASH_BURST_GAP_NS + 2 * phone.t_prog_ns);
+	KUNIT_EXPECT_NE(test, d->m.ftl.map[16], 0);
 }
 
 /* reads that never leave the die's queue empty do not hold a program for ever */
@@ -116,9 +145,9 @@ static void nand_hold_bound_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_NE(test, d->m.ftl.map[16], 0);
 	KUNIT_EXPECT_GT(test, d->m.now - begin, d->m.sched.wait_max_ns / 2);
-	/* once before it begins, once suspended */
+	/* once before it begins, when the die is kept for more; once suspended */
 	KUNIT_EXPECT_LT(test, d->m.now - begin,
-			2 * d->m.sched.wait_max_ns + 4 * phone.t_prog_ns);
+			2 * (d->m.sched.wait_max_ns + MFLASH_KEEP_MAX_NS) + 4 * phone.t_prog_ns);
 }
 
 static void nand_suspend_erase_test(struct kunit *test)
@@ -166,6 +195,7 @@ static struct kunit_case nand_cases[] = {
 	KUNIT_CASE(nand_unmapped_test),
 	KUNIT_CASE(nand_suspend_test),
 	KUNIT_CASE(nand_suspend_bound_test),
+	KUNIT_CASE(nand_keep_test),
 	KUNIT_CASE(nand_hold_bound_test),
 	KUNIT_CASE(nand_suspend_erase_test),
 	KUNIT_CASE(nand_determinism_test),

@@ -93,6 +93,41 @@ static void sched_suspend_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, mflash_may_suspend(&sched, fg, bg, 1000, 100, 0));
 }
 
+static void sched_burst_test(struct kunit *test)
+{
+	struct mflash_sched sched = { .policy = MFLASH_FOREGROUND };
+	struct mflash_burst burst = {};
+	u64 now = NSEC_PER_SEC;
+
+	/* one alone is followed by nothing that anybody knows of */
+	mflash_burst_begin(&burst, false, false, now);
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
+	mflash_burst_end(&burst, false, now);
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
+	/* nor is one after a pause */
+	now += MFLASH_BURST_GAP_NS;
+	mflash_burst_begin(&burst, false, false, now);
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
+	mflash_burst_end(&burst, false, now);
+	now += MFLASH_BURST_GAP_NS - 1;
+	mflash_burst_begin(&burst, false, false, now);
+	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now));
+	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now + NSEC_PER_SEC));
+	mflash_burst_end(&burst, false, now);
+	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now + MFLASH_BURST_GAP_NS - 1));
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now + MFLASH_BURST_GAP_NS));
+	sched.policy = MFLASH_READ_FIRST;
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
+	/* nor are dies kept from what it waits for */
+	sched.policy = MFLASH_FOREGROUND;
+	mflash_burst_begin(&burst, true, false, now);
+	KUNIT_EXPECT_FALSE(test, mflash_in_burst(&sched, &burst, now));
+	mflash_burst_begin(&burst, false, false, now);
+	KUNIT_EXPECT_TRUE(test, mflash_in_burst(&sched, &burst, now));
+	KUNIT_EXPECT_TRUE(test, mflash_may_keep(MFLASH_KEEP_MAX_NS - 1));
+	KUNIT_EXPECT_FALSE(test, mflash_may_keep(MFLASH_KEEP_MAX_NS));
+}
+
 static void sched_queue_test(struct kunit *test)
 {
 	struct mflash_sched sched = { .policy = MFLASH_READ_FIRST };
@@ -123,6 +158,7 @@ static struct kunit_case sched_cases[] = {
 	KUNIT_CASE(sched_pick_test),
 	KUNIT_CASE(sched_starvation_test),
 	KUNIT_CASE(sched_suspend_test),
+	KUNIT_CASE(sched_burst_test),
 	KUNIT_CASE(sched_queue_test),
 	{}
 };
