@@ -96,6 +96,7 @@ unsigned int __fasttrack_sync_begin(void);
 void __fasttrack_sync_end(unsigned int begun);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
+bool __fasttrack_writeback_skips(const struct address_space *mapping);
 bool __fasttrack_extent_full(const struct address_space *mapping,
 			     unsigned long pages);
 void __fasttrack_writeback_begin(void);
@@ -108,6 +109,7 @@ bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
+int __fasttrack_shared_part(int most);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 				     unsigned int alloc_flags, gfp_t gfp);
@@ -286,6 +288,13 @@ static inline bool fasttrack_writeback_over(struct address_space *mapping,
 	return fasttrack_enabled() && __fasttrack_writeback_over(mapping, wbc);
 }
 
+/* May a turn of write-back that is over pass over @mapping's file? */
+static inline bool
+fasttrack_writeback_skips(const struct address_space *mapping)
+{
+	return fasttrack_enabled() && __fasttrack_writeback_skips(mapping);
+}
+
 /*
  * Are so many pages of @mapping enough to be sent with one handle, or lock, that all
  * of the file system waits for?
@@ -394,6 +403,17 @@ static inline void fasttrack_backlog_done(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_backlog_done();
+}
+
+/**
+ * fasttrack_shared_part - how much may be taken of what all wait for?
+ * @most: all of it, in any unit: held until I/O is done, as a journal's credits are
+ *
+ * Return: up to how much current may take, with what others have.
+ */
+static inline int fasttrack_shared_part(int most)
+{
+	return fasttrack_enabled() ? __fasttrack_shared_part(most) : most;
 }
 
 /* Free pages of @zone that are kept for the foreground. */

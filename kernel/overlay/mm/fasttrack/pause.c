@@ -17,7 +17,7 @@
  *  - the flusher, between two turns of write-back, with a background app's file
  *    and if nobody waits for the work, until the last segment has been written.
  *
- * Five hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * Six hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
  * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
@@ -26,6 +26,8 @@
  *  over     writeback_iter(), ext4, f2fs:    the file system's locks  no
  *           before each folio                that are below, ext4's
  *                                            handle, locked folios
+ *  skips    the flusher, before a file, in   the list of files, the   no
+ *           a turn that "over" has ended     inode's spinlock
  *  pause    wb_writeback(), after a turn     nothing                  yes
  *           that "over" has ended
  *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
@@ -324,6 +326,21 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 }
 
 /**
+ * __fasttrack_writeback_skips - may a turn that is over pass over a file?
+ * @mapping: the file's
+ *
+ * Those of others are written in the same turn. Thousands of background's are not
+ * opened, one by one, to find that nothing of them is to be written now.
+ *
+ * Context: any.
+ * Return: if so: a background app's file.
+ */
+bool __fasttrack_writeback_skips(const struct address_space *mapping)
+{
+	return ft_file_class(mapping) == FASTTRACK_BACKGROUND;
+}
+
+/**
  * __fasttrack_writeback_over - shall this turn of write-back end before a folio?
  * @mapping: the folio's
  * @wbc: the turn; remembers the answer
@@ -346,7 +363,7 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 		fasttrack_cache_work(1);
 		return false;
 	}
-	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
+	if (!__fasttrack_writeback_skips(mapping))
 		return false;
 	current->fasttrack_pages++;
 	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||

@@ -326,6 +326,15 @@ static inline bool ft_sync_under(unsigned long dirty, unsigned long written,
  */
 #define FT_OPERATION_PAGES	8
 
+/* This part of what tasks hold until their I/O is done is for who is in front. */
+#define FT_SHARED_KEPT_PART	4
+
+/* How much of @most may a task take, if some is @kept from it? */
+static inline int ft_shared_part(int most, bool kept)
+{
+	return kept ? most - most / FT_SHARED_KEPT_PART : most;
+}
+
 /* This part of the places for apps is for who is in front or perceptible. */
 #define FT_APPS_KEPT_PART	8
 

@@ -322,7 +322,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		done |= FT_WAIT_FOREGROUND;
 		/* Before it is looked for: it may come to the queue now. */
 		done |= ft_sleep_begin(sleeper);
-		if (ft_promote(folio, true))
+		if (ft_promote(folio, sleeper.file))
 			return done;
 		/* Some of its requests may have come, others wait for tags. */
 		if (writeback)
@@ -424,6 +424,26 @@ bool __fasttrack_backlog(int blocks)
 	return __fasttrack_commit_due(blocks, true);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog);
+
+/**
+ * __fasttrack_shared_part - how much may be taken of what all wait for?
+ * @most: all of it: credits of a journal, for one
+ *
+ * Some of it is for the foreground while anybody is in front: who has the rest gives
+ * it back when its I/O is done, at background's speed.
+ *
+ * Context: any process context; does not sleep.
+ * Return: up to how much current may take, with what others have.
+ */
+int __fasttrack_shared_part(int most)
+{
+	return ft_shared_part(most, ft_foreground_set() &&
+			      READ_ONCE(ft_knobs.promotion) &&
+			      __fasttrack_task_class(current) !=
+				      FASTTRACK_FOREGROUND &&
+			      !fasttrack_inherits(current));
+}
+EXPORT_SYMBOL_GPL(__fasttrack_shared_part);
 
 /**
  * __fasttrack_wait_end - the wait is over

@@ -226,6 +226,16 @@ static void ft_test_commit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ft_commit_due(FT_COMMIT_BLOCKS_FIRST, false));
 }
 
+static void ft_test_shared_part(struct kunit *test)
+{
+	/* Some is left to the foreground, most to the others. */
+	for (int most = FT_SHARED_KEPT_PART; most < 1000; most++) {
+		KUNIT_EXPECT_EQ(test, ft_shared_part(most, false), most);
+		KUNIT_EXPECT_LT(test, ft_shared_part(most, true), most);
+		KUNIT_EXPECT_GE(test, ft_shared_part(most, true), most / 2);
+	}
+}
+
 static void ft_test_sync(struct kunit *test)
 {
 	const unsigned long fast = 1000000, slow = 1000;
@@ -304,6 +314,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_alloc_held),
 	KUNIT_CASE(ft_test_dirty),
 	KUNIT_CASE(ft_test_commit),
+	KUNIT_CASE(ft_test_shared_part),
 	KUNIT_CASE(ft_test_sync),
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
