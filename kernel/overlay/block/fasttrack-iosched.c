@@ -13,8 +13,9 @@
  *    fti_limit_depth()) nor the device's.
  *  - Nobody waits for write-back that is not synchronous, the foreground's
  *    neither: it is neutral here, until somebody waits for it. It has few
- *    tags: a journal's commit may have to wait for all that is under way, and so
- *    do reads of devices that do not put them first.
+ *    tags, and few requests in the device: a journal's commit may have to wait for
+ *    all that is under way, and so do reads of devices that do not put them first,
+ *    and who wants to change metadata that are being written.
  *  - What is neutral goes one at a time then, within a share, but one in
  *    neutral_expire at least; and who waits for it waits so long before its turn.
  *  - Between the foreground's requests background may have as many in the device
@@ -164,11 +165,24 @@ static bool fti_has_class(const struct request *rq)
 	return rq->elv.priv[0];
 }
 
-/* A write of background's that nobody waits for? Not when it is queued again. */
-static bool fti_is_background_async(const struct request *rq)
+/*
+ * Another request, or one less (@change: 1, -1), of a class other than the
+ * foreground's is in the device. What it is does not change there, only when it is
+ * queued again.
+ */
+static void fti_count_others(struct fti_data *fti, const struct request *rq,
+			     int change)
 {
-	return fti_rq_class(rq) == FASTTRACK_BACKGROUND &&
-	       fti_opf_kind(rq->cmd_flags) == FTI_ASYNC;
+	enum fasttrack_class class = fti_rq_class(rq);
+	bool async = fti_opf_kind(rq->cmd_flags) == FTI_ASYNC;
+	int pages = change * (int)fti_pages(rq);
+
+	if (class == FASTTRACK_BACKGROUND)
+		atomic_add(pages, &fti->pages_in_flight);
+	else if (async && (rq->cmd_flags & REQ_META))
+		atomic_add(pages, &fti->metadata_pages);
+	if (async)
+		atomic_add(change, &fti->async_in_flight[class]);
 }
 
 static unsigned long fti_now_us(u64 now)
@@ -227,12 +241,10 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 	rq->elv.priv[1] = (void *)fti_now_us(now);
 	fti_note_start(rq, atomic_read(&fti->in_flight[FASTTRACK_BACKGROUND]));
 	atomic_inc(&fti->in_flight[class]);
-	if (class == FASTTRACK_BACKGROUND)
-		atomic_add(fti_pages(rq), &fti->pages_in_flight);
-	if (fti_is_background_async(rq))
-		atomic_inc(&fti->async_in_flight);
-	if (class != FASTTRACK_FOREGROUND)
+	if (class != FASTTRACK_FOREGROUND) {
+		fti_count_others(fti, rq, 1);
 		return;
+	}
 	fti_set_prio(rq);
 	atomic64_set(&fti->foreground_last, now);
 	WRITE_ONCE(fti->foreground_seen, true);
@@ -605,11 +617,8 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 		fti_learn_cost(fti, rq, us);
 	} else {
 		fti_charge_share(fti, rq, now, us);
+		fti_count_others(fti, rq, -1);
 	}
-	if (class == FASTTRACK_BACKGROUND)
-		atomic_sub(fti_pages(rq), &fti->pages_in_flight);
-	if (fti_is_background_async(rq))
-		atomic_dec(&fti->async_in_flight);
 	atomic_dec(&fti->in_flight[class]);
 	return true;
 }
@@ -737,9 +746,10 @@ static void fti_exit_sched(struct elevator_queue *e)
 		WARN_ON_ONCE(fti->class[i].queued);
 		WARN_ON_ONCE(fti_has_kind(&fti->class[i], FTI_READ, FTI_ASYNC));
 		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
+		WARN_ON_ONCE(atomic_read(&fti->async_in_flight[i]));
 	}
-	WARN_ON_ONCE(atomic_read(&fti->async_in_flight));
 	WARN_ON_ONCE(atomic_read(&fti->pages_in_flight));
+	WARN_ON_ONCE(atomic_read(&fti->metadata_pages));
 	wbt_set_unlimited(fti->q->disk, false);
 	WRITE_ONCE(fti->q->background_max_sectors, 0);
 	kfree(fti);

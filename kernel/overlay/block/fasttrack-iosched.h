@@ -65,8 +65,9 @@ struct fti_class {
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
  * @in_flight: requests in the device, by class; completions lower it
- * @async_in_flight: likewise, background's writes that nobody waits for
+ * @async_in_flight: likewise, writes that nobody waits for
  * @pages_in_flight: likewise, the pages of background's
+ * @metadata_pages: likewise, of neutral metadata that nobody waits for
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
  * @others_in_a_row: likewise; guarded by @fti_lock
@@ -94,8 +95,9 @@ struct fti_data {
 	struct fti_class class[FASTTRACK_NR_CLASSES];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
-	atomic_t async_in_flight;
+	atomic_t async_in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t pages_in_flight;
+	atomic_t metadata_pages;
 	atomic64_t foreground_last;
 	atomic64_t neutral_next;
 	atomic64_t background_next;

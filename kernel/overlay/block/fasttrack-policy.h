@@ -18,8 +18,8 @@
 
 /*
  * Background requests in the device while the foreground waits for others, and
- * at any time its writes that nobody waits for: as many as keep it busy, and few
- * enough to get out of the way again.
+ * at any time its writes, and those of what is neutral, that nobody waits for: as many
+ * as keep it busy, and few enough to get out of the way again.
  */
 #define FTI_BUSY_DEPTH	4ULL
 
@@ -95,6 +95,9 @@ struct fti_bounds {
  * @background_next: background's share of the device is used up until then
  * @background_async: nobody waits for any of its queued requests
  * @async_in_flight: its writes in the device that nobody waits for
+ * @neutral_async: nobody waits for any of the queued neutral requests
+ * @neutral_async_in_flight: neutral writes in the device that nobody waits for
+ * @metadata_pages: their pages, where they are a file system's metadata
  * @pages_in_flight: the pages of all of its requests there
  * @device_depth: requests that the device takes at a time
  * @cheap_depth: so many of background's in the device have not cost the foreground
@@ -117,6 +120,9 @@ struct fti_state {
 	u64 background_next;
 	bool background_async;
 	unsigned int async_in_flight;
+	bool neutral_async;
+	unsigned int neutral_async_in_flight;
+	unsigned int metadata_pages;
 	unsigned int pages_in_flight;
 	unsigned int device_depth;
 	unsigned int cheap_depth;
@@ -279,6 +285,9 @@ static inline u64 fti_mean(u64 mean, u64 value)
  */
 #define FTI_BUSY_PAGES	(SZ_2M >> PAGE_SHIFT)
 
+/* Of metadata, whose blocks others want to change meanwhile. */
+#define FTI_METADATA_PAGES	(SZ_512K >> PAGE_SHIFT)
+
 /* Has background as much in the device as keeps it busy? */
 static inline bool fti_background_full(const struct fti_state *state)
 {
@@ -294,6 +303,19 @@ static inline bool fti_async_full(const struct fti_state *state)
 {
 	return state->background_async &&
 	       state->async_in_flight >= FTI_BUSY_DEPTH;
+}
+
+/*
+ * Likewise what is neutral: a file system's metadata, all that are dirty, for one. Who
+ * wants to change a block that is there waits until it has been written, and devices
+ * may put it before background's. But an app in front waits for its own in its next
+ * fsync.
+ */
+static inline bool fti_neutral_full(const struct fti_state *state)
+{
+	return state->neutral_async && !state->own && !state->lifted &&
+	       (state->neutral_async_in_flight >= FTI_BUSY_DEPTH ||
+		state->metadata_pages >= FTI_METADATA_PAGES);
 }
 
 static inline u64 fti_most_wait(const struct fti_bounds *bounds)
@@ -538,7 +560,8 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 		choice.expired = true;
 	} else if (foreground) {
 		choice.class = FASTTRACK_FOREGROUND;
-	} else if (neutral || (free && state->oldest[FASTTRACK_NEUTRAL])) {
+	} else if (neutral || (free && state->oldest[FASTTRACK_NEUTRAL] &&
+			       !fti_neutral_full(state))) {
 		choice.class = FASTTRACK_NEUTRAL;
 	} else if (state->oldest[FASTTRACK_BACKGROUND] &&
 		   fti_background_goes(state, limit, works, now)) {

@@ -359,6 +359,45 @@ static void fti_test_background_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 }
 
+/* And of what is neutral, unless an app in front waits for its own. */
+static void fti_test_neutral_full(struct kunit *test)
+{
+	const struct fti_bounds *bounds = &fti_test_bounds;
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
+	state.neutral_async = true;
+	state.neutral_async_in_flight = FTI_BUSY_DEPTH - 1;
+	state.in_flight[FASTTRACK_NEUTRAL] = FTI_BUSY_DEPTH - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.metadata_pages = FTI_METADATA_PAGES;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	KUNIT_EXPECT_EQ(test, choice.wake, 0);
+	state.metadata_pages = 0;
+	state.neutral_async_in_flight++;
+	state.in_flight[FASTTRACK_NEUTRAL]++;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	/* Background's go meanwhile. */
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
+	state.own = true;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.own = false;
+	state.lifted = true;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+	state.lifted = false;
+	state.neutral_async = false;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
+}
+
 static void fti_test_background_share(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
@@ -725,6 +764,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_depends),
 	KUNIT_CASE(fti_test_treat_as),
 	KUNIT_CASE(fti_test_background_depth),
+	KUNIT_CASE(fti_test_neutral_full),
 	KUNIT_CASE(fti_test_background_share),
 	KUNIT_CASE(fti_test_no_starvation),
 	KUNIT_CASE(fti_test_neutral_starves),
