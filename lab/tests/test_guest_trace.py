@@ -340,6 +340,31 @@ for name, argv in {{"doctor": ["doctor"], "top": ["top", "--count", "1"]}}.items
     assert "the kernel makes no sums, each event is read: " in said
 
 
+def test_a_second_collector_begins_at_once(tools: Tools) -> None:
+    """That all is in place, the kernel tells the first alone."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    shown = look(
+        tools,
+        f"""
+import subprocess
+import time
+argv = [{program!r}, "record", "--output", "/run/first", "--state", "/run/state"]
+first = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+first.stdout.readline()
+time.sleep(6)
+began = time.monotonic()
+argv = [{program!r}, "top", "--count", "1", "--interval", "1"]
+second = subprocess.run(argv, check=False, capture_output=True, text=True)
+SHOWN["second"] = [second.returncode, second.stdout, second.stderr, time.monotonic() - began]
+first.terminate()
+SHOWN["first"] = first.wait()
+""",
+    )
+    status, picture, said, took_s = shown["second"]
+    assert (status, shown["first"]) == (0, 0) and "by app" in picture and "records already" in said
+    assert took_s < 2
+
+
 def test_faults(tools: Tools) -> None:
     """Each says what happened; what was finished is read."""
     program = str(guest_program.build(guest_program.COLLECTOR))

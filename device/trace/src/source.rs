@@ -7,12 +7,14 @@ use crate::histograms::Histograms;
 use crate::join::{
     Event, EVENTS, ORIGIN, REPLACED, REPLACED_BY_BPF, REPLACED_BY_HISTOGRAMS, REPLACED_BY_SUMS,
 };
+use crate::signals;
 use crate::sums::{Sum, Summing};
 use crate::tracefs::{Batch, EventFormat, Instance, InstanceError, Missing, Setup};
 use clap::ValueEnum;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Which source says what bios carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -89,6 +91,17 @@ pub fn others(tracefs: &Path) -> io::Result<Vec<String>> {
         lives.then(|| pid.to_string())
     });
     Ok(pids.collect())
+}
+
+/// Another collector's ring is so old that the kernel has told it, and tells nobody else, that all is in place.
+fn is_in_place(tracefs: &Path) -> bool {
+    let age = |pid: &String| {
+        let ring = tracefs.join("instances").join(format!("{INSTANCE}-{pid}"));
+        fs::metadata(ring).ok()?.modified().ok()?.elapsed().ok()
+    };
+    let rings = others(tracefs).unwrap_or_default();
+    let mut ages = rings.iter().filter_map(age);
+    ages.any(|age| age >= Duration::from_nanos(SETTLE_NS))
 }
 
 /// The events that are needed of tracefs.
@@ -216,6 +229,7 @@ impl Ftrace {
     /// tracefs says no, or a source that is wanted is not there.
     pub fn new(asked: &Asked<'_>) -> Result<Ftrace, InstanceError> {
         let (wanted, made) = asked.decided()?;
+        let in_place = is_in_place(asked.tracefs);
         let setup = Setup {
             ring: asked.ring.clone(),
             root: asked.tracefs.to_path_buf(),
@@ -232,7 +246,9 @@ impl Ftrace {
             without_sums: None,
         };
         source.begin_histograms(asked.tracefs)?;
-        source.settle()?;
+        if !in_place {
+            source.settle()?;
+        }
         Ok(source)
     }
 
@@ -272,7 +288,7 @@ impl Ftrace {
                 .any(|event| event.2.starts_with(&id.to_le_bytes()))
         };
         let until = clocks::boot() + SETTLE_NS;
-        while !begins(&self.held) && clocks::boot() < until {
+        while !begins(&self.held) && clocks::boot() < until && !signals::ended() {
             self.instance.wait(SETTLE_NS / 100, None);
             self.instance.read(u64::MAX, &mut self.held)?;
         }
