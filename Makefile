@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-stock test-series test-deb mutants bench-device lint kernel deb deb-kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-stock test-trace test-series test-deb mutants bench-device lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -34,6 +34,10 @@ test-stacks:
 # The collector of traces with BPF on Debian's kernel, in QEMU, which it downloads: not part of test.
 test-stock:
 	@scripts/test-stock.sh
+
+# The collector of traces on the patched kernel for x86-64, in QEMU, and the sums of its top: not part of test.
+test-trace:
+	@scripts/test-trace.sh
 
 # Every patch more, FastTrack configured on and off, and at the end with modules: not part of test.
 test-series:

@@ -18,10 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """--kernel: which of the checkout's kernels boots the guests; --ends: how often some are ended."""
     parser.addoption(
         "--kernel",
-        choices=("um", "um-debug", "um-stacks", "stock"),
+        choices=("um", "um-debug", "um-stacks", "stock", "x86-trace"),
         default="um",
         help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets; "
-        "stock: Debian's, in QEMU",
+        "stock: Debian's, in QEMU; x86-trace: the patched one for x86-64, in QEMU",
     )
     parser.addoption(
         "--ends",

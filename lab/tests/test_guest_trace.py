@@ -322,7 +322,7 @@ def test_transactions_of_sqlite(tools: Tools) -> None:
 
 
 def test_top_says_that_it_reads_each_event(tools: Tools) -> None:
-    """ARCH=um has no histograms of events: `make test-stock` has the sums that they make."""
+    """ARCH=um has no histograms of events: `make test-trace` has the sums that they make."""
     program = str(guest_program.build(guest_program.COLLECTOR))
     shown = look(
         tools,

@@ -37,7 +37,7 @@ def test_every_target_has_consistent_fragments(name: str) -> None:
     options = config.merge(kbuild.TARGETS[name].fragment_paths())
     without = ("um-base", "um-off", "x86-cost-base")
     assert options.get("CONFIG_FASTTRACK", "n") == ("n" if name in without else "y")
-    assert ("CONFIG_SCSI_MFLASH" in options) == (name not in ("x86-cost", "x86-cost-base"))
+    assert ("CONFIG_SCSI_MFLASH" in options) == (name not in ("x86-cost", "x86-cost-base", "x86-trace"))
     assert config.parse(config.as_text(options)) == options
 
 

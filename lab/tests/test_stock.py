@@ -7,46 +7,20 @@ and writes to while they are dirty from another one.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 import stock_crypt
 import stock_disk
 import stock_kernel
-from guest_script import KEPT, Data, write_asked
+from guest_script import FRONT
 from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
+from traced_machine import SDA, Booted, Machine, covers_its_bios, has_the_sums_of_the_records, rows
 
-from fasttrack_lab.host import process
-from fasttrack_lab.host.rundir import run_dir
-from fasttrack_lab.run.boot.backend import BootSpec
-from fasttrack_lab.run.boot.qemu import Qemu
-from fasttrack_lab.run.result import judge_boot, tail
-
-MEMORY_MIB = 768
-DISK_MIB = 1024
-"""What the apps and the log of their writes take."""
-
-LIMIT_S = 900.0
-"""Real time, on a busy host."""
-
-SUITE = Path(__file__).parent / "stock" / "suite.py"
 COLLECTOR = "FASTTRACK_TEST_COLLECTOR"
-SDA = 8 << 20
-
-FRONT, BEHIND = 10101, 10102
-"""The apps' users, as tests/guest/prologue.py has them."""
-
-
-def top_paths(data: str) -> list[str]:
-    """The files of the apps of `tops`, as tests/stock/suite.py has them."""
-    return [f"{data}/top{number}" for number in range(3)]
-
-
 GAPS = {"shared_map": 32}
 """Way -> blocks that may be unknown: the half that the second app writes to by its map."""
 
@@ -67,35 +41,15 @@ def program(request: pytest.FixtureRequest) -> str:
     return os.environ[COLLECTOR]
 
 
-class Booted:
-    """What a boot left."""
-
-    def __init__(self, program: str, fs: str | None, work: str, *, counts: bool = False, **parameters: object) -> None:
-        with run_dir(MEMORY_MIB + DISK_MIB) as where:
-            write_asked(where, work, Data(fs) if fs else None, (), program=program, **parameters)
-            machine = Qemu(counts=counts, initrd=stock_kernel.initrd(), devices=stock_disk.arguments(where))
-            params = {"FASTTRACK_KEPT": ":".join(KEPT)} if KEPT else {}
-            outcome = machine.boot(BootSpec(stock_kernel.image(), SUITE, MEMORY_MIB, where, LIMIT_S, params=params))
-            error = judge_boot(outcome)
-            assert error is None, f"{error}\n{tail(outcome.console)}"
-            self.shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
-            self.blocks = list(stock_disk.begins(stock_disk.read_log(where / "log")))
-            if fs and work == "suite":
-                self.shown |= stock_disk.shown(fs, where / "disk", stock_disk.words(self.blocks))
-            self.records: list[dict[str, Any]] = []
-            if (where / "trace").is_dir():
-                lines = process.output([program, "cat", "--json", str(where / "trace")]).splitlines()
-                self.records = [json.loads(line) for line in lines]
-
-    @property
-    def written(self) -> dict[int, list[int]]:
-        """The words of each block of the disk."""
-        return stock_disk.words(self.blocks)
+def boot(program: str, fs: str | None, work: str, *, counts: bool = False, **parameters: object) -> Booted:
+    """Of Debian's kernel."""
+    machine = Machine(stock_kernel.image(), "suite", stock_kernel.initrd())
+    return Booted(machine, program, fs, work, settings=(), counts=counts, **parameters)
 
 
 @pytest.fixture(scope="module", params=["ext4", "f2fs"])
 def traced(request: pytest.FixtureRequest, program: str) -> Booted:
-    return Booted(program, request.param, "suite", source="bpf")
+    return boot(program, request.param, "suite", source="bpf")
 
 
 def test_every_block_is_its_owner_s_or_in_a_gap(traced: Booted) -> None:
@@ -121,15 +75,7 @@ def test_every_block_of_the_file_system_is_what_the_disk_says(traced: Booted) ->
 
 
 def test_segments_cover_their_bios(traced: Booted) -> None:
-    covered: Counter[int] = Counter()
-    bios = {one["bio"]: one for one in traced.records if one["record"] == "bio"}
-    for one in traced.records:
-        if one["record"] == "segment":
-            assert one["offset"] == covered[one["bio"]]
-            covered[one["bio"]] += one["bytes"]
-    for bio in bios.values():
-        if bio["operation"] in ("read", "write"):
-            assert covered[bio["bio"]] == bio["bytes"], bio
+    covers_its_bios(traced.records)
 
 
 def test_who_pays_and_syncs_is_known(traced: Booted) -> None:
@@ -153,7 +99,7 @@ STACKED_RIGHT = {"bpf": 1500, "tracefs": 150}
 @pytest.mark.parametrize("target", ["linear", "crypt"])
 def test_blocks_below_device_mapper_have_their_owner(program: str, target: str, source: str) -> None:
     """On the disk itself, where dm-crypt's workers send other pages: file and app are those of the device above."""
-    booted = Booted(program, None, "stacked", source=source, target=target)
+    booted = boot(program, None, "stacked", source=source, target=target)
     start = booted.shown["start"]
     blocks = stock_crypt.decrypted(booted.blocks, start) if target == "crypt" else booted.blocks
     shown = below(booted.shown, start // stock_disk.BLOCK)
@@ -189,7 +135,7 @@ def below(shown: dict[str, Any], blocks: int) -> dict[str, Any]:
 
 def test_what_is_lost_is_counted(program: str) -> None:
     """By the programs' ring, beside what the rings of tracefs lose."""
-    booted = Booted(program, "ext4", "losses", count=WRITTEN)
+    booted = boot(program, "ext4", "losses", count=WRITTEN)
     lost = [one for one in booted.records if one["record"] == "loss"]
     assert all(one["since"] <= one["time"] and "cpu" in one for one in lost)
     of_programs = sum(one["count"] for one in lost) - booted.shown["overrun"]
@@ -204,72 +150,23 @@ def test_what_is_lost_is_counted(program: str) -> None:
 
 @pytest.mark.parametrize("source", ["bpf", "tracefs"])
 def test_a_processor_that_goes_and_comes(program: str, source: str) -> None:
-    booted = Booted(program, "ext4", "hotplug", source=source, count=HOTPLUG)
+    booted = boot(program, "ext4", "hotplug", source=source, count=HOTPLUG)
     bios = sum(one["record"] == "bio" and one["dev"] == booted.shown["dev"] for one in booted.records)
     assert bios == 3 * HOTPLUG
     assert not [one for one in booted.records if one["record"] == "loss"]
 
 
-def rows(text: str, title: str) -> dict[str, tuple[int, int]]:
-    """Of a table of `top`: name -> the first two numbers."""
-    lines = iter(text.splitlines())
-    assert any(line.endswith(f"  {title}") for line in lines), (title, text)
-    found: dict[str, tuple[int, int]] = {}
-    for line in lines:
-        if not line:
-            break
-        first, second, _, name = line.split(None, 3)
-        found[name] = (int(first), int(float(second)))
-    return found
-
-
-IN_FLIGHT_KIB = 64
-"""Metadata of apps that a bio has in one of the two alone: they begin and end one after the other."""
-
-
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_top_has_the_sums_of_the_records(program: str, fs: str) -> None:
     """It gets them from the kernel, and no record with them."""
-    booted = Booted(program, fs, "tops")
-    assert booted.shown["status"] == 0
-    text = booted.shown["text"]
-    print(text)
-    assert "LOST" not in text
-    of_file: Counter[tuple[str, bool]] = Counter()
-    of_app: Counter[tuple[int, bool]] = Counter()
-    tasks = {one["task"]: one for one in booted.records if one["record"] == "task"}
-    files = {one["file"]: one for one in booted.records if one["record"] == "file"}
-    bios = {one["bio"]: one for one in booted.records if one["record"] == "bio"}
-    for one in booted.records:
-        if one["record"] == "segment":
-            reads = bios[one["bio"]]["operation"] == "read"
-            of_file[files.get(one.get("file"), {}).get("path", ""), reads] += one["bytes"]
-            of_app[tasks.get(one.get("owner"), {}).get("uid", 0), reads] += one["bytes"]
-    shown = rows(text, "by file")
-    # The collector leaves out what it reads itself, the begin of files for their types; `top` does not.
-    own = sum(one.get("read_bytes", 0) for one in booted.records if one["record"] == "own") >> 10
-    for path in top_paths(booted.shown["data"]):
-        read, written = (of_file[path, reads] >> 10 for reads in (True, False))
-        assert shown[path][1] == written > 0, path
-        assert 0 < read <= shown[path][0] <= read + own, path
-    apps = rows(text, "by app")
-    for uid in (FRONT, BEHIND):
-        kib = [sum(counts[at] for name, counts in apps.items() if name.endswith(f"(uid {uid})")) for at in (0, 1)]
-        for found, reads in zip(kib, (True, False), strict=True):
-            assert abs(found - (of_app[uid, reads] >> 10)) <= IN_FLIGHT_KIB, (uid, reads, kib, of_app)
-        assert kib[1] >= 1024
-    calls = rows(text, "calls")
-    synced = Counter(one["kind"] for one in booted.records if one["record"] == "call" and "task" in one)
-    told = Counter[str]()
-    for name, (count, _) in calls.items():
-        told[name.split(":")[0]] += count
-    assert told["fsync"] == synced["fsync"] >= 2
-    assert told["fdatasync"] == synced["fdatasync"] >= 1
+    booted = boot(program, fs, "tops", source="bpf")
+    print(*booted.shown["top"])
+    has_the_sums_of_the_records(booted, one_clock=False)
 
 
 def test_top_has_the_sums_of_histograms(program: str) -> None:
     """Of events as the patched kernel has them: what a recording of the same events has, and nothing stays behind."""
-    booted = Booted(program, "ext4", "histograms", written=HOTPLUG)
+    booted = boot(program, "ext4", "histograms", written=HOTPLUG)
     shown = booted.shown
     files = {one["file"]: one for one in booted.records if one["record"] == "file"}
     recorded: Counter[tuple[str, bool]] = Counter()
@@ -302,7 +199,7 @@ def test_top_has_the_sums_of_histograms(program: str) -> None:
 
 def test_faults(program: str) -> None:
     """Each says what is missing, and what to do."""
-    shown = Booted(program, "ext4", "faults").shown
+    shown = boot(program, "ext4", "faults").shown
 
     def ended(name: str, status: int, *texts: str) -> None:
         assert shown[name][0] == status, shown[name]
@@ -325,7 +222,7 @@ def test_faults(program: str) -> None:
 
 def test_costs(program: str) -> None:
     """Instructions of the kernel for a direct write of 4 KiB, and for a page that is dirtied, by who records."""
-    shown = Booted(program, "ext4", "costs", counts=True).shown
+    shown = boot(program, "ext4", "costs", counts=True).shown
     added = {name: {path: round(one[path] - shown["untraced"][path]) for path in one} for name, one in shown.items()}
     print(shown["untraced"], added)
     assert 0 < added["two events"]["direct"] < added["blktrace"]["direct"]

@@ -26,7 +26,7 @@ BOOT_MIB = 512
     show_default=True,
     help="um: the lab's kernel; um-debug: with lock and memory checks; um-stacks: with more file systems; "
     "um-base: without FastTrack; um-off: FastTrack configured off; x86: for QEMU; x86-cost, x86-cost-base: to count "
-    "instructions there; x86-cost-phone: with the emulated storage.",
+    "instructions there; x86-cost-phone: with the emulated storage; x86-trace: for make test-trace.",
 )
 @click.option("--kernel-only", is_flag=True, help="Leave the guest program out.")
 @click.option("--boot", is_flag=True, help="Print only the command that boots a run's directory in UML, a word a line.")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "oracle"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
@@ -145,15 +146,38 @@ def reads_all() -> None:
         (DATA / path).read_bytes()
 
 
-def tops(program: str) -> Shown:
-    """`top`, which sums up in the kernel, while a collector records the same apps."""
-    collector = Collector(program, "--source", "bpf")
-    argv = [program, "top", "--source", "bpf", "--interval", "3600", "--count", "1", "--rows", "1000"]
-    top = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    ring = TRACE / "instances" / f"fasttrack-trace-{top.pid}"
-    while not ring.is_dir() or read(ring / "events/enable") == "0":
+BEGUN = {"bpf": ("enable", "X"), "kernel": ("io_origin/io_call/trigger", "hist:keys=task")}
+"""Source -> file of the events of a ring, and what it has when all has begun that sums up in the kernel."""
+
+
+def begun(argv: list[str], file: str, text: str, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
+    """A collector, when FILE of the events of its ring has TEXT."""
+    top = subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    events = TRACE / "instances" / f"fasttrack-trace-{top.pid}" / "events"
+    while not (events / file).exists() or text not in read(events / file):
+        if top.poll() is not None:
+            raise ChildProcessError(top.communicate()[1])
         time.sleep(0.1)
-    time.sleep(1)
+    time.sleep(2)
+    return top
+
+
+def ended(top: subprocess.Popen[str]) -> list[object]:
+    """How it ends, its last picture, and what else it says."""
+    top.send_signal(signal.SIGTERM)
+    text, errors = top.communicate()
+    return [top.returncode, text, errors]
+
+
+ONE_PICTURE = ("--interval", "3600", "--count", "1", "--rows", "1000")
+
+
+def tops(program: str, source: str, named: bool = True) -> Shown:
+    """`top`, which sums up in the kernel, while a collector records the same apps with all their calls."""
+    asked = ("--source", source) if named else ()
+    top = begun([program, "top", *asked, *ONE_PICTURE], *BEGUN[source])
+    over = ("--calls-over", "0") if origin.CALLS_OVER.exists() else ()
+    collector = Collector(program, "--source", source, *over)
     origin.app(FRONT, writes_first)
     origin.app(BEHIND, writes_second)
     origin.app(FRONT, shares)
@@ -162,10 +186,9 @@ def tops(program: str) -> Shown:
     drop_caches()
     origin.app(BEHIND, reads_all)
     time.sleep(1)
-    top.send_signal(signal.SIGTERM)
-    text, _ = top.communicate()
+    shown = ended(top)
     collector.end()
-    return {"text": text, "status": top.returncode, "data": str(DATA)}
+    return {"top": shown, "data": str(DATA)}
 
 
 SIZES = {"small": 3 * BLOCK, "large": 5 * BLOCK}
@@ -193,18 +216,6 @@ ORIGIN = (
 """Events with names and fields of the patched kernel's, made by probes of this one's functions: name, where, fields."""
 
 
-def begun(argv: list[str], file: str, text: str) -> subprocess.Popen[str]:
-    """A collector, when FILE of the events of its ring has TEXT."""
-    top = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    events = TRACE / "instances" / f"fasttrack-trace-{top.pid}" / "events"
-    while not (events / file).exists() or text not in read(events / file):
-        if top.poll() is not None:
-            raise ChildProcessError(top.communicate()[1])
-        time.sleep(0.1)
-    time.sleep(2)
-    return top
-
-
 def sends_sizes(written: int) -> None:
     """Bios of two files, which get their names, and syncs."""
     socket.sethostname("guest")
@@ -221,13 +232,6 @@ def sends_sizes(written: int) -> None:
     time.sleep(1)
 
 
-def ended(top: subprocess.Popen[str]) -> list[object]:
-    """How it ends, its last picture, and what else it says."""
-    top.send_signal(signal.SIGTERM)
-    text, errors = top.communicate()
-    return [top.returncode, text, errors]
-
-
 def histograms(program: str, written: int) -> Shown:
     """`top` with histograms of such events, after one was killed, while a collector records them; and without."""
     # What would truncate it removes all probes; and there is no seeking to its end.
@@ -235,14 +239,13 @@ def histograms(program: str, written: int) -> Shown:
     for name, where, fields in ORIGIN:
         os.write(probes, f"p:io_origin/{name} {where} {fields}\n".encode())
     os.close(probes)
-    argv = [program, "top", "--source", "kernel", "--interval", "3600", "--count", "1", "--rows", "1000"]
-    last = ("io_origin/io_call/trigger", "hist:keys=task")
-    killed = begun(argv, *last)
+    argv = [program, "top", "--source", "kernel", *ONE_PICTURE]
+    killed = begun(argv, *BEGUN["kernel"])
     killed.kill()
     killed.wait()
     collector = Collector(program, "--source", "kernel")
     shown: Shown = {"orphan": read(TRACE / "synthetic_events"), "doctor": said(program, "doctor")}
-    top = begun(argv, *last)
+    top = begun(argv, *BEGUN["kernel"])
     sends_sizes(written)
     shown["sums"] = ended(top)
     collector.end()

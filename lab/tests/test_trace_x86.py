@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The patched kernel built for x86-64, in QEMU, whose `top` sums up in the kernel, by histograms: `make test-trace`.
+
+Two processors, preemption, and the events of the patched kernel themselves; the disk keeps a log of all that it is
+given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from guest_script import BEHIND, FASTTRACK, FRONT
+from layout_judge import judge_layout, of_disk
+from origin_judge import Trace, judge
+from traced_machine import (
+    SDA,
+    Booted,
+    Machine,
+    cells,
+    covers_its_bios,
+    has_the_sums_of_the_records,
+    lost,
+    pictures,
+    rows,
+)
+
+from fasttrack_lab.build import guest_program
+from fasttrack_lab.build.kernel import kbuild
+
+TARGET = "x86-trace"
+
+CLOCK = {"tsc_early_khz": "1000000"}
+"""On a busy host the kernel may not find out how fast its time stamps are. No test here asks how long anything took."""
+
+ROOM = 8192
+"""Rows of a histogram."""
+
+BLOCK_KIB, FILES, MORE_FILES = 4, 7000, 9000
+"""As tests/stock/patched.py has them."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The kernel and the collector."""
+
+    machine: Machine
+    program: str
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest) -> Lab:
+    if request.config.getoption("--kernel") != TARGET:
+        pytest.skip("make test-trace has the kernel for it")
+    program = guest_program.build(guest_program.COLLECTOR)
+    return Lab(Machine(kbuild.build(TARGET).image, "patched", params=CLOCK), str(program))
+
+
+@pytest.fixture(scope="module", params=["ext4", "f2fs"])
+def traced(request: pytest.FixtureRequest, lab: Lab) -> Booted:
+    return Booted(lab.machine, lab.program, request.param, "suite", settings=FASTTRACK, source="kernel")
+
+
+def test_every_block_is_its_owner_s(traced: Booted) -> None:
+    trace = Trace.of(traced.records, SDA)
+    verdicts = judge(traced.shown, trace, traced.written)
+    print(sum(verdicts.values(), Counter()), {way: dict(counts) for way, counts in verdicts.items()})
+    assert not trace.losses
+    for way, counts in verdicts.items():
+        assert set(counts) == {"right"} and counts["right"] >= 8, (way, counts)
+
+
+def test_every_block_of_the_file_system_is_what_the_disk_says(traced: Booted) -> None:
+    layout = judge_layout(of_disk(traced.shown, Trace.of(traced.records, SDA)))
+    print({what: dict(counts) for what, counts in layout.items()})
+    for what, counts in layout.items():
+        assert set(counts) <= {"right", "free"}, (what, counts)
+
+
+def test_records_are_those_of_the_patched_kernel(traced: Booted) -> None:
+    covers_its_bios(traced.records)
+    (session,) = traced.of("session")
+    assert session["sources"] == "ftrace kernel"
+    counts = Counter(one["record"] for one in traced.records)
+    print(counts)
+    for kind in ("bio", "segment", "request", "transaction", "share", "call", "wait"):
+        assert counts[kind] > 10, counts
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_top_has_the_sums_of_the_records(lab: Lab, fs: str) -> None:
+    booted = Booted(lab.machine, lab.program, fs, "tops")
+    print(*booted.shown["top"], *booted.shown["doctor"])
+    has_the_sums_of_the_records(booted, one_clock=True)
+    assert (booted.shown["synthetic"], booted.shown["rings"]) == ("", [])
+    status, doctor = booted.shown["doctor"]
+    assert status == 0
+    for text in ("source: the patched kernel", "ok       sums of the kernel for top, by histograms"):
+        assert text in doctor
+
+
+def test_more_files_than_a_histogram_has_room_for(lab: Lab) -> None:
+    """Pictures and what they say is lost are all that was recorded; a histogram that is nearly full is emptied."""
+    booted = Booted(lab.machine, lab.program, "ext4", "files")
+    shown = booted.shown
+    assert (shown["status"], shown["errors"], shown["synthetic"], shown["rings"]) == (0, "", "", [])
+    assert not booted.of("loss")
+    segments, missing, written = 0, 0, Counter[str]()
+    for picture in pictures(shown["pictures"]):
+        missing += lost(picture)
+        segments += sum(int(count) for *_, count in cells(picture, "by type of block").values())
+        written.update({path: kib for path, (_, kib) in rows(picture, "by file").items()})
+    print(segments, missing)
+    assert segments + missing == len(booted.of("segment"))
+    # What a reader that has stopped leaves is more than there is room for.
+    folders = Counter(path.split("/")[3] for path, kib in written.items() if path != "unknown" and kib == BLOCK_KIB)
+    assert missing >= MORE_FILES - ROOM
+    assert folders["more"] >= ROOM - missing
+    # What finds no room is told; else it is what is written while a histogram is emptied.
+    for uid in (FRONT, BEHIND):
+        assert folders[str(uid)] >= 0.9 * FILES, folders
+    assert set(written.values()) <= {BLOCK_KIB, written["unknown"]}
