@@ -40,6 +40,12 @@ const PIECES: [&[u8]; 10] = [
 /// Hands a parser good input, what the corpus has, and spoilt versions of both.
 #[track_caller]
 pub fn mutate(good: &[u8], parse: impl FnMut(&[u8])) {
+    mutate_all(&[good.to_vec()], parse);
+}
+
+/// The same with several good inputs.
+#[track_caller]
+pub fn mutate_all(good: &[Vec<u8>], parse: impl FnMut(&[u8])) {
     let name = Path::new(Location::caller().file()).file_stem();
     let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let seconds = std::env::var(SECONDS)
@@ -59,7 +65,7 @@ pub fn mutate(good: &[u8], parse: impl FnMut(&[u8])) {
         None => fuzz(
             &name,
             good,
-            good.len() as u64,
+            good.iter().map(Vec::len).sum::<usize>() as u64,
             |done| done < MUTATIONS,
             parse,
         ),
@@ -68,13 +74,13 @@ pub fn mutate(good: &[u8], parse: impl FnMut(&[u8])) {
 
 fn fuzz(
     name: &str,
-    good: &[u8],
+    good: &[Vec<u8>],
     seed: u64,
     mut goes_on: impl FnMut(u32) -> bool,
     mut parse: impl FnMut(&[u8]),
 ) {
-    let mut pool = corpus(name);
-    pool.insert(0, good.to_vec());
+    let mut pool = good.to_vec();
+    pool.extend(corpus(name));
     pool.iter()
         .for_each(|input| try_one(name, input, &mut parse));
     let first = pool.len();
@@ -205,7 +211,7 @@ mod tests {
             let mut all = Vec::new();
             fuzz(
                 "none",
-                b"good",
+                &[b"good".to_vec()],
                 seed,
                 |done| done < 50,
                 |bytes| all.push(bytes.to_vec()),

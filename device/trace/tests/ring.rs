@@ -173,6 +173,50 @@ fn formats_that_are_none() {
     assert!(EventFormat::parse(no_size).is_err());
 }
 
+/// What fails is kept in device/fuzz/corpus/ring, as of pages.
+#[test]
+fn spoilt_formats_are_no_panic() {
+    let good = [BIO, SYNC, CHECKPOINT].map(|text| text.as_bytes().to_vec());
+    let data: Vec<u8> = (0..80).collect();
+    fasttrack_fuzz::mutate_all(&good, |bytes| {
+        if let Ok(format) = EventFormat::parse(&String::from_utf8_lossy(bytes)) {
+            for field in &format.fields {
+                let _ = format.number(&data, &field.name);
+                let _ = format.text(&data, &field.name);
+            }
+        }
+        if let Some(layout) = Layout::parse(&String::from_utf8_lossy(bytes)) {
+            let _ = Page::new(&data, layout);
+        }
+    });
+}
+
+#[test]
+fn spoilt_pages_are_no_panic() {
+    let words = [
+        head(2, 5),
+        7,
+        8,
+        head(30, 9),
+        1,
+        head(0, 3),
+        8,
+        9,
+        head(1, 2),
+        6,
+    ];
+    let good = [0, 1 << 31, 3 << 30].map(|flags| page(1, flags, &words, &77_u64.to_le_bytes()));
+    fasttrack_fuzz::mutate_all(&good, |bytes| {
+        if let Ok(mut page) = Page::new(bytes, layout()) {
+            let mut sum = 0;
+            while let Ok(Some(event)) = page.event() {
+                sum += event.data.len();
+            }
+            assert!(sum <= bytes.len());
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
