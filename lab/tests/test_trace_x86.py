@@ -7,14 +7,19 @@ given.
 
 from __future__ import annotations
 
+import re
+import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
+import stock_kernel
 from guest_script import BEHIND, FASTTRACK, FRONT
 from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
 from traced_machine import (
+    IN_FLIGHT_KIB,
     SDA,
     Booted,
     Machine,
@@ -28,6 +33,7 @@ from traced_machine import (
 
 from fasttrack_lab.build import guest_program
 from fasttrack_lab.build.kernel import kbuild
+from fasttrack_lab.host.paths import CHECKOUT
 
 TARGET = "x86-trace"
 
@@ -98,6 +104,38 @@ def test_top_has_the_sums_of_the_records(lab: Lab, fs: str) -> None:
     assert status == 0
     for text in ("source: the patched kernel", "ok       sums of the kernel for top, by histograms"):
         assert text in doctor
+
+
+def with_boot_config(to: Path, text: str) -> Path:
+    """An initrd with nothing in it but that, as bootconfig(8) of the kernel's tools makes it."""
+    config = text.encode() + b"\0"
+    archive = stock_kernel.archive({})
+    config += bytes(-(len(archive) + len(config)) % 4)
+    said = struct.pack("<II", len(config), sum(config) & 0xFFFFFFFF)
+    to.write_bytes(archive + config + said + b"#BOOTCONFIG\n")
+    return to
+
+
+def test_from_boot(lab: Lab, tmp_path: Path) -> None:
+    """With what docs/TRACE.md says: all that the disk was given is recorded, from before there was an init."""
+    (text,) = re.findall(r"(?ms)^ftrace\.instance\.boot \{.*?^\}\n", (CHECKOUT / "docs" / "TRACE.md").read_text())
+    initrd = with_boot_config(tmp_path / "initrd", text)
+    machine = replace(lab.machine, initrd=initrd, params=CLOCK | {"bootconfig": "1"})
+    booted = Booted(machine, lab.program, "ext4", "from_boot")
+    assert booted.shown["rings"] == ["boot"] and "ftrace.instance.boot" in booted.shown["booted"]
+    assert not booted.of("loss")
+    covers_its_bios(booted.records)
+    tasks = {one["task"]: one for one in booted.of("task")}
+    bios = [one for one in booted.of("bio") if one["dev"] == SDA]
+    written = sum(one["bytes"] for one in bios if one["operation"] in ("write", "write_zeroes"))
+    first = bios[0]
+    carriers = Counter((tasks[one["carrier"]]["name"], one["operation"]) for one in bios)
+    print(carriers, written, booted.given)
+    # The kernel has looked for partitions; then the disk got its file system.
+    assert (first["bio"], first["sector"], first["operation"]) == (1, 0, "read")
+    assert tasks[first["carrier"]]["kernel_thread"] and carriers["mkfs.ext4", "write"] > 100
+    # It is unmounted when nobody records.
+    assert 0 <= booted.given - written <= IN_FLIGHT_KIB << 10
 
 
 def test_more_files_than_a_histogram_has_room_for(lab: Lab) -> None:

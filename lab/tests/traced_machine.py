@@ -48,7 +48,10 @@ class Machine:
 
 
 class Booted:
-    """What a boot left."""
+    """What a boot left: what its script has shown, what was recorded, and what the disk was given.
+
+    `given` are bytes, `blocks` the begin of each of 4 KiB with its place.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,9 @@ class Booted:
             error = judge_boot(outcome)
             assert error is None, f"{error}\n{tail(outcome.console)}"
             self.shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
-            self.blocks = list(stock_disk.begins(stock_disk.read_log(where / "log")))
+            log = stock_disk.read_log(where / "log")
+            self.given = sum(len(write.content) for write in log)
+            self.blocks = list(stock_disk.begins(log))
             if fs and work == "suite":
                 self.shown |= stock_disk.shown(fs, where / "disk", stock_disk.words(self.blocks))
             self.records: list[Record] = []

@@ -88,6 +88,15 @@ def files(program: str) -> Shown:
     return {"status": status, "errors": errors, "pictures": read(path)} | left()
 
 
+def from_boot(program: str) -> Shown:
+    """A ring that the kernel has made at its start is taken over."""
+    collector = Collector(program, "--ring", "boot")
+    origin.app(FRONT, partial(writes_files, "from_boot", 100))
+    os.sync()
+    collector.end()
+    return {"rings": left()["rings"], "booted": read("/proc/bootconfig")}
+
+
 if __name__ == "__main__":
     prologue.power_off = reset
-    run(suite.suite, tops, files)
+    run(suite.suite, tops, files, from_boot)
