@@ -37,6 +37,9 @@ from fasttrack_lab.host.paths import CHECKOUT
 
 TARGET = "x86-trace"
 
+WRITTEN = 300
+"""Writes while a processor is there, is not, and is there again."""
+
 CLOCK = {"tsc_early_khz": "1000000"}
 """On a busy host the kernel may not find out how fast its time stamps are. No test here asks how long anything took."""
 
@@ -136,6 +139,16 @@ def test_from_boot(lab: Lab, tmp_path: Path) -> None:
     assert tasks[first["carrier"]]["kernel_thread"] and carriers["mkfs.ext4", "write"] > 100
     # It is unmounted when nobody records.
     assert 0 <= booted.given - written <= IN_FLIGHT_KIB << 10
+
+
+def test_a_processor_that_goes_and_comes(lab: Lab) -> None:
+    """The kernel's own books of who does what are by processor."""
+    booted = Booted(lab.machine, lab.program, "ext4", "hotplug", source="kernel", count=WRITTEN)
+    bios = [one for one in booted.of("bio") if one["dev"] == booted.shown["dev"]]
+    (task,) = (one["task"] for one in booted.of("task") if one["name"] == "patched.py" and one["pid"] == 1)
+    assert Counter(one["carrier"] for one in bios) == {task: 3 * WRITTEN}
+    assert [one["sector"] for one in bios] == [index * 8 for index in range(WRITTEN)] * 3
+    assert not booted.of("loss")
 
 
 def test_more_files_than_a_histogram_has_room_for(lab: Lab) -> None:

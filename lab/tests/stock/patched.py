@@ -99,4 +99,4 @@ def from_boot(program: str) -> Shown:
 
 if __name__ == "__main__":
     prologue.power_off = reset
-    run(suite.suite, tops, files, from_boot)
+    run(suite.suite, suite.hotplug, tops, files, from_boot)
