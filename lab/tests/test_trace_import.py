@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from recorded import recorded
-from trace_imported import imported, rows, written
+from trace_imported import imported, rows, taken, written
 from trace_samples import (
     BEGIN_NS,
     DEV,
@@ -47,8 +47,7 @@ from fasttrack_lab.trace import delta, difference, sources, trace_report, trace_
 from fasttrack_lab.trace.importers import intake as taking
 from fasttrack_lab.trace.importers.formats import FORMATS, of_file
 from fasttrack_lab.trace.importers.importing import import_all
-from fasttrack_lab.trace.importers.intake import Intake, asked
-from fasttrack_lab.trace.importers.unpack import unpacked
+from fasttrack_lab.trace.importers.intake import asked
 from fasttrack_lab.trace.tables import Tables
 
 
@@ -475,15 +474,6 @@ def test_an_older_export_is_read(tmp_path: Path) -> None:
 # Damage
 
 
-def taken(form: str, path: Path, folder: Path) -> Intake:
-    """What a reader says of one file, without the records."""
-    folder.mkdir(exist_ok=True)
-    intake = Intake(folder)
-    FORMATS[form].read([unpacked(path, folder / "plain", intake.damage)], intake)
-    intake.close()
-    return intake
-
-
 CUT = [name for name in SAMPLES if name not in ("systrace", "report", "trace.dat-6-big", "blktrace-big")]
 
 
@@ -641,53 +631,6 @@ def test_a_packet_of_perfetto_that_is_broken(tmp_path: Path) -> None:
     broken = [*packets[:4], pb((1, b"\xff\xff\xff")), *packets[4:]]
     done = import_all([written(tmp_path, "a", b"".join(pb((1, packet)) for packet in broken))], tmp_path / "out")
     assert len(done.damages) == 1 and len(rows(tmp_path / "out", "request")) == 3
-
-
-def mutations(whole: bytes, seed: int, count: int) -> list[bytes]:
-    """Bytes changed, cut out, doubled and put in."""
-    chance = random.Random(seed)
-    found = []
-    for _ in range(count):
-        data = bytearray(whole)
-        for _ in range(chance.choice((1, 1, 2, 8, 40))):
-            at = chance.randrange(len(data) + 1)
-            match chance.randrange(4):
-                case 0 if data:
-                    data[at % len(data)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-                case 1:
-                    del data[at : at + chance.randrange(1, 64)]
-                case 2:
-                    data[at:at] = data[at : at + chance.randrange(1, 200)]
-                case _:
-                    data[at:at] = chance.randbytes(chance.randrange(1, 16))
-        found.append(bytes(data))
-    return found
-
-
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_mutations(tmp_path: Path, sample: str) -> None:
-    """No reader raises anything; all that it says can be written."""
-    form, write = SAMPLES[sample]
-    whole = write(tmp_path)[0].read_bytes()
-    for number, data in enumerate(mutations(whole, len(sample), 150)):
-        path = written(tmp_path, "mutant", data)
-        found = taken(form, path, tmp_path / "taken")
-        assert all(damage.at >= 0 and damage.bytes >= 0 for damage in found.damages)
-        if number % 50 == 0:
-            import_all([path], tmp_path / "out", form)
-            assert sources.open_all([tmp_path / "out"]).losses.count().to_pyarrow().as_py() >= 0
-
-
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_mutations_are_a_format_or_an_input_error(tmp_path: Path, sample: str) -> None:
-    whole = SAMPLES[sample][1](tmp_path)[0].read_bytes()
-    for data in mutations(whole, 7, 100):
-        of_file(written(tmp_path, "mutant", data))
-    for data in mutations(whole[:40], 8, 5):
-        try:
-            import_all([written(tmp_path, "mutant", data)], tmp_path / "out")
-        except InputError as error:
-            assert "mutant" in str(error)
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,10 @@ from typing import Any
 
 from trace_samples import SAMPLES
 
+from fasttrack_lab.trace.importers.formats import FORMATS
 from fasttrack_lab.trace.importers.importing import Imported, import_all
+from fasttrack_lab.trace.importers.intake import Intake
+from fasttrack_lab.trace.importers.unpack import unpacked
 
 Row = dict[str, Any]
 
@@ -34,3 +37,12 @@ def written(tmp_path: Path, name: str, data: bytes | str) -> Path:
     path = tmp_path / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return path
+
+
+def taken(form: str, path: Path, folder: Path) -> Intake:
+    """What a reader says of one file, without the records."""
+    folder.mkdir(exist_ok=True)
+    intake = Intake(folder)
+    FORMATS[form].read([unpacked(path, folder / "plain", intake.damage)], intake)
+    intake.close()
+    return intake
