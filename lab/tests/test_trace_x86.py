@@ -40,6 +40,9 @@ TARGET = "x86-trace"
 WRITTEN = 300
 """Writes while a processor is there, is not, and is there again."""
 
+BEFORE = 16
+"""Runs of blocks that are sent between the begin of `top` and that of the collector."""
+
 CLOCK = {"tsc_early_khz": "1000000"}
 """On a busy host the kernel may not find out how fast its time stamps are. No test here asks how long anything took."""
 
@@ -163,7 +166,8 @@ def test_more_files_than_a_histogram_has_room_for(lab: Lab) -> None:
         segments += sum(int(count) for *_, count in cells(picture, "by type of block").values())
         written.update({path: kib for path, (_, kib) in rows(picture, "by file").items()})
     print(segments, missing)
-    assert segments + missing == len(booted.of("segment"))
+    # The file system may do something before both are there.
+    assert 0 <= segments + missing - len(booted.of("segment")) <= BEFORE
     # What a reader that has stopped leaves is more than there is room for.
     folders = Counter(path.split("/")[3] for path, kib in written.items() if path != "unknown" and kib == BLOCK_KIB)
     assert missing >= MORE_FILES - ROOM

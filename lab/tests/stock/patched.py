@@ -20,7 +20,7 @@ from typing import NoReturn
 import origin
 import prologue
 import suite
-from prologue import BEHIND, BLOCK, DATA, FRONT, OUT, TRACE, Shown, read, run, write
+from prologue import BEHIND, BLOCK, DATA, FRONT, OUT, QUEUE, TRACE, Shown, format_data, read, run, write
 from suite import BEGUN, begun, ended, said
 
 FILES = 7000
@@ -35,6 +35,12 @@ def reset() -> NoReturn:
     write("/proc/sysrq-trigger", "b")
     time.sleep(10)
     raise SystemExit(1)
+
+
+def format_stable(kind: str, features: str, options: str) -> None:
+    """No page changes while it is written: what the disk is given is what was there when the bio was sent."""
+    write(QUEUE / "stable_writes", "1")
+    format_data(kind, features, options)
 
 
 def left() -> Shown:
@@ -98,5 +104,5 @@ def from_boot(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    prologue.power_off = reset
+    prologue.power_off, prologue.format_data = reset, format_stable
     run(suite.suite, suite.hotplug, tops, files, from_boot)
