@@ -36,6 +36,9 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		state->oldest[i] = fti_oldest_time(&fti->class[i]);
 		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
+		state->async[i] = fti_is_async(&fti->class[i]);
+		state->async_in_flight[i] =
+			atomic_read(&fti->async_in_flight[i]);
 	}
 	state->oldest_waited =
 		fti_waited_time(&fti->class[FASTTRACK_BACKGROUND]);
@@ -51,12 +54,6 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state)
 	state->own = fti_oldest_is_own(&fti->class[FASTTRACK_NEUTRAL]);
 	state->neutral_next = atomic64_read(&fti->neutral_next);
 	state->background_next = atomic64_read(&fti->background_next);
-	state->background_async = fti_is_async(&fti->class[FASTTRACK_BACKGROUND]);
-	state->async_in_flight =
-		atomic_read(&fti->async_in_flight[FASTTRACK_BACKGROUND]);
-	state->neutral_async = fti_is_async(&fti->class[FASTTRACK_NEUTRAL]);
-	state->neutral_async_in_flight =
-		atomic_read(&fti->async_in_flight[FASTTRACK_NEUTRAL]);
 	state->metadata_pages = atomic_read(&fti->metadata_pages);
 	state->pages_in_flight = atomic_read(&fti->pages_in_flight);
 	state->device_depth = fti_device_depth(fti->q);
@@ -115,11 +112,9 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 	stale = state->foreground_depends != fasttrack_foreground_depends() ||
 		state->lifted != fasttrack_holds_lifted();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
-	stale |= atomic_read(&fti->async_in_flight[FASTTRACK_BACKGROUND]) !=
-			 state->async_in_flight ||
-		 atomic_read(&fti->async_in_flight[FASTTRACK_NEUTRAL]) !=
-			 state->neutral_async_in_flight;
+		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i] ||
+			 atomic_read(&fti->async_in_flight[i]) !=
+				 state->async_in_flight[i];
 	if (stale) {
 		WRITE_ONCE(fti->promoter.held, false);
 		return false;

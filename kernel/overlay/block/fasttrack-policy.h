@@ -93,11 +93,9 @@ struct fti_bounds {
  * @own: the oldest neutral request is write-back of an app's in front
  * @neutral_next: what is neutral has had its share of the device until then
  * @background_next: background's share of the device is used up until then
- * @background_async: nobody waits for any of its queued requests
- * @async_in_flight: its writes in the device that nobody waits for
- * @neutral_async: nobody waits for any of the queued neutral requests
- * @neutral_async_in_flight: neutral writes in the device that nobody waits for
- * @metadata_pages: their pages, where they are a file system's metadata
+ * @async: nobody waits for any of the queued requests, by class
+ * @async_in_flight: writes in the device that nobody waits for, by class
+ * @metadata_pages: the pages of the neutral ones that are a file system's metadata
  * @pages_in_flight: the pages of all of its requests there
  * @device_depth: requests that the device takes at a time
  * @cheap_depth: so many of background's in the device have not cost the foreground
@@ -118,10 +116,8 @@ struct fti_state {
 	bool own;
 	u64 neutral_next;
 	u64 background_next;
-	bool background_async;
-	unsigned int async_in_flight;
-	bool neutral_async;
-	unsigned int neutral_async_in_flight;
+	bool async[FASTTRACK_NR_CLASSES];
+	unsigned int async_in_flight[FASTTRACK_NR_CLASSES];
 	unsigned int metadata_pages;
 	unsigned int pages_in_flight;
 	unsigned int device_depth;
@@ -301,8 +297,8 @@ static inline bool fti_background_full(const struct fti_state *state)
  */
 static inline bool fti_async_full(const struct fti_state *state)
 {
-	return state->background_async &&
-	       state->async_in_flight >= FTI_BUSY_DEPTH;
+	return state->async[FASTTRACK_BACKGROUND] &&
+	       state->async_in_flight[FASTTRACK_BACKGROUND] >= FTI_BUSY_DEPTH;
 }
 
 /*
@@ -313,8 +309,8 @@ static inline bool fti_async_full(const struct fti_state *state)
  */
 static inline bool fti_neutral_full(const struct fti_state *state)
 {
-	return state->neutral_async && !state->own && !state->lifted &&
-	       (state->neutral_async_in_flight >= FTI_BUSY_DEPTH ||
+	return state->async[FASTTRACK_NEUTRAL] && !state->own && !state->lifted &&
+	       (state->async_in_flight[FASTTRACK_NEUTRAL] >= FTI_BUSY_DEPTH ||
 		state->metadata_pages >= FTI_METADATA_PAGES);
 }
 

@@ -345,16 +345,16 @@ static void fti_test_background_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, choice.wake, 0);
 
 	/* Fewer of those that nobody waits for, whatever else is there. */
-	state.background_async = true;
+	state.async[FASTTRACK_BACKGROUND] = true;
 	state.in_flight[FASTTRACK_BACKGROUND]--;
-	state.async_in_flight = FTI_BUSY_DEPTH - 1;
+	state.async_in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH - 1;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
-	state.async_in_flight++;
+	state.async_in_flight[FASTTRACK_BACKGROUND]++;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 	KUNIT_EXPECT_EQ(test, choice.wake, 0);
-	state.background_async = false;
+	state.async[FASTTRACK_BACKGROUND] = false;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 }
@@ -367,8 +367,8 @@ static void fti_test_neutral_full(struct kunit *test)
 	struct fti_choice choice;
 
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
-	state.neutral_async = true;
-	state.neutral_async_in_flight = FTI_BUSY_DEPTH - 1;
+	state.async[FASTTRACK_NEUTRAL] = true;
+	state.async_in_flight[FASTTRACK_NEUTRAL] = FTI_BUSY_DEPTH - 1;
 	state.in_flight[FASTTRACK_NEUTRAL] = FTI_BUSY_DEPTH - 1;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
@@ -377,7 +377,7 @@ static void fti_test_neutral_full(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 	KUNIT_EXPECT_EQ(test, choice.wake, 0);
 	state.metadata_pages = 0;
-	state.neutral_async_in_flight++;
+	state.async_in_flight[FASTTRACK_NEUTRAL]++;
 	state.in_flight[FASTTRACK_NEUTRAL]++;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -393,7 +393,7 @@ static void fti_test_neutral_full(struct kunit *test)
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 	state.lifted = false;
-	state.neutral_async = false;
+	state.async[FASTTRACK_NEUTRAL] = false;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 }
@@ -614,8 +614,8 @@ static void fti_test_progress(struct kunit *test)
 			bounds.background_depth = 2 * FTI_BUSY_DEPTH;
 		if (bits & BIT(12) && !state.oldest_waited &&
 		    state.in_flight[FASTTRACK_BACKGROUND]) {
-			state.background_async = true;
-			state.async_in_flight = FTI_BUSY_DEPTH;
+			state.async[FASTTRACK_BACKGROUND] = true;
+			state.async_in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
 			state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
 		}
 		if (bits & BIT(15)) {
