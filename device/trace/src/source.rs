@@ -83,24 +83,25 @@ pub fn patched(root: &Path) -> bool {
 /// # Errors
 /// Nobody knows, as for a user who may not look.
 pub fn others(tracefs: &Path) -> io::Result<Vec<String>> {
-    let names = fs::read_dir(tracefs.join("instances"))?.flatten();
-    let pids = names.filter_map(|entry| {
+    Ok(rings(tracefs)?.map(|(pid, _)| pid).collect())
+}
+
+/// Their processes and their rings.
+fn rings(tracefs: &Path) -> io::Result<impl Iterator<Item = (String, fs::DirEntry)>> {
+    let entries = fs::read_dir(tracefs.join("instances"))?.flatten();
+    Ok(entries.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         let pid = name.strip_prefix(INSTANCE)?.strip_prefix('-')?;
         let lives = Path::new("/proc").join(pid).exists();
-        lives.then(|| pid.to_string())
-    });
-    Ok(pids.collect())
+        lives.then(|| (pid.to_string(), entry))
+    }))
 }
 
 /// Another collector's ring is so old that the kernel has told it, and tells nobody else, that all is in place.
 fn is_in_place(tracefs: &Path) -> bool {
-    let age = |pid: &String| {
-        let ring = tracefs.join("instances").join(format!("{INSTANCE}-{pid}"));
-        fs::metadata(ring).ok()?.modified().ok()?.elapsed().ok()
-    };
-    let rings = others(tracefs).unwrap_or_default();
-    let mut ages = rings.iter().filter_map(age);
+    let age = |ring: fs::DirEntry| ring.metadata().ok()?.modified().ok()?.elapsed().ok();
+    let rings = rings(tracefs).into_iter().flatten();
+    let mut ages = rings.filter_map(|(_, ring)| age(ring));
     ages.any(|age| age >= Duration::from_nanos(SETTLE_NS))
 }
 

@@ -92,7 +92,7 @@ static void nand_suspend_bound_test(struct kunit *test)
 			2 * phone.t_prog_ns + MFLASH_KEEP_MAX_NS + MFLASH_BURST_GAP_NS + 3 * cost);
 }
 
-/* in a burst of reads nothing is resumed; but after it */
+/* in a burst of reads nothing is resumed; it goes on after the burst */
 static void nand_keep_test(struct kunit *test)
 {
 	struct mflash_phone phone = kunit_phone;
