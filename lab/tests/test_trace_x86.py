@@ -138,6 +138,7 @@ def test_from_boot(lab: Lab, tmp_path: Path) -> None:
     carriers = Counter((tasks[one["carrier"]]["name"], one["operation"]) for one in bios)
     print(carriers, written, booted.given)
     # The kernel has looked for partitions, of other disks meanwhile; then the disk got its file system.
+    assert min(one["bio"] for one in booted.of("bio")) == 1
     assert (first["sector"], first["operation"]) == (0, "read")
     assert tasks[first["carrier"]]["kernel_thread"] and carriers["mkfs.ext4", "write"] > 100
     # It is unmounted when nobody records.
