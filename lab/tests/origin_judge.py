@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stock_disk import BLOCK
@@ -15,6 +15,9 @@ MARK = 0xF7
 
 BOTH = 10101 + 10102
 """Of an app's user id the other's is the rest."""
+
+FAULTED = "shared_map"
+"""Way in which an app writes, by its map, over what another has dirtied."""
 
 Record = dict[str, Any]
 
@@ -153,8 +156,7 @@ class Oracle:
                     continue
                 one = said[at - before]
                 if marked:
-                    truth = self.of_word(word, self.shown["ways"], word >> 40 & 0xFFFF)
-                    yield truth.way, truth.verdict(one)
+                    yield self._marked(words[at:], one)
                 elif self.of_sqlite(one) and block in databases:
                     yield databases[block].way, databases[block].named(one)
             if before < 0:
@@ -162,6 +164,18 @@ class Oracle:
             # The words do not say when: each block of theirs is written at least once while it is recorded.
             if words and block in databases and not any(map(self.of_sqlite, said)):
                 yield databases[block].way, "missing"
+
+    def _marked(self, words: list[int], said: Said) -> tuple[str, str]:
+        """Of a block with the first of these words, which has the others later.
+
+        A page that an app has mapped is its own from the fault on: docs/TRACE.md. Write-back can come between the fault
+        and the store, whose word the block has then when it is written next.
+        """
+        truth = self.of_word(words[0], self.shown["ways"], words[0] >> 40 & 0xFFFF)
+        if truth.way == FAULTED:
+            later = {word >> 40 & 0xFFFF for word in words if word >> 24 & 0xFFFF == words[0] >> 24 & 0xFFFF}
+            truth = replace(truth, uid=said.uid if said.uid in later else truth.uid)
+        return truth.way, truth.verdict(said)
 
     def of_sqlite(self, said: Said) -> bool:
         """Whether it was said while the databases were written."""

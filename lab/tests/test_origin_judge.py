@@ -59,6 +59,24 @@ def test_verdicts(said: list[dict[str, Any]], verdict: str) -> None:
     assert judge(SHOWN, Trace.of(said, DEV), written)["buffered"] == Counter([verdict])
 
 
+@pytest.mark.parametrize(
+    ("way", "stores", "verdict"),
+    [
+        ("shared_map", True, "right"),
+        # It has never stored there; nobody maps.
+        ("shared_map", False, "wrong"),
+        ("buffered", True, "wrong"),
+    ],
+)
+def test_a_page_is_of_who_has_faulted_and_stores(way: str, stores: bool, verdict: str) -> None:
+    said = records(uid=10102)
+    later = WORD + (1 << 40)
+    given = [WORD, later] if stores else [WORD]
+    again = [one | {"bio": 2, "time": 8} for one in said[-2:]] if stores else []
+    shown = SHOWN | {"ways": {"0": way}}
+    assert judge(shown, Trace.of([*said, *again], DEV), {10: given})[way] == Counter([verdict] + ["right"] * stores)
+
+
 def of_database(**changes: Any) -> list[dict[str, Any]]:
     """Of one block of a database's, which is written at 107."""
     said = records(path="/run/data/path400")

@@ -204,22 +204,16 @@ def shared(path: int) -> None:
     app(FRONT, lambda: os.fsync(opened(path)))
 
 
-EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
-
-
 def shared_map(path: int) -> None:
-    """The other app does it by mmap. Nothing is written back between a fault and what it is for: docs/TRACE.md."""
+    """The other app does it by mmap."""
 
     def over() -> None:
         there = mmap.mmap(opened(path), BLOCKS * BLOCK)
         for index in range(32, BLOCKS):
             there[index * BLOCK : (index + 1) * BLOCK] = block(path)
 
-    before = read(EXPIRE)
-    write(EXPIRE, "360000")
     app(FRONT, lambda: buffered(path))
     app(BEHIND, over)
-    write(EXPIRE, before)
     app(SERVICE, lambda: os.fsync(opened(path)))
 
 
