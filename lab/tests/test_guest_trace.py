@@ -27,6 +27,7 @@ from fasttrack_lab.trace.interaction import Interaction
 
 pytestmark = pytest.mark.guest
 
+SERVICE = 1000
 MIB = 1 << 20
 CASES = [(fs, policy) for fs in ("ext4", "f2fs") for policy in ("stock", "fasttrack")]
 SETTINGS: dict[str, Settings] = {"stock": (), "fasttrack": FASTTRACK}
@@ -185,6 +186,21 @@ def test_payers_that_a_transaction_has_no_room_for(tools: Tools) -> None:
         assert sum(one[name] for one in shares) == widest[name]
     (nobody,) = [one for one in shares if "task" not in one]
     assert nobody["handles"] + nobody["blocks"] >= traced.shown["left_out"]
+
+
+def test_the_disk_itself_has_owners_and_no_file(tools: Tools) -> None:
+    """Not the file either whose pages are sent."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.unformatted", program=program))
+    tasks = traced.names("task")
+    places = {bio["bio"]: bio["sector"] // 2048 - 64 for bio in traced.of("bio")}
+    said = [one for one in traced.of("segment") if places[one["bio"]] >= 0]
+    assert [(places[one["bio"]], tasks[one["owner"]]["uid"], one["call"], one["bytes"]) for one in said] == [
+        (number, uid, call, 4 * 4096)
+        for number, uid in enumerate((FRONT, BEHIND, SERVICE))
+        for call in ("direct_write", "direct_read")
+    ]
+    assert not any("file" in one or one["block_type"] != "unknown" for one in said), said
 
 
 def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:

@@ -20,12 +20,14 @@ from prologue import (
     BEHIND,
     BLOCK,
     DATA,
+    DISK,
     FRONT,
     MIB,
     MNT_DETACH,
     OUT,
     PATTERN,
     SEEN,
+    SERVICE,
     TRACE,
     Shown,
     Work,
@@ -203,6 +205,40 @@ def payers(program: str) -> Shown:
     shown["left_out"] = int(read("/sys/module/io_origin/parameters/payers_left_out"))
     collector.end()
     return shown | {"records": collector.records()}
+
+
+DIRECT_AT = 64 * MIB
+"""On the disk, behind the file system."""
+
+
+def past_the_file_system(number: int, source: int, flags: int) -> None:
+    """Writes to the disk itself, and reads it, with memory of some kind."""
+    area = mmap.mmap(source, 4 * BLOCK, flags)
+    if source < 0:
+        area[:] = PATTERN[:BLOCK] * 4
+    disk = os.open(DISK, os.O_RDWR | os.O_DIRECT)
+    at = DIRECT_AT + number * MIB
+    os.pwritev(disk, [area], at)
+    os.preadv(disk, [area], at)
+
+
+def unformatted(program: str) -> Shown:
+    """Direct I/O by three apps: with memory of their own, with shared memory, and with the map of a file."""
+    subprocess.run(["/sbin/mkfs.ext4", "-q", "-F", DISK, "48M"], check=True)
+    DATA.mkdir()
+    mount("ext4", DATA, DISK)
+    DATA.chmod(0o777)
+    Path(DISK).chmod(0o666)
+    make("source", 1)
+    (DATA / "source").chmod(0o666)
+    source = os.open(DATA / "source", os.O_RDWR)
+    os.sync()
+    collector = Collector(program)
+    kinds = ((-1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), (-1, mmap.MAP_SHARED), (source, mmap.MAP_SHARED))
+    for number, (uid, kind) in enumerate(zip((FRONT, BEHIND, SERVICE), kinds, strict=True)):
+        as_uid(uid, partial(past_the_file_system, number, *kind))
+    collector.end()
+    return {"records": collector.records()}
 
 
 def own(program: str) -> Shown:
@@ -433,4 +469,4 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, payers, own, killed, flight, waits, disturbed, databases, faults, from_boot, ring)
+    run(works, stopped, payers, unformatted, own, killed, flight, waits, disturbed, databases, faults, from_boot, ring)

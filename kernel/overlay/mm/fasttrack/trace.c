@@ -200,6 +200,24 @@ static void io_written(struct io_segment *segment, struct page *page,
 	segment->call = owner.call;
 }
 
+/* Is it memory of current's own, which is not being swapped? */
+static bool io_is_memory(const struct folio *folio)
+{
+	return folio_test_anon(folio) && !folio_test_swapcache(folio) &&
+	       ft_is_user_task(current);
+}
+
+/* Current reads into its memory, or writes from there. */
+static struct io_segment io_of_memory(const struct bio *bio,
+				      const struct io_sender *sender)
+{
+	return (struct io_segment){
+		.owner = sender->carrier,
+		.call = op_is_write(bio_op(bio)) ? IO_CALL_DIRECT_WRITE :
+						   IO_CALL_DIRECT_READ,
+	};
+}
+
 /* What is known of one page of a bio. */
 static struct io_segment io_page(const struct bio *bio, struct page *page,
 				 const struct io_sender *sender, struct io_last *last)
@@ -220,6 +238,8 @@ static struct io_segment io_page(const struct bio *bio, struct page *page,
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS || !mapping->host) {
 		if (journal)
 			segment.type = IO_BLOCK_JOURNAL;
+		else if (io_is_memory(folio))
+			segment = io_of_memory(bio, sender);
 		return segment;
 	}
 	segment.type = io_type(mapping->host, sender->cause);
@@ -300,24 +320,25 @@ static void io_bio(void *data, struct bio *bio)
 		.call = io_call(),
 		.cause = io_cause(bio, is_direct),
 	};
-	struct io_segment segment = {};
+	struct io_segment segment;
 
 	trace_io_bio(seq, bio, sender.carrier, sender.cause, is_direct,
 		     in_task() ? io_journal_of_current() : 0);
 	if (!bio_has_data(bio))
 		return;
-	if (!is_direct) {
+	/* Pinned pages can be of a file's map: it is not the one that is written. */
+	if (!is_direct && !bio_flagged(bio, BIO_PAGE_PINNED)) {
 		io_segments(seq, bio, &sender);
 		return;
 	}
+	segment = io_of_memory(bio, &sender);
 	segment.bytes = bio->bi_iter.bi_size;
-	segment.type = IO_BLOCK_DATA;
-	segment.index = (((u64)bio->bi_iter.bi_sector << SECTOR_SHIFT) - direct.start +
-			 direct.offset) >> PAGE_SHIFT;
-	segment.file = io_file(direct.inode);
-	segment.owner = sender.carrier;
-	segment.call = op_is_write(bio_op(bio)) ? IO_CALL_DIRECT_WRITE :
-						  IO_CALL_DIRECT_READ;
+	if (is_direct) {
+		segment.type = IO_BLOCK_DATA;
+		segment.index = (((u64)bio->bi_iter.bi_sector << SECTOR_SHIFT) -
+				 direct.start + direct.offset) >> PAGE_SHIFT;
+		segment.file = io_file(direct.inode);
+	}
 	trace_io_segment(seq, &segment);
 }
 
