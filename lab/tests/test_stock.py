@@ -28,11 +28,6 @@ LAYOUT_GAPS = {"inode table, read": 8}
 """What blocks of the file system's own hold -> how many may be unknown: what ext4 reads ahead is not marked as its own.
 """
 
-CLOCK = {"tsc": "nowatchdog"}
-"""On a busy host the kernel takes its time stamps for bad, and changes its own code while the other processor runs it:
-in QEMU that can end in a trap that is nobody's.
-"""
-
 WRITTEN, HOTPLUG = 4000, 300
 
 DIRECT_AT_MOST = 4000
@@ -48,7 +43,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 def boot(program: str, fs: str | None, work: str, *, counts: bool = False, **parameters: object) -> Booted:
     """Of Debian's kernel."""
-    machine = Machine(stock_kernel.image(), "suite", stock_kernel.initrd(), CLOCK)
+    machine = Machine(stock_kernel.image(), "suite", stock_kernel.initrd())
     return Booted(machine, program, fs, work, counts=counts, **parameters)
 
 
