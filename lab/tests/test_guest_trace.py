@@ -78,6 +78,14 @@ def test_bytes_are_the_devices(traced: Traced) -> None:
     assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB
 
 
+def test_flushes_are_the_devices(traced: Traced) -> None:
+    """A commit of ext4's has a block that is durable when it ends, after a flush."""
+    flushes = sum(request["operation"] == "flush" for request in traced.of("request"))
+    assert flushes == traced.gained("flush") > 0
+    durable = [bio["bytes"] for bio in traced.of("bio") if bio["preflush"] and bio["bytes"]]
+    assert durable, traced.of("bio")
+
+
 def test_it_has_given_up_what_it_does_not_need(traced: Traced) -> None:
     """Though root has started it by hand: CAP_DAC_READ_SEARCH and CAP_FOWNER are left, and a filter of system calls."""
     status = traced.shown["status"]
@@ -186,6 +194,32 @@ def test_payers_that_a_transaction_has_no_room_for(tools: Tools) -> None:
         assert sum(one[name] for one in shares) == widest[name]
     (nobody,) = [one for one in shares if "task" not in one]
     assert nobody["handles"] + nobody["blocks"] >= traced.shown["left_out"]
+
+
+def test_who_has_made_pages_dirty_before_it_records_is_unknown(tools: Tools) -> None:
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.dirty_before", data=EXT4, program=program))
+    assert traced.owned("/run/data/before") == {("write", None): 64 * 4096}
+    assert traced.owned("/run/data/since") == {("write", BEHIND): 64 * 4096}
+
+
+def test_what_fasttrack_does_is_in_the_same_records(tools: Tools) -> None:
+    """Whose class each bio is of, for what; and each hold, promotion, pause and protected page, as often as counted."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.beside", data=EXT4, settings=FASTTRACK, program=program))
+    kinds = Counter(wait["kind"] for wait in traced.of("wait"))
+    gained = {kind: traced.gained(kind) for kind in ("hold", "promote", "pause", "protect")}
+    assert {kind: kinds[kind] for kind in gained} == gained
+    assert gained["hold"] > 0 and gained["pause"] > 0, gained
+    tasks = traced.names("task")
+    said = {
+        (tasks[bio["carrier"]]["uid"], bio["operation"], bio["class"], bio["cause"])
+        for bio in traced.of("bio")
+        if bio["bytes"] and not tasks[bio["carrier"]]["kernel_thread"]
+    }
+    assert {(FRONT, "read", "foreground", "read"), (BEHIND, "write", "background", "fsync")} <= said, said
+    paused = {tasks[wait["task"]]["uid"] for wait in traced.of("wait") if wait["kind"] == "pause"}
+    assert paused == {BEHIND}
 
 
 def test_the_disk_itself_has_owners_and_no_file(tools: Tools) -> None:

@@ -40,6 +40,7 @@ from prologue import (
     read,
     run,
     start,
+    stat,
     unmount,
     write,
 )
@@ -82,9 +83,9 @@ class Collector:
 
 
 def counters() -> dict[str, int]:
-    """Bytes that the device has read and written, as it counts them."""
+    """Bytes that the device has read and written, as it counts them; and its flushes."""
     words = [int(word) for word in read("/sys/block/sda/stat").split()]
-    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512}
+    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512, "flush": words[15]}
 
 
 def writes_new() -> None:
@@ -205,6 +206,57 @@ def payers(program: str) -> Shown:
     shown["left_out"] = int(read("/sys/module/io_origin/parameters/payers_left_out"))
     collector.end()
     return shown | {"records": collector.records()}
+
+
+def writes_anew(name: str) -> None:
+    (DATA / name).write_bytes(PATTERN[: 64 * BLOCK])
+
+
+def dirty_before(program: str) -> Shown:
+    """An app makes pages dirty before it is recorded, another one while it is; sync(2) writes all of them."""
+    as_uid(FRONT, partial(writes_anew, "before"))
+    collector = Collector(program)
+    as_uid(BEHIND, partial(writes_anew, "since"))
+    os.sync()
+    collector.end()
+    return {"records": collector.records()}
+
+
+KINDS = {"hold": "dispatch_held", "promote": "promoted", "pause": "pauses", "protect": "reclaim_protected"}
+"""Record of a wait -> counter of FastTrack's."""
+
+
+def writes_on() -> None:
+    while True:
+        with (DATA / "behind").open("wb", buffering=0) as handle:
+            for _ in range(4):
+                handle.write(PATTERN)
+            os.fsync(handle)
+
+
+def reads_slowly() -> None:
+    handle = os.open(DATA / "cold", os.O_RDONLY | os.O_DIRECT)
+    area = mmap.mmap(-1, 4 * BLOCK)
+    for index in range(0, 8 * MIB // BLOCK, 4):
+        os.preadv(handle, [area], index * BLOCK)
+        time.sleep(0.002)
+
+
+def beside(program: str) -> Shown:
+    """The front reads beside writes behind it, which it makes wait."""
+    make("cold", 8)
+    drop_caches()
+    os.sync()
+    collector = Collector(program)
+    before = {kind: stat(name) for kind, name in KINDS.items()}
+    behind = start(BEHIND, writes_on)
+    as_uid(FRONT, reads_slowly)
+    end(behind)
+    os.sync()
+    time.sleep(1)
+    after = {kind: stat(name) for kind, name in KINDS.items()}
+    collector.end()
+    return {"before": before, "after": after, "records": collector.records()}
 
 
 DIRECT_AT = 64 * MIB
@@ -444,7 +496,7 @@ def from_boot(program: str, events: list[str]) -> Shown:
 
 def ring(events: list[str]) -> Shown:
     """The descriptions of events, and a ring's pages of them while two apps write, sync and read."""
-    make("cold", 1)
+    make("cold", 8)
     drop_caches()
     instance = TRACE / "instances/ring"
     instance.mkdir()
@@ -469,4 +521,20 @@ def ring(events: list[str]) -> Shown:
 
 
 if __name__ == "__main__":
-    run(works, stopped, payers, unformatted, own, killed, flight, waits, disturbed, databases, faults, from_boot, ring)
+    run(
+        works,
+        stopped,
+        payers,
+        dirty_before,
+        beside,
+        unformatted,
+        own,
+        killed,
+        flight,
+        waits,
+        disturbed,
+        databases,
+        faults,
+        from_boot,
+        ring,
+    )

@@ -89,9 +89,10 @@ const RING_MAX: u64 = 1 << 30;
 const HINT: &str = "; see fasttrack-trace doctor";
 
 /// What is unknown on any kernel that is not patched.
-pub const GAPS: [&str; 5] = [
+pub const GAPS: [&str; 6] = [
     "who triggers a transaction, and who pays for handles of the flusher",
     "who has changed a node of f2fs",
+    "new names of files that are renamed while it records: each has the name of its first use",
     "class and cause of bios, and all calls and waits but syncs and throttling",
     "owners of pages that an app maps and writes to while they are dirty from another one; XFS's and btrfs's are the \
      first one's, whoever writes over them",
