@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
 
 import pytest
-import stock_crypt
-import stock_disk
 import stock_kernel
 from guest_script import FRONT
 from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
-from traced_machine import SDA, Booted, Machine, covers_its_bios, has_the_sums_of_the_records, rows
+from traced_machine import SDA, Booted, Machine, covers_its_bios, has_the_sums_of_the_records, judged_below, rows
 
 COLLECTOR = "FASTTRACK_TEST_COLLECTOR"
 GAPS = {"shared_map": 32}
@@ -100,14 +97,8 @@ STACKED_RIGHT = {"bpf": 1500, "tracefs": 150}
 def test_blocks_below_device_mapper_have_their_owner(program: str, target: str, source: str) -> None:
     """On the disk itself, where dm-crypt's workers send other pages: file and app are those of the device above."""
     booted = boot(program, None, "stacked", source=source, target=target)
-    start = booted.shown["start"]
-    blocks = stock_crypt.decrypted(booted.blocks, start) if target == "crypt" else booted.blocks
-    shown = below(booted.shown, start // stock_disk.BLOCK)
-    trace = Trace.of(booted.records, SDA)
-    verdicts = judge(shown, trace, stock_disk.words(blocks))
+    verdicts = judged_below(booted, target)
     total = sum(verdicts.values(), Counter())
-    print(total, {way: dict(counts) for way, counts in verdicts.items()})
-    assert not trace.losses
     assert set(total) <= {"right", "unknown", "wrong"}, verdicts
     assert total["right"] >= STACKED_RIGHT[source], verdicts
     for way, counts in verdicts.items():
@@ -116,21 +107,6 @@ def test_blocks_below_device_mapper_have_their_owner(program: str, target: str, 
         assert counts["wrong"] <= (gap if source == "tracefs" else 0), (way, counts)
         if source == "bpf":
             assert counts["unknown"] <= gap and counts["right"] >= 8, (way, counts)
-
-
-def below(shown: dict[str, Any], blocks: int) -> dict[str, Any]:
-    """What a suite shows, with places on the disk: the device above begins so many blocks after its begin."""
-
-    def moved(places: list[int]) -> list[int]:
-        return [place + blocks for place in places]
-
-    databases = {
-        path: [one | {"places": moved(one["places"])} for one in files] for path, files in shown["databases"].items()
-    }
-    return shown | {
-        "databases": databases,
-        "places": {path: moved(places) for path, places in shown["places"].items()},
-    }
 
 
 def test_what_is_lost_is_counted(program: str) -> None:

@@ -26,6 +26,7 @@ from traced_machine import (
     cells,
     covers_its_bios,
     has_the_sums_of_the_records,
+    judged_below,
     lost,
     pictures,
     rows,
@@ -98,6 +99,14 @@ def test_records_are_those_of_the_patched_kernel(traced: Booted) -> None:
     print(counts)
     for kind in ("bio", "segment", "request", "transaction", "share", "call", "wait"):
         assert counts[kind] > 10, counts
+
+
+@pytest.mark.parametrize("target", ["linear", "crypt"])
+def test_blocks_below_device_mapper_have_their_owner(lab: Lab, target: str) -> None:
+    """On the disk itself, where dm-crypt's workers send other pages: file and app are those of the device above."""
+    booted = Booted(lab.machine, lab.program, None, "stacked", settings=FASTTRACK, source="kernel", target=target)
+    for way, counts in judged_below(booted, target).items():
+        assert set(counts) == {"right"} and counts["right"] >= 8, (way, counts)
 
 
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import stock_crypt
 import stock_disk
 from guest_script import BEHIND, FRONT, KEPT, Data, Settings, write_asked
+from origin_judge import Trace, judge
 
 from fasttrack_lab.host import process
 from fasttrack_lab.host.rundir import run_dir
@@ -192,3 +194,29 @@ def has_the_calls_of_the_records(booted: Booted, text: str, one_clock: bool) -> 
         assert max(took[name]) - 0.001 <= longest <= 2 * max(took[name]) + 0.001, name
     for kind, least in (("fsync", 2), ("fdatasync", 1)):
         assert sum(count for name, (count, *_) in shown.items() if name.startswith(kind + ":")) >= least
+
+
+def _below(shown: dict[str, Any], blocks: int) -> dict[str, Any]:
+    """What a suite shows, with places on the disk: the device above begins so many blocks after its begin."""
+
+    def moved(places: list[int]) -> list[int]:
+        return [place + blocks for place in places]
+
+    databases = {
+        path: [one | {"places": moved(one["places"])} for one in files] for path, files in shown["databases"].items()
+    }
+    return shown | {
+        "databases": databases,
+        "places": {path: moved(places) for path, places in shown["places"].items()},
+    }
+
+
+def judged_below(booted: Booted, target: str) -> dict[str, Counter[str]]:
+    """Verdicts of each way of `stacked`, of blocks of the disk below the device of device-mapper."""
+    start = booted.shown["start"]
+    blocks = stock_crypt.decrypted(booted.blocks, start) if target == "crypt" else booted.blocks
+    trace = Trace.of(booted.records, SDA)
+    assert not trace.losses
+    verdicts = judge(_below(booted.shown, start // stock_disk.BLOCK), trace, stock_disk.words(blocks))
+    print(sum(verdicts.values(), Counter()), {way: dict(counts) for way, counts in verdicts.items()})
+    return verdicts

@@ -105,4 +105,4 @@ def from_boot(program: str) -> Shown:
 
 if __name__ == "__main__":
     prologue.power_off, prologue.format_data = reset, format_stable
-    run(suite.suite, suite.hotplug, tops, files, from_boot)
+    run(suite.suite, suite.stacked, suite.hotplug, tops, files, from_boot)
