@@ -45,7 +45,7 @@ def delegate() -> None:
 def values() -> list[str]:
     """Files of control groups that somebody has set."""
     files = [group / name for group in packaged.groups() for name in UNSET]
-    return [str(file) for file in files if file.is_file() and file.read_text().strip() != UNSET[file.name]]
+    return [str(file) for file in files if packaged.value(file) not in ("", UNSET[file.name])]
 
 
 def memory_low() -> dict[str, str]:

@@ -6,14 +6,17 @@ Runs in the guest, as driver.py does, and with the standard library alone.
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fasttrack_lab.session import driver
+
+Found = TypeVar("Found")
 
 NAME = "fasttrack"
 DEB = driver.LAB / f"{NAME}.deb"
@@ -61,14 +64,36 @@ def groups() -> Iterator[Path]:
     return (path.parent for path in driver.CGROUPS.rglob("cgroup.freeze"))
 
 
+def if_there(look: Callable[[Path], Found], at: Path, gone: Found) -> Found:
+    """What a look at a control group or a file of its finds, which may go meanwhile."""
+    try:
+        return look(at)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return gone
+
+
+def value(file: Path) -> str:
+    """Of a file of a control group; empty where that is gone."""
+    return if_there(Path.read_text, file, "").strip()
+
+
+def attributes(group: Path) -> list[str]:
+    """Names of a control group's; none where that is gone."""
+    none: list[str] = []
+    return if_there(os.listxattr, group, none)
+
+
 def frozen() -> list[str]:
     """Control groups that are frozen."""
-    return [str(group) for group in groups() if (group / "cgroup.freeze").read_text().strip() == "1"]
+    return [str(group) for group in groups() if value(group / "cgroup.freeze") == "1"]
 
 
 def marks() -> list[str]:
     """Attributes of ours on control groups."""
-    return [f"{group}: {name}" for group in groups() for name in os.listxattr(group) if name.startswith("trusted.fast")]
+    named = ((group, name) for group in groups() for name in attributes(group))
+    return [f"{group}: {name}" for group, name in named if name.startswith("trusted.fast")]
 
 
 def left() -> list[str]:
