@@ -214,9 +214,8 @@ def test_every_block_is_its_owner_s(watched: Watched) -> None:
     moved = {(shown["inodes"][path], f"renamed{path}") for path, way in shown["ways"].items() if way == "renamed"}
     assert moved <= told("rename")
     assert {(shown["inodes"][path], f"path{path}") for path in gone} <= told("unlink")
-    inodes = {shown["inodes"][path] for path in gone}
     sizes = {(one["inode"], one["bytes"]) for one in files if one["event"] == "unlink"}
-    assert {(inode, 64 * 4096) for inode in inodes} <= sizes
+    assert {(shown["inodes"][path], 64 * 4096) for path in gone} <= sizes
 
 
 def test_every_block_of_the_file_system_is_what_the_disk_says(watched: Watched) -> None:

@@ -496,7 +496,7 @@ def from_boot(program: str, events: list[str]) -> Shown:
 
 def ring(events: list[str]) -> Shown:
     """The descriptions of events, and a ring's pages of them while two apps write, sync and read."""
-    make("cold", 8)
+    make("cold", 1)
     drop_caches()
     instance = TRACE / "instances/ring"
     instance.mkdir()
