@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 import zstandard
+from click.testing import CliRunner
+from collector_judge import DAC_READ_SEARCH, FOWNER, covers_its_bios, has_given_up, leaves_itself_out
 from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask, look
 
 from fasttrack_lab.build import guest_program
+from fasttrack_lab.commands.replay import command
 from fasttrack_lab.host import process
 from fasttrack_lab.host.paths import CHECKOUT
-from fasttrack_lab.inputs import phone, policy
+from fasttrack_lab.inputs import phone, policy, scenario
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
 from fasttrack_lab.run.runner import RunSpec, Tools, run
@@ -29,6 +32,17 @@ pytestmark = pytest.mark.guest
 
 SERVICE = 1000
 MIB = 1 << 20
+SAVED = 5 * 4096
+"""Bytes of the first file that is saved, as tests/guest/trace.py has them."""
+
+RECORDING = """\
+1 100 open "/data/data/app/db" O_RDWR|O_LARGEFILE 40
+1 200 pwrite 40 8192 32768
+1 300 fsync 40 0
+1 400 close 40 0
+"""
+"""A recording of MobiGen's."""
+
 CASES = [(fs, policy) for fs in ("ext4", "f2fs") for policy in ("stock", "fasttrack")]
 SETTINGS: dict[str, Settings] = {"stock": (), "fasttrack": FASTTRACK}
 
@@ -64,7 +78,9 @@ class Traced:
 def traced(request: pytest.FixtureRequest, tools: Tools) -> Traced:
     fs, policy = request.param
     program = str(guest_program.build(guest_program.COLLECTOR))
-    return Traced(ask(tools, "trace.works", data=Data(fs), settings=SETTINGS[policy], program=program))
+    # f2fs discards when it likes, unless it is told not to discard by itself.
+    data = Data(fs, options="nodiscard")
+    return Traced(ask(tools, "trace.works", data=data, settings=SETTINGS[policy], program=program))
 
 
 def test_bytes_are_the_devices(traced: Traced) -> None:
@@ -75,7 +91,7 @@ def test_bytes_are_the_devices(traced: Traced) -> None:
     assert {name: total[name] for name in ("read", "write", "discard")} == {
         name: traced.gained(name) for name in ("read", "write", "discard")
     }
-    assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB
+    assert total["write"] > 3 * MIB and total["read"] >= 4 * MIB and total["discard"] >= 3 * MIB
 
 
 def test_flushes_are_the_devices(traced: Traced) -> None:
@@ -86,22 +102,18 @@ def test_flushes_are_the_devices(traced: Traced) -> None:
     assert durable, traced.of("bio")
 
 
+def test_writes_that_are_forced_to_the_medium_are_the_devices(traced: Traced) -> None:
+    forced = sum(bio["fua"] for bio in traced.of("bio"))
+    assert forced == traced.gained("fua") > 0
+
+
 def test_it_has_given_up_what_it_does_not_need(traced: Traced) -> None:
     """Though root has started it by hand: CAP_DAC_READ_SEARCH and CAP_FOWNER are left, and a filter of system calls."""
-    status = traced.shown["status"]
-    assert {int(status[name], 16) for name in ("CapPrm", "CapEff")} == {1 << 2 | 1 << 3}
-    assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
-    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    has_given_up(traced.shown["status"], DAC_READ_SEARCH | FOWNER)
 
 
 def test_segments_cover_their_bios(traced: Traced) -> None:
-    covered: Counter[int] = Counter()
-    for segment in traced.of("segment"):
-        assert segment["offset"] == covered[segment["bio"]]
-        covered[segment["bio"]] += segment["bytes"]
-    for bio in traced.of("bio"):
-        if bio["operation"] in ("read", "write"):
-            assert covered[bio["bio"]] == bio["bytes"], bio
+    covers_its_bios(traced.shown["records"])
 
 
 def test_requests_have_their_bios(traced: Traced) -> None:
@@ -152,6 +164,17 @@ def test_calls_and_ends(traced: Traced) -> None:
     assert [file["path"] for file in gone].count("/run/data/shared") == 1
 
 
+def test_a_file_that_another_takes_the_name_of_has_ended(traced: Traced) -> None:
+    told = [file for file in traced.of("file") if file["path"].rpartition("/")[2] in ("draft", "saved")]
+    first, second = list(dict.fromkeys(file["file"] for file in told))
+    lives = [
+        [(one["event"], Path(one["path"]).name) for one in told if one["file"] == number] for number in (first, second)
+    ]
+    assert lives[1] == [("first_use", "draft"), ("rename", "saved")]
+    assert lives[0] == [*lives[1], ("unlink", "saved")]
+    assert [one["bytes"] for one in told if one["event"] == "unlink"] == [SAVED]
+
+
 def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     """As `exec --trace`."""
     s6, stock = phone.load("s6"), policy.load("stock")
@@ -179,6 +202,22 @@ def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
     assert drawn.end - drawn.begin == round(told.seconds * 1e9)
     assert drawn.bytes_of(io_profile.FOREGROUND, drawn.begin, drawn.end + 1) >= MIB
     assert drawn.busy(io_profile.FOREGROUND, io_profile.CALLS) > 0.5 * (drawn.end - drawn.begin)
+
+
+def test_a_replay_leaves_its_logs(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the command, of what was recorded in the log."""
+    recording, to = tmp_path / "recording", tmp_path / "logs"
+    recording.write_text(RECORDING)
+    uid = scenario.from_trace(recording, None, 0.0, None).app.uid
+    monkeypatch.setattr(Tools, "of_checkout", lambda: tools)
+    done = CliRunner().invoke(command, [str(recording), "--phone", "s6", "--trace", str(to)])
+    assert done.exit_code == 0, done.output
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    lines = process.output([program, "cat", "--json", str(to)]).splitlines()
+    traced = Traced({"records": [json.loads(line) for line in lines]})
+    (path,) = {one["path"] for one in traced.of("file") if one.get("path", "").endswith("data/app/db")}
+    assert traced.owned(path) == {("write", uid): 8 * 4096}
+    assert {one["kind"] for one in traced.of("call")} >= {"write", "fsync"}
 
 
 def test_payers_that_a_transaction_has_no_room_for(tools: Tools) -> None:
@@ -237,19 +276,23 @@ def test_the_disk_itself_has_owners_and_no_file(tools: Tools) -> None:
     assert not any("file" in one or one["block_type"] != "unknown" for one in said), said
 
 
+def test_blocks_behind_a_loop_device_are_who_uses_it_s(tools: Tools) -> None:
+    """Its worker sends them, long after the apps have written what the file's page cache has then."""
+    program = str(guest_program.build(guest_program.COLLECTOR))
+    traced = Traced(ask(tools, "trace.looped", data=EXT4, program=program))
+    owned = {key: count // 4096 for key, count in traced.owned("/run/data/image").items()}
+    # What the file system in it has of its own is the worker's, or was there before it recorded.
+    assert {uid for _, uid in owned} <= {FRONT, BEHIND, SERVICE, 0, None}, owned
+    assert (owned["write", FRONT], owned["write", BEHIND]) == (32, 16), owned
+    assert owned["read", SERVICE] >= 32, owned
+
+
 def test_its_own_io_is_left_out_and_counted(tools: Tools) -> None:
     program = str(guest_program.build(guest_program.COLLECTOR))
     traced = Traced(ask(tools, "trace.own", data=EXT4, program=program))
     owned = traced.owned("/run/data/direct")
     assert owned.total() == 2000 * 4096
-    # Another task may wait for its write-back.
-    logs = {number for number, file in traced.names("file").items() if "/logs/" in file.get("path", "")}
-    assert not any(one.get("file") in logs for kind in ("segment", "call") for one in traced.of(kind))
-    own = Counter[str]()
-    for record in traced.of("own"):
-        own.update({name: record.get(name, 0) for name in ("bios", "written_bytes", "events")})
-    # Its file is made, written and made durable.
-    assert own["bios"] > 0 and own["written_bytes"] > 0 and own["events"] > 0
+    leaves_itself_out(traced.shown["records"])
 
 
 def test_from_boot(tools: Tools) -> None:

@@ -12,10 +12,11 @@ from collections import Counter
 
 import pytest
 import stock_kernel
+from collector_judge import BPF, DAC_READ_SEARCH, FOWNER, PERFMON, covers_its_bios, has_given_up, leaves_itself_out
 from guest_script import FRONT
 from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
-from traced_machine import SDA, Booted, Machine, covers_its_bios, has_the_sums_of_the_records, judged_below, rows
+from traced_machine import SDA, Booted, Machine, has_the_sums_of_the_records, judged_below, rows
 
 COLLECTOR = "FASTTRACK_TEST_COLLECTOR"
 GAPS = {"shared_map": 32}
@@ -25,7 +26,7 @@ LAYOUT_GAPS = {"inode table, read": 8}
 """What blocks of the file system's own hold -> how many may be unknown: what ext4 reads ahead is not marked as its own.
 """
 
-WRITTEN, HOTPLUG = 4000, 300
+WRITTEN, HOTPLUG, STALLED = 4000, 300, 20_000
 
 DIRECT_AT_MOST = 4000
 """Instructions that a direct write may take more: for its bio, and for the events of its request."""
@@ -122,6 +123,15 @@ def test_what_is_lost_is_counted(program: str) -> None:
     assert of_programs > WRITTEN // 4
     # Of the kernel's types it has those that its programs need.
     assert booted.shown["resident_kib"]["VmHWM"] <= 16 << 10
+
+
+def test_a_second_s_stall(program: str) -> None:
+    """Of 20,000 I/Os nothing is lost with the default buffer; nor does it record itself, or keep its privileges."""
+    booted = boot(program, "ext4", "stalled", count=STALLED)
+    assert not booted.of("loss")
+    assert sum(one["dev"] == booted.shown["dev"] for one in booted.of("bio")) == STALLED
+    leaves_itself_out(booted.records)
+    has_given_up(booted.shown["status"], DAC_READ_SEARCH | FOWNER | PERFMON | BPF)
 
 
 @pytest.mark.parametrize("source", ["bpf", "tracefs"])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import stock_kernel
+from collector_judge import covers_its_bios
 from guest_script import BEHIND, FASTTRACK, FRONT
 from layout_judge import judge_layout, of_disk
 from origin_judge import Trace, judge
@@ -24,7 +25,6 @@ from traced_machine import (
     Booted,
     Machine,
     cells,
-    covers_its_bios,
     has_the_sums_of_the_records,
     judged_below,
     lost,

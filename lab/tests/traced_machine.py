@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,21 +93,6 @@ class Booted:
     def of(self, kind: str) -> list[Record]:
         """The records of a kind."""
         return [one for one in self.records if one["record"] == kind]
-
-
-def covers_its_bios(records: Iterable[Record]) -> None:
-    """Segments cover their bios."""
-    covered: Counter[int] = Counter()
-    bios: dict[int, Record] = {}
-    for one in records:
-        if one["record"] == "bio":
-            bios[one["bio"]] = one
-        elif one["record"] == "segment":
-            assert one["offset"] == covered[one["bio"]]
-            covered[one["bio"]] += one["bytes"]
-    for bio in bios.values():
-        if bio["operation"] in ("read", "write"):
-            assert covered[bio["bio"]] == bio["bytes"], bio
 
 
 def cells(text: str, title: str) -> dict[str, tuple[float, float, float]]:

@@ -2,7 +2,7 @@
 //! What the running system says of tasks, files and devices.
 
 use crate::file_type;
-use crate::join::{FileFacts, Lookup, TaskFacts, Volume};
+use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume};
 use rustix::fs::{major, minor, AtFlags, StatxFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,6 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// Sectors of a block where nobody says otherwise: 4 KiB.
 const BLOCK_SECTORS: u64 = 8;
+
+/// Of loop devices, and of their partitions.
+const LOOP_MAJOR: u64 = 7;
+
+const PAGE: u64 = 4096;
 
 /// `FILEID_INO32_GEN` of linux/exportfs.h: inode and generation, 32 bits each.
 const INODE_HANDLE: i32 = 1;
@@ -101,6 +106,22 @@ impl Lookup for System {
             block_sectors: block,
             stacked: stacked(&folder) || partition && stacked(&folder.join("..")),
         }
+    }
+
+    fn image(&mut self, dev: u64) -> Option<Image> {
+        if dev >> 20 != LOOP_MAJOR {
+            return None;
+        }
+        let folder = PathBuf::from(format!("/sys/dev/block/{}/loop", kernel_name(dev)));
+        let said = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let path = said("backing_file")?;
+        let file = fs::metadata(path.trim_end_matches('\n')).ok()?;
+        let offset: u64 = said("offset")?.trim().parse().ok()?;
+        (offset % PAGE == 0).then(|| Image {
+            dev: kernel_dev(file.dev()),
+            inode: file.ino(),
+            first: offset / PAGE,
+        })
     }
 
     fn absolute(&mut self, dev: u64, path: &str) -> Option<String> {

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
 import signal
 import sqlite3
+import struct
 import subprocess
 import threading
 import time
@@ -20,9 +22,11 @@ from prologue import (
     BEHIND,
     BLOCK,
     DATA,
+    DEBUG,
     DISK,
     FRONT,
     MIB,
+    MKFS,
     MNT_DETACH,
     OUT,
     PATTERN,
@@ -46,6 +50,7 @@ from prologue import (
 )
 
 LOGS = OUT / "trace"
+FITRIM = 0xC0185879
 
 
 class Collector:
@@ -83,9 +88,10 @@ class Collector:
 
 
 def counters() -> dict[str, int]:
-    """Bytes that the device has read and written, as it counts them; and its flushes."""
+    """Bytes that the device has read, written and discarded, as it counts them; its flushes and writes with FUA."""
     words = [int(word) for word in read("/sys/block/sda/stat").split()]
-    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512, "flush": words[15]}
+    fua = int(pairs(read(DEBUG / "mflash/stats"))["fua"])
+    return {"read": words[2] * 512, "write": words[6] * 512, "discard": words[13] * 512, "flush": words[15], "fua": fua}
 
 
 def writes_new() -> None:
@@ -122,8 +128,28 @@ def reads_cold() -> None:
     time.sleep(1)
 
 
+def saves(size: int) -> None:
+    """As editors do: a new file takes the name of the old one."""
+    (DATA / "draft").write_bytes(PATTERN[:size])
+    handle = os.open(DATA / "draft", os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+    (DATA / "draft").rename(DATA / "saved")
+
+
+def discard_free() -> None:
+    """As fstrim(8) does."""
+    handle = os.open(DATA, os.O_RDONLY)
+    fcntl.ioctl(handle, FITRIM, struct.pack("=QQQ", 0, (1 << 64) - 1, 0))
+    os.close(handle)
+
+
+SIZES = 5 * BLOCK, 3 * BLOCK
+"""Of a file that is saved, and saved again."""
+
+
 def works(program: str) -> Shown:
-    """Two apps write one file, and one reads another."""
+    """Two apps write one file, and one reads another; a file takes the place of another, and one is removed."""
     make("cold", 4)
     drop_caches()
     os.sync()
@@ -132,9 +158,12 @@ def works(program: str) -> Shown:
     as_uid(FRONT, writes_new)
     as_uid(BEHIND, lambda: in_a_thread(writes_over))
     as_uid(BEHIND, reads_cold)
+    for size in SIZES:
+        as_uid(FRONT, partial(saves, size))
     os.sync()
     (DATA / "shared").unlink()
     os.sync()
+    discard_free()
     time.sleep(1)
     after = counters()
     status = pairs(read(f"/proc/{collector.process.pid}/status"), ":\t")
@@ -290,6 +319,39 @@ def unformatted(program: str) -> Shown:
     for number, (uid, kind) in enumerate(zip((FRONT, BEHIND, SERVICE), kinds, strict=True)):
         as_uid(uid, partial(past_the_file_system, number, *kind))
     collector.end()
+    return {"records": collector.records()}
+
+
+LOOP, INNER = "/dev/loop0", Path("/run/inner")
+
+
+def writes_inside(name: str, pages: int, flags: int = 0) -> None:
+    area = mmap.mmap(-1, BLOCK)
+    area[:] = PATTERN[:BLOCK]
+    handle = os.open(INNER / name, os.O_CREAT | os.O_RDWR | flags)
+    for index in range(pages):
+        os.pwritev(handle, [area], index * BLOCK)
+
+
+def looped(program: str) -> Shown:
+    """Apps use a file system on a loop device, whose worker uses the file behind it, from its second page on."""
+    (DATA / "image").touch()
+    os.truncate(DATA / "image", 64 * MIB)
+    subprocess.run(["/usr/sbin/losetup", "--offset", str(BLOCK), LOOP, str(DATA / "image")], check=True)
+    subprocess.run([*MKFS["ext4"], "-b", str(BLOCK), LOOP], check=True)
+    INNER.mkdir()
+    mount("ext4", INNER, LOOP)
+    INNER.chmod(0o777)
+    os.sync()
+    collector = Collector(program)
+    as_uid(FRONT, partial(writes_inside, "direct", 32, os.O_DIRECT))
+    as_uid(BEHIND, partial(writes_inside, "buffered", 16))
+    os.sync()
+    drop_caches()
+    as_uid(SERVICE, (INNER / "direct").read_bytes)
+    collector.end()
+    unmount(INNER)
+    subprocess.run(["/usr/sbin/losetup", "-d", LOOP], check=True)
     return {"records": collector.records()}
 
 
@@ -528,6 +590,7 @@ if __name__ == "__main__":
         dirty_before,
         beside,
         unformatted,
+        looped,
         own,
         killed,
         flight,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -22,7 +23,7 @@ from typing import IO
 sys.path.insert(0, str(Path(__file__).parent.parent / "oracle"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "guest"))
 
-from trace import Collector, lines_of
+from trace import LOGS, Collector, lines_of
 
 import more_ways
 import origin
@@ -40,6 +41,7 @@ from prologue import (
     Shown,
     drop_caches,
     mount,
+    pairs,
     read,
     run,
     write,
@@ -66,6 +68,12 @@ def floods(count: int) -> None:
         os.pwritev(handle, [block], index * BLOCK)
 
 
+def number(device: str) -> int:
+    """Of a device, as records have it."""
+    dev = Path(device).stat().st_rdev
+    return os.major(dev) << 20 | os.minor(dev)
+
+
 def losses(program: str, count: int) -> Shown:
     """The collector is stopped while an app writes more than its ring holds."""
     collector = Collector(program, "--source", "bpf", "--buffer", "64")
@@ -77,8 +85,22 @@ def losses(program: str, count: int) -> Shown:
     status = Path(f"/proc/{collector.process.pid}/status")
     resident = {name: lines_of(status, name) for name in ("VmHWM", "VmRSS", "RssAnon")}
     collector.end()
-    dev = Path("/dev/nullb0").stat().st_rdev
-    return {"overrun": overrun, "resident_kib": resident, "dev": os.major(dev) << 20 | os.minor(dev)}
+    return {"overrun": overrun, "resident_kib": resident, "dev": number("/dev/nullb0")}
+
+
+def stalled(program: str, count: int) -> Shown:
+    """The collector is stopped while an app writes; its files are on the disk that it records."""
+    collector = Collector(program, "--source", "bpf", logs=DATA / "logs")
+    status = pairs(read(f"/proc/{collector.process.pid}/status"), ":\t")
+    collector.process.send_signal(signal.SIGSTOP)
+    floods(count)
+    collector.process.send_signal(signal.SIGCONT)
+    time.sleep(2)
+    os.sync()
+    time.sleep(1)
+    collector.end()
+    shutil.copytree(DATA / "logs", LOGS)
+    return {"status": status, "dev": number("/dev/nullb0")}
 
 
 def hotplug(program: str, source: str, count: int) -> Shown:
@@ -93,8 +115,7 @@ def hotplug(program: str, source: str, count: int) -> Shown:
     os.sched_setaffinity(0, {0})
     write(online, "0")
     collector.end()
-    dev = Path("/dev/nullb0").stat().st_rdev
-    return {"dev": os.major(dev) << 20 | os.minor(dev)}
+    return {"dev": number("/dev/nullb0")}
 
 
 STACKED_AT, STACKED_SIZE, SECTOR = 16 * MIB, 4096 * MIB, 512
@@ -379,4 +400,4 @@ def faults(program: str) -> Shown:
 
 
 if __name__ == "__main__":
-    run(suite, stacked, losses, hotplug, tops, histograms, faults, costs)
+    run(suite, stacked, losses, stalled, hotplug, tops, histograms, faults, costs)

@@ -11,6 +11,7 @@ mod clones;
 mod event;
 mod fasttrack;
 mod journal;
+mod loops;
 mod names;
 mod origin;
 mod pages;
@@ -24,7 +25,7 @@ pub use blocks::{Blocks, Mapped};
 pub use event::Event;
 #[cfg(test)]
 pub(crate) use names::Nothing;
-pub use names::{shown_id, FileFacts, Lookup, Names, TaskFacts, Volume};
+pub use names::{shown_id, FileFacts, Image, Lookup, Names, TaskFacts, Volume};
 pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
 pub use segments::dev_of;
@@ -35,6 +36,7 @@ use carried::Carried;
 use clones::Clones;
 use fasttrack_trace_log::{Call, CallKind, FileEvent, Own, Record, Time};
 use journal::Journal;
+use loops::Loops;
 use requests::Requests;
 use sqlite::Sqlite;
 use std::collections::HashMap;
@@ -177,6 +179,7 @@ pub struct Joiner {
     requests: Requests,
     carried: Carried,
     clones: Clones,
+    loops: Loops,
     journal: Journal,
     calls: HashMap<u64, (u64, Option<bool>)>,
     origins: HashMap<(u64, u64), Origin>,
@@ -202,6 +205,7 @@ impl Joiner {
             requests: Requests::default(),
             carried: Carried::default(),
             clones: Clones::default(),
+            loops: Loops::default(),
             journal: Journal::default(),
             calls: HashMap::new(),
             origins: HashMap::new(),
@@ -268,6 +272,7 @@ impl Joiner {
         self.requests.forget();
         self.carried.forget();
         self.clones.forget();
+        self.loops.forget();
         self.calls.clear();
         self.origins.clear();
         self.runs.clear();

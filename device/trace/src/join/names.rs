@@ -64,6 +64,17 @@ impl Volume {
     }
 }
 
+/// The file behind a loop device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Image {
+    /// Device of its file system.
+    pub dev: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// Where in it the device begins, pages.
+    pub first: u64,
+}
+
 /// What events do not say. Of tasks and files nothing is known, unless it is told here.
 pub trait Lookup {
     /// A task, if it lives.
@@ -78,6 +89,11 @@ pub trait Lookup {
 
     /// A device.
     fn volume(&mut self, dev: u64) -> Volume;
+
+    /// The file behind a loop device.
+    fn image(&mut self, _dev: u64) -> Option<Image> {
+        None
+    }
 
     /// The absolute path of what its file system has at `path`, if that is known.
     fn absolute(&mut self, _dev: u64, _path: &str) -> Option<String> {
@@ -381,7 +397,10 @@ impl Names {
         let facts = found.unwrap_or_default();
         let told = event.text("path").filter(|path| !path.is_empty());
         let told = told.map(|path| path.trim_end_matches(DELETED).to_string());
-        let told = told.map(|path| self.lookup.absolute(dev, &path).unwrap_or(path));
+        // As it was then: what is found now may have another name since.
+        let then = told
+            .as_deref()
+            .and_then(|path| self.lookup.absolute(dev, path));
         let created = event.signed("created_ns").filter(|created| *created != 0);
         let record = File {
             time: Time(event.time),
@@ -391,7 +410,7 @@ impl Names {
             inode: Some(inode),
             generation,
             created_ns: facts.created_ns.or(created),
-            path: facts.path.or(told),
+            path: then.or(facts.path).or(told),
             file_type: facts.file_type,
             bytes: event.number("bytes"),
             ..File::default()
@@ -423,6 +442,17 @@ impl Names {
             return None;
         }
         self.files.get(&id).map(|named| named.record.clone())
+    }
+
+    /// Device and inode of a file that is known.
+    pub fn inode(&self, file: u64) -> Option<(u64, u64)> {
+        let record = &self.files.get(&file)?.record;
+        record.dev.zip(record.inode)
+    }
+
+    /// The file behind a loop device, as it is now.
+    pub fn image(&mut self, dev: u64) -> Option<Image> {
+        self.lookup.image(dev)
     }
 
     /// Where a file system is.

@@ -193,7 +193,8 @@ impl Joiner {
         }
     }
 
-    /// A bio's segments: those of the one above, where it was made of another. They are kept if others are made of it.
+    /// A bio's segments: those of the one above, where it was made of another, or what a loop device was sent. They are
+    /// kept if others are made of it.
     pub(super) fn followed(
         &mut self,
         of: (Time, Option<u64>),
@@ -208,8 +209,10 @@ impl Joiner {
         let of_this = |one| Segment { time, bio, ..one };
         let segments = match above {
             Some(above) => above.into_iter().map(of_this).collect(),
-            None => segments,
+            None => self.loops.owned(operation, segments, &self.names),
         };
+        self.loops
+            .sent((dev, operation), sector, &segments, &mut self.names);
         let volume = self.names.volume(dev);
         if volume.stacked && !segments.is_empty() {
             let (of, place) = ((volume.disk, operation.0), (sector, sectors));
