@@ -22,8 +22,8 @@ from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.run.script import init_script
 
 MEMORY_MIB = 512
-FRONT, BEHIND = 10101, 10102
-"""UIDs of two apps, as prologue.py has them."""
+FRONT, BEHIND, SERVICE = 10101, 10102, 1000
+"""UIDs of two apps and of a system service, as prologue.py has them."""
 
 KEPT = [str(path) for path in (CHECKOUT, cache_root(), Path(sys.prefix)) if str(path).startswith(("/tmp/", "/run/"))]
 """What a script needs of the host's directories that it has for itself: the checkout's programs, and their Python."""

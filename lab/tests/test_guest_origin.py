@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_script import BEHIND, FASTTRACK, FRONT, Data, Settings, ask, setting
+from guest_script import BEHIND, FASTTRACK, FRONT, SERVICE, Data, Settings, ask, setting
 from layout_judge import Disk, judge_layout, of_disk
 from origin_judge import Record, Trace, judge
 
@@ -28,7 +28,6 @@ from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 
-SERVICE = 1000
 ORACLE = Path(__file__).parent / "oracle" / "watched.py"
 SDA = 8 << 20
 

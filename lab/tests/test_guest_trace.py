@@ -15,7 +15,7 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 from collector_judge import DAC_READ_SEARCH, FOWNER, covers_its_bios, has_given_up, leaves_itself_out
-from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, Data, Settings, ask, look
+from guest_script import BEHIND, EXT4, FASTTRACK, FRONT, SERVICE, Data, Settings, ask, look
 
 from fasttrack_lab.build import guest_program
 from fasttrack_lab.commands.replay import command
@@ -30,7 +30,6 @@ from fasttrack_lab.trace.interaction import Interaction
 
 pytestmark = pytest.mark.guest
 
-SERVICE = 1000
 MIB = 1 << 20
 SAVED = 5 * 4096
 """Bytes of the first file that is saved, as tests/guest/trace.py has them."""
