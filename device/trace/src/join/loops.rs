@@ -2,8 +2,10 @@
 //! Who writes and reads a loop device: its worker writes and reads the file behind it for them, now or, as the page
 //! cache of that file has it, much later. The worker's blocks of the file are those of who had their place last.
 
+use super::event::Event;
 use super::names::{Image, Names};
 use super::pages::{Owner, Pages};
+use super::rwbs::Rwbs;
 use fasttrack_trace_log::{Operation, Segment};
 use std::collections::HashMap;
 
@@ -11,6 +13,15 @@ const PAGE: u64 = 4096;
 
 /// For so long what is behind a device is not asked for again, ns.
 const ASKED_NS: u64 = 1_000_000_000;
+
+impl Image {
+    /// The pages of the file, first and count, that have these bytes of the device.
+    fn pages(self, begin: u64, bytes: u64) -> (u64, u64) {
+        let first = begin / PAGE;
+        let end = begin.saturating_add(bytes).div_ceil(PAGE);
+        (self.first + first, end - first)
+    }
+}
 
 /// What was sent to loop devices, and not yet by their workers.
 #[derive(Debug, Default)]
@@ -39,7 +50,7 @@ impl Loops {
         }
     }
 
-    /// A bio is sent to a device: to a loop device, what follows in its file is its owners'.
+    /// A bio is sent to a device: to a loop device, what follows in its file is its owners', or nobody's.
     pub fn sent(
         &mut self,
         (dev, operation): (u64, Operation),
@@ -54,15 +65,35 @@ impl Loops {
             return;
         };
         for one in segments {
-            if let (Some(task), Some((offset, bytes))) = (one.owner, one.offset.zip(one.bytes)) {
-                let begin = sector * 512 + offset;
-                let first = begin / PAGE;
-                let pages = (begin + bytes).div_ceil(PAGE) - first;
-                let at = image.first + first;
-                let owner = Owner { task, time };
-                self.of(operation)
-                    .dirty(image.dev, image.inode, at, pages, owner);
+            let Some((offset, bytes)) = one.offset.zip(one.bytes) else {
+                continue;
+            };
+            let (at, pages) = image.pages((sector * 512).saturating_add(offset), bytes);
+            let kept = self.of(operation);
+            match one.owner {
+                Some(task) => {
+                    let owner = Owner { task, time };
+                    kept.dirty(image.dev, image.inode, at, pages, owner);
+                }
+                None => drop(kept.take(image.dev, image.inode, at, pages)),
             }
+        }
+    }
+
+    /// A request has ended. Of a read of a loop device nothing follows: its file's page cache may have had all of it.
+    pub fn ended(&mut self, event: &Event<'_>) {
+        let image = event
+            .dev("dev")
+            .and_then(|dev| self.images.get(&dev))
+            .and_then(|(_, image)| *image);
+        let place = event.place("sector").zip(event.place("nr_sector"));
+        let (Some(image), Some((sector, sectors))) = (image, place) else {
+            return;
+        };
+        let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
+        if rwbs.operation == Operation::READ && sectors > 0 {
+            let (at, pages) = image.pages(sector * 512, sectors * 512);
+            self.read.take(image.dev, image.inode, at, pages);
         }
     }
 
@@ -92,7 +123,7 @@ impl Loops {
             for (count, owner) in self.of(operation).take(dev, inode, index, pages) {
                 let end = ((at + count) * PAGE).min(bytes);
                 found.push(Segment {
-                    offset: Some(offset + at * PAGE),
+                    offset: Some(offset.saturating_add(at * PAGE)),
                     bytes: Some(end - at * PAGE),
                     index: Some(index + at),
                     owner: owner.map(|owner| owner.task).or(one.owner),
@@ -115,6 +146,7 @@ mod tests {
     use super::*;
     use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
     use crate::join::Nothing;
+    use crate::tracefs::EventFormat;
     use fasttrack_trace_log::Time;
 
     const LOOP: u64 = 7 << 20;
@@ -167,10 +199,16 @@ mod tests {
             }
         }
 
-        fn sent(&mut self, operation: Operation, sector: u64, owner: u64, bytes: u64) {
+        fn sent(
+            &mut self,
+            operation: Operation,
+            sector: u64,
+            owner: impl Into<Option<u64>>,
+            bytes: u64,
+        ) {
             let segment = Segment {
                 time: Time(5),
-                owner: Some(owner),
+                owner: owner.into(),
                 offset: Some(0),
                 bytes: Some(bytes),
                 ..Segment::default()
@@ -228,6 +266,44 @@ mod tests {
             seen.owned(Operation::READ, worker, 4, 4096),
             [[8192, 4096, 4, 105]]
         );
+    }
+
+    #[test]
+    fn what_names_nobody_ends_what_was_there() {
+        let mut seen = Seen::new();
+        let worker = seen.worker;
+        seen.sent(Operation::WRITE, 0, 101, 8192);
+        seen.sent(Operation::WRITE, 8, None, 4096);
+        let expected = [[8192, 4096, 4, 101], [12288, 4096, 5, worker]];
+        assert_eq!(seen.owned(Operation::WRITE, worker, 4, 8192), expected);
+    }
+
+    /// It was in the page cache: what is read ahead there later is not who has read it before.
+    #[test]
+    fn a_read_that_has_ended_leaves_nothing() {
+        let complete = include_str!("../../tests/formats/block_rq_complete");
+        let format = EventFormat::parse(complete).expect("a format");
+        let mut data = vec![0; 64];
+        let mut put = |name: &str, bytes: &[u8]| {
+            let at = format.field(name).expect("a field").offset;
+            data[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        put("dev", &(LOOP as u32).to_le_bytes());
+        put("sector", &8_u64.to_le_bytes());
+        put("nr_sector", &8_u32.to_le_bytes());
+        put("rwbs", b"R\0");
+        let event = Event {
+            time: 9,
+            cpu: 0,
+            format: &format,
+            data: &data,
+        };
+        let mut seen = Seen::new();
+        let worker = seen.worker;
+        seen.sent(Operation::READ, 0, 101, 8192);
+        seen.loops.ended(&event);
+        let expected = [[8192, 4096, 4, 101], [12288, 4096, 5, worker]];
+        assert_eq!(seen.owned(Operation::READ, worker, 4, 8192), expected);
     }
 
     #[test]

@@ -322,7 +322,10 @@ impl Joiner {
             "rq_insert" => self.requests.insert(event),
             "rq_issue" => self.requests.issue(event),
             "rq_requeue" => self.requests.requeue(event),
-            "rq_complete" => self.requests.complete(event, &mut self.carried, out),
+            "rq_complete" => {
+                self.requests.complete(event, &mut self.carried, out);
+                self.loops.ended(event);
+            }
             _ => {}
         }
     }

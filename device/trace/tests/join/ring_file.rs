@@ -2,7 +2,7 @@
 //! A ring in a file: descriptions of events with a zero between, two zeros, then pages. And a join of it beside which
 //! nothing else is known.
 
-use fasttrack_trace::join::{Joiner, Lookup, TaskFacts, Volume};
+use fasttrack_trace::join::{Image, Joiner, Lookup, TaskFacts, Volume};
 use fasttrack_trace::tracefs::{EventFormat, Layout, Page};
 
 /// Bytes of a page of the ring.
@@ -64,6 +64,15 @@ impl Lookup for Simple {
             block_sectors: 8,
             stacked: false,
         }
+    }
+
+    /// Of devices as only spoilt events have them.
+    fn image(&mut self, dev: u64) -> Option<Image> {
+        (dev % 2 == 1).then_some(Image {
+            dev: 8 << 20,
+            inode: 12,
+            first: 1,
+        })
     }
 }
 
