@@ -6,10 +6,9 @@ use super::event::Event;
 use super::names::{Image, Names};
 use super::pages::{Owner, Pages};
 use super::rwbs::Rwbs;
+use super::segments::PAGE_BYTES;
 use fasttrack_trace_log::{Operation, Segment};
 use std::collections::HashMap;
-
-const PAGE: u64 = 4096;
 
 /// For so long what is behind a device is not asked for again, ns.
 const ASKED_NS: u64 = 1_000_000_000;
@@ -17,8 +16,8 @@ const ASKED_NS: u64 = 1_000_000_000;
 impl Image {
     /// The pages of the file, first and count, that have these bytes of the device.
     fn pages(self, begin: u64, bytes: u64) -> (u64, u64) {
-        let first = begin / PAGE;
-        let end = begin.saturating_add(bytes).div_ceil(PAGE);
+        let first = begin / PAGE_BYTES;
+        let end = begin.saturating_add(bytes).div_ceil(PAGE_BYTES);
         (self.first + first, end - first)
     }
 }
@@ -118,13 +117,13 @@ impl Loops {
                 found.push(one);
                 continue;
             };
-            let pages = bytes.div_ceil(PAGE);
+            let pages = bytes.div_ceil(PAGE_BYTES);
             let mut at = 0;
             for (count, owner) in self.of(operation).take(dev, inode, index, pages) {
-                let end = ((at + count) * PAGE).min(bytes);
+                let end = ((at + count) * PAGE_BYTES).min(bytes);
                 found.push(Segment {
-                    offset: Some(offset.saturating_add(at * PAGE)),
-                    bytes: Some(end - at * PAGE),
+                    offset: Some(offset.saturating_add(at * PAGE_BYTES)),
+                    bytes: Some(end - at * PAGE_BYTES),
                     index: Some(index + at),
                     owner: owner.map(|owner| owner.task).or(one.owner),
                     ..one.clone()
@@ -144,9 +143,9 @@ impl Loops {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::join::event::wide_format;
     use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
     use crate::join::Nothing;
-    use crate::tracefs::EventFormat;
     use fasttrack_trace_log::Time;
 
     const LOOP: u64 = 7 << 20;
@@ -281,17 +280,9 @@ mod tests {
     /// It was in the page cache: what is read ahead there later is not who has read it before.
     #[test]
     fn a_read_that_has_ended_leaves_nothing() {
-        let complete = include_str!("../../tests/formats/block_rq_complete");
-        let format = EventFormat::parse(complete).expect("a format");
-        let mut data = vec![0; 64];
-        let mut put = |name: &str, bytes: &[u8]| {
-            let at = format.field(name).expect("a field").offset;
-            data[at..at + bytes.len()].copy_from_slice(bytes);
-        };
-        put("dev", &(LOOP as u32).to_le_bytes());
-        put("sector", &8_u64.to_le_bytes());
-        put("nr_sector", &8_u32.to_le_bytes());
-        put("rwbs", b"R\0");
+        let format = wide_format("block_rq_complete", &["dev", "sector", "nr_sector", "rwbs"]);
+        let words = [LOOP, 8, 8, u64::from(b'R')];
+        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
         let event = Event {
             time: 9,
             cpu: 0,
