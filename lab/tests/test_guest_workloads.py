@@ -71,6 +71,8 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("bigwrite", "many", ("s6", "f2fs"), 1.3),
         # Nor until an fsync that began before it has sent all of its file, with a mutex of f2fs's held.
         ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
+        # Nor does it wait for who has that mutex and sleeps for a request tag, the flusher or a background fsync.
+        ("bigwrite", "writesync", ("ufs31", "f2fs"), 1.25),
         # A node that is not an inode cannot be written ahead: it is no reason to write inodes that are in use.
         ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
         # On eMMC the foreground's next request waits for all of the one that is there.

@@ -677,11 +677,11 @@ static void fti_depth_updated(struct blk_mq_hw_ctx *hctx)
 	unsigned int device_depth = fti_device_depth(fti->q);
 
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++) {
-		for (int sync = 0; sync < 2; sync++)
-			fti->shallow[i][sync] =
-				fti_shallow_depth(depth, fti_tags[i][sync]);
-		fti->shallow[i][0] = min(fti->shallow[i][0],
-					 fti_async_tags(device_depth, i));
+		WRITE_ONCE(fti->shallow[i][0],
+			   min(fti_shallow_depth(depth, fti_tags[i][0]),
+			       fti_async_tags(device_depth, i)));
+		WRITE_ONCE(fti->shallow[i][1],
+			   fti_shallow_depth(depth, fti_tags[i][1]));
 	}
 	fti->inherit_depth = fti_shallow_depth(depth, fti_inherit_tags);
 	sbitmap_queue_min_shallow_depth(tags,

@@ -326,6 +326,35 @@ static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 	fti_wake_senders(queue);
 }
 
+/* Is @disk another one, which has an I/O scheduler of its own? */
+static bool fti_is_elsewhere(const struct fti_data *fti,
+			     const struct block_device *disk)
+{
+	struct request_queue *q = bdev_get_queue((struct block_device *)disk);
+
+	return q != fti->q && queue_is_mq(q);
+}
+
+/* Not counted exactly: requests come and go meanwhile. */
+static bool fti_crowded(struct fasttrack_queue *queue,
+			const struct block_device *disk, bool sync)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	const struct request_queue *q = fti->q;
+	unsigned int used[FASTTRACK_NR_CLASSES];
+	unsigned int maps = blk_mq_is_shared_tags(q->tag_set->flags) ?
+		1 : q->nr_hw_queues;
+
+	if (fti_is_elsewhere(fti, disk))
+		return false;
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		used[i] = READ_ONCE(fti->class[i].queued) +
+			  atomic_read(&fti->in_flight[i]);
+	return fti_tags_used_up(used, q->nr_requests * maps,
+				READ_ONCE(fti->shallow[FASTTRACK_BACKGROUND][sync]) *
+					maps);
+}
+
 /*
  * Nobody in front: an ordinary elevator, with write-back throttling as they have it.
  * Its latency target would hold the foreground's fsync back together with everybody's
@@ -351,6 +380,7 @@ void fti_init_promoter(struct fti_data *fti)
 	fti->promoter.promote_task = fti_promote_task;
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
+	fti->promoter.crowded = fti_crowded;
 	fti->promoter.wake_senders = fti_wake_senders;
 	fti->promoter.front = fti_front;
 }

@@ -752,6 +752,27 @@ static void fti_test_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fti_async_tags(32, FASTTRACK_NEUTRAL), 16);
 }
 
+static void fti_test_tags_used_up(struct kunit *test)
+{
+	unsigned int used[FASTTRACK_NR_CLASSES] = {};
+
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32));
+	used[FASTTRACK_BACKGROUND] = 20;
+	used[FASTTRACK_NEUTRAL] = 11;
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32));
+	used[FASTTRACK_NEUTRAL] = 12;
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 32));
+	/* One of eight of the foreground's is where background may be. */
+	used[FASTTRACK_BACKGROUND] = 0;
+	used[FASTTRACK_NEUTRAL] = 0;
+	used[FASTTRACK_FOREGROUND] = 63;
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 8));
+	used[FASTTRACK_NEUTRAL] = 1;
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 8));
+	/* The queue has no limits yet. */
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 0));
+}
+
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
 	KUNIT_CASE(fti_test_plain),
@@ -774,6 +795,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_wakes_with_neutral),
 	KUNIT_CASE(fti_test_passed_over),
 	KUNIT_CASE(fti_test_tags),
+	KUNIT_CASE(fti_test_tags_used_up),
 	{}
 };
 

@@ -96,11 +96,13 @@ unsigned int __fasttrack_sync_begin(void);
 void __fasttrack_sync_end(unsigned int begun);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
-bool __fasttrack_writeback_skips(const struct address_space *mapping);
+bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
+				 const struct address_space *mapping, bool over);
 bool __fasttrack_extent_full(const struct address_space *mapping,
 			     unsigned long pages);
 void __fasttrack_writeback_begin(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
+bool __fasttrack_writeback_wait(struct bdi_writeback *wb);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
@@ -288,11 +290,13 @@ static inline bool fasttrack_writeback_over(struct address_space *mapping,
 	return fasttrack_enabled() && __fasttrack_writeback_over(mapping, wbc);
 }
 
-/* May a turn of write-back that is over pass over @mapping's file? */
+/* May write-back pass over @mapping's file, in a turn that is @over or not? */
 static inline bool
-fasttrack_writeback_skips(const struct address_space *mapping)
+fasttrack_writeback_skips(struct bdi_writeback *wb,
+			  const struct address_space *mapping, bool over)
 {
-	return fasttrack_enabled() && __fasttrack_writeback_skips(mapping);
+	return fasttrack_enabled() &&
+	       __fasttrack_writeback_skips(wb, mapping, over);
 }
 
 /*
@@ -322,6 +326,12 @@ static inline void fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
 	if (fasttrack_enabled())
 		__fasttrack_writeback_pause(wb);
+}
+
+/* Nothing else is left: wait a little. False: end the work. */
+static inline bool fasttrack_writeback_wait(struct bdi_writeback *wb)
+{
+	return fasttrack_enabled() && __fasttrack_writeback_wait(wb);
 }
 
 /**

@@ -14,6 +14,7 @@
 #include <linux/types.h>
 
 struct bio;
+struct block_device;
 
 static inline blk_opf_t fasttrack_class_opf(enum fasttrack_class class)
 {
@@ -111,6 +112,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	which fasttrack_app_moved() is true have another class; likewise
  * @kick: the foreground has begun to depend on others, or reclaim, for it, on
  *	write-back; likewise
+ * @crowded: would background wait for a request tag to write to a disk, which may be on
+ *	top of others, for what somebody waits for if @sync? Likewise
  * @wake_senders: senders that wait for a request tag see whether they may take
  *	one now; likewise
  * @front: FastTrack is on and somebody in front, or not any more. From process
@@ -126,6 +129,8 @@ struct fasttrack_queue {
 	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
 	void (*relabel)(struct fasttrack_queue *queue);
 	void (*kick)(struct fasttrack_queue *queue, bool foreground);
+	bool (*crowded)(struct fasttrack_queue *queue,
+			const struct block_device *disk, bool sync);
 	void (*wake_senders)(struct fasttrack_queue *queue);
 	void (*front)(struct fasttrack_queue *queue, bool somebody);
 };

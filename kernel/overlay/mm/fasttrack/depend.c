@@ -292,6 +292,13 @@ bool ft_worker_is_watched(const struct task_struct *worker)
 	return ft_watched_find(worker);
 }
 
+/* Does anybody wait for all that is dirty, or for what reclaim meets of it? */
+bool ft_dirty_is_waited_for(void)
+{
+	return fasttrack_holds_lifted() || atomic_read(&ft_reclaim_waits) ||
+	       ft_data_has_backlog();
+}
+
 /* Reclaim is about to wait, so that the foreground keeps its pages. */
 void ft_reclaim_wait_begin(void)
 {

@@ -309,6 +309,7 @@ void ft_worker_wait_end(struct task_struct *worker);
 bool ft_worker_watch_begin(struct task_struct *worker);
 void ft_worker_watch_end(struct task_struct *worker);
 bool ft_worker_is_watched(const struct task_struct *worker);
+bool ft_dirty_is_waited_for(void);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);
@@ -329,6 +330,7 @@ void ft_kick(bool foreground);
 void ft_queues_front(void);
 void ft_queues_release(void);
 bool ft_queues_hold(void);
+bool ft_queues_crowded(const struct address_space *mapping, bool sync);
 
 /* stuck.c */
 bool ft_anybody_stuck(void);
@@ -337,6 +339,7 @@ bool ft_anybody_stuck(void);
 void ft_pause_end_all(void);
 bool ft_may_owe(void);
 void ft_owe_segment(void);
+bool ft_front_is_exempt(void);
 
 /* reclaim.c */
 void ft_reclaim_forget(void);

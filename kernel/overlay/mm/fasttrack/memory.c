@@ -137,15 +137,9 @@ gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 /* Is current in front, and not the one who made the dirty pages? */
 bool __fasttrack_dirty_exempt(void)
 {
-	unsigned long background_thresh, thresh;
-
 	if (!READ_ONCE(ft_knobs.page_allocator) ||
-	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
-		return false;
-	global_dirty_limits(&background_thresh, &thresh);
-	if (!ft_dirty_exempt(ft_front_pages(FT_PAGES_DIRTY),
-			     global_node_page_state(NR_FILE_DIRTY) +
-			     global_node_page_state(NR_WRITEBACK), thresh))
+	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
+	    !ft_front_is_exempt())
 		return false;
 	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
 	return true;

@@ -17,7 +17,10 @@
  *  - the flusher, between two turns of write-back, with a background app's file
  *    and if nobody waits for the work, until the last segment has been written.
  *
- * Six hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * Nor is a piece or a segment begun whose sender would wait for a request tag, with
+ * locks of the file system's: an fsync waits before, the flusher passes over the file.
+ *
+ * Seven hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
  * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
@@ -26,17 +29,20 @@
  *  over     writeback_iter(), ext4, f2fs:    the file system's locks  no
  *           before each folio                that are below, ext4's
  *                                            handle, locked folios
- *  skips    the flusher, before a file, in   the list of files, the   no
- *           a turn that "over" has ended     inode's spinlock
+ *  skips    the flusher, before a file       the list of files, the   no
+ *                                            inode's spinlock
  *  pause    wb_writeback(), after a turn     nothing                  yes
  *           that "over" has ended
+ *  wait     wb_writeback(), when all that    nothing                  yes
+ *           is left has been passed over
  *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
  *           before they sync a file
  *  extent   ext4, before a block is added    its handle               no
  *           to an extent that it maps
  *
- * Who pauses is woken once: when the foreground's idle window has ended. Only the
- * flusher looks again by itself: nobody tells that the device has caught up.
+ * Who pauses is woken once: when the foreground's idle window has ended. Only who waits
+ * for the device, the flusher or for tags, looks again by itself: nobody tells that it
+ * has caught up.
  */
 #include <linux/backing-dev.h>
 #include <linux/freezer.h>
@@ -58,8 +64,8 @@
 #include "internal.h"
 #include "policy.h"
 
-/* How often the flusher looks whether its last segment has been written. */
-#define FT_FLUSHER_LOOKS	(4 * NSEC_PER_MSEC)
+/* How often is it looked whether the device has caught up? */
+#define FT_LOOKS	(4 * NSEC_PER_MSEC)
 
 /* Nobody is paused for a reason that is gone. */
 void ft_pause_end_all(void)
@@ -72,6 +78,15 @@ static bool ft_pauses(void)
 {
 	return fasttrack_enabled() && !READ_ONCE(ft_switching_off) &&
 	       READ_ONCE(ft_knobs.page_allocator);
+}
+
+/*
+ * Would background wait for a request tag while the foreground works? For what
+ * somebody waits for if @sync.
+ */
+static bool ft_has_no_room(const struct address_space *mapping, bool sync)
+{
+	return ft_foreground_works() && ft_queues_crowded(mapping, sync);
 }
 
 /*
@@ -103,20 +118,49 @@ static bool ft_stops(void)
 		 (JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE)));
 }
 
+/* How current sleeps in a pause: a signal that ends none is there already, or not. */
+static unsigned int ft_pause_state(void)
+{
+	return signal_pending(current) ? TASK_KILLABLE | TASK_FREEZABLE :
+					 TASK_INTERRUPTIBLE;
+}
+
 static bool ft_task_sleeps(void)
 {
 	return ft_task_pauses() && !fatal_signal_pending(current) &&
 	       (ft_foreground_works() || ft_has_backlog());
 }
 
+/* Is the foreground not the one who made the dirty pages? */
+bool ft_front_is_exempt(void)
+{
+	unsigned long background_thresh, thresh;
+
+	global_dirty_limits(&background_thresh, &thresh);
+	return ft_dirty_exempt(ft_front_pages(FT_PAGES_DIRTY),
+			       global_node_page_state(NR_FILE_DIRTY) +
+				       global_node_page_state(NR_WRITEBACK),
+			       thresh);
+}
+
+/* Does who is in front wait until pages of its own have been written? */
+static bool ft_front_is_throttled(void)
+{
+	return ft_front_pages(FT_PAGES_DIRTY) >=
+		       READ_ONCE(ft_knobs.segment_pages) &&
+	       !ft_front_is_exempt();
+}
+
 /*
  * May current, which writes back to @wb, pause? As long as a segment's worth of
- * pages has not been written, and nobody has come who waits for more.
+ * pages has not been written, and nobody has come who waits for more, nor is throttled
+ * in front.
  */
 static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 {
 	return !fasttrack_foreground_depends() && list_empty(&wb->work_list) &&
 	       test_bit(WB_registered, &wb->state) &&
+	       !ft_front_is_throttled() &&
 	       wb_stat_sum(wb, WB_WRITEBACK) >=
 		       READ_ONCE(ft_knobs.segment_pages);
 }
@@ -160,10 +204,7 @@ static enum ft_pause_end ft_pause(u64 *paused)
 			break;
 		fasttrack_holds();
 		from = ktime_get_ns();
-		ft_idle_wait(signal_pending(current) ?
-				     TASK_KILLABLE | TASK_FREEZABLE :
-				     TASK_INTERRUPTIBLE,
-			     sleep, ft_task_sleeps);
+		ft_idle_wait(ft_pause_state(), sleep, ft_task_sleeps);
 		now = ktime_get_ns();
 		*paused += ft_pause_counts(now - from, sleep);
 	}
@@ -265,6 +306,37 @@ static bool ft_syncs_in_pieces(void)
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 
+/* Nobody waits for a lock of a file that its process has, or for nobody knows whom. */
+static bool ft_may_wait_for_room(void)
+{
+	return ft_syncs_in_pieces() && ft_foreground_works() &&
+	       !ft_anybody_stuck() &&
+	       !ft_worker_is_watched(current->group_leader);
+}
+
+/*
+ * Who sends a piece has locks of the file system's, f2fs's mutex for all write-back
+ * for one, until there has been a tag for each of its requests. So it waits before,
+ * when it holds nothing, also if it inherits: until there is room, or @paused ns have
+ * become background_pause.
+ */
+static void ft_wait_for_room(const struct address_space *mapping, u64 *paused)
+{
+	u64 bound = READ_ONCE(ft_knobs.background_pause);
+	u64 began = ktime_get_ns(), now = began;
+
+	while (now < began + bound && ft_may_wait_for_room() &&
+	       ft_has_no_room(mapping, true)) {
+		fasttrack_holds();
+		ft_idle_wait(ft_pause_state(),
+			     min(began + bound - now, FT_LOOKS),
+			     ft_may_wait_for_room);
+		now = ktime_get_ns();
+	}
+	*paused = now - began;
+	ft_tell_paused(*paused);
+}
+
 /* The first dirty page of @mapping from @index on; false if there is none. */
 static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
 			  pgoff_t end)
@@ -289,7 +361,8 @@ static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
  * @datasync: only what is needed to read its data
  *
  * A background task has it written back a segment at a time, with a pause after
- * each if the foreground works. What it holds then nobody can wait for.
+ * each if the foreground works, and none is begun without tags to be had. What it
+ * holds then nobody can wait for.
  *
  * Context: may sleep; no locks are held.
  */
@@ -304,6 +377,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 
 	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
+		ft_wait_for_room(mapping, &paused);
 		outer = fasttrack_cause_enter(datasync ?
 					      FASTTRACK_CAUSE_FDATASYNC :
 					      FASTTRACK_CAUSE_FSYNC);
@@ -319,25 +393,57 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 			break;
 		}
 		index += segment;
-		paused = 0;
 		ft_pause(&paused);
 		try_to_freeze();
 	}
 }
 
+/*
+ * Would who writes a background app's file back now wait for a tag, with locks of the
+ * file system's? Not if somebody waits for all that is dirty.
+ */
+static bool ft_writeback_has_no_room(const struct address_space *mapping)
+{
+	return ft_pauses() && !ft_dirty_is_waited_for() &&
+	       ft_has_no_room(mapping, false);
+}
+
 /**
- * __fasttrack_writeback_skips - may a turn that is over pass over a file?
+ * __fasttrack_writeback_skips - may write-back pass over a file?
+ * @wb: its write-back, by current; keeps since when it does for want of tags
  * @mapping: the file's
+ * @over: the turn is over
  *
  * Those of others are written in the same turn. Thousands of background's are not
- * opened, one by one, to find that nothing of them is to be written now.
+ * opened, one by one, to find that nothing of them is to be written now. Nor does a
+ * segment begin without tags to be had, but one does when that has been so for
+ * background_pause_ms.
  *
- * Context: any.
+ * Context: any; does not sleep.
  * Return: if so: a background app's file.
  */
-bool __fasttrack_writeback_skips(const struct address_space *mapping)
+bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
+				 const struct address_space *mapping, bool over)
 {
-	return ft_file_class(mapping) == FASTTRACK_BACKGROUND;
+	u64 now;
+
+	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
+		return false;
+	if (over)
+		return true;
+	if (current->fasttrack_pages)
+		return false;
+	if (!ft_writeback_has_no_room(mapping)) {
+		wb->fasttrack_passed = 0;
+		return false;
+	}
+	now = ktime_get_ns();
+	if (!wb->fasttrack_passed)
+		wb->fasttrack_passed = now;
+	if (now < wb->fasttrack_passed + READ_ONCE(ft_knobs.background_pause))
+		return true;
+	wb->fasttrack_passed = 0;
+	return false;
 }
 
 /**
@@ -363,7 +469,7 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 		fasttrack_cache_work(1);
 		return false;
 	}
-	if (!__fasttrack_writeback_skips(mapping))
+	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
 		return false;
 	current->fasttrack_pages++;
 	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
@@ -419,7 +525,7 @@ static void ft_pause_flusher(struct bdi_writeback *wb)
 	DEFINE_WAIT(wait);
 
 	while (now < began + bound && ft_pauses() && ft_foreground_works()) {
-		ktime_t timeout = min(began + bound - now, FT_FLUSHER_LOOKS);
+		ktime_t timeout = min(began + bound - now, FT_LOOKS);
 
 		prepare_to_wait(&ft_writeback_paused, &wait, TASK_INTERRUPTIBLE);
 		if (!ft_writeback_may_pause(wb))
@@ -441,4 +547,24 @@ void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
 	__fasttrack_writeback_begin();
 	ft_pause_flusher(wb);
+}
+
+/**
+ * __fasttrack_writeback_wait - nothing is left but what has been passed over
+ * @wb: whose write-back
+ *
+ * Not until there are tags: files of others become dirty meanwhile.
+ *
+ * Context: may sleep; the flusher, which holds no locks.
+ * Return: false if the work is to end: there is other work to do.
+ */
+bool __fasttrack_writeback_wait(struct bdi_writeback *wb)
+{
+	ktime_t timeout = FT_LOOKS;
+
+	if (!list_empty(&wb->work_list) || !test_bit(WB_registered, &wb->state))
+		return false;
+	set_current_state(TASK_INTERRUPTIBLE);
+	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+	return true;
 }

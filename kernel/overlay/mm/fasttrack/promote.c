@@ -166,6 +166,25 @@ void ft_queues_release(void)
 	ft_queues_kick(false);
 }
 
+/*
+ * Would background wait for a tag to write to the disk of @mapping's file, for what
+ * somebody waits for if @sync?
+ */
+bool ft_queues_crowded(const struct address_space *mapping, bool sync)
+{
+	const struct block_device *disk = mapping->host->i_sb->s_bdev;
+	struct fasttrack_queue *queue;
+	bool crowded = false;
+
+	if (!disk)
+		return false;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		crowded |= queue->crowded(queue, disk, sync);
+	rcu_read_unlock();
+	return crowded;
+}
+
 /* Does a scheduler hold anybody back? */
 bool ft_queues_hold(void)
 {
