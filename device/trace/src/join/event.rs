@@ -57,7 +57,37 @@ impl Event<'_> {
     }
 }
 
-/// For tests: an event with these fields of 8 bytes.
+/// For tests: an event of fields of 8 bytes.
+#[cfg(test)]
+pub(super) struct WideEvent {
+    format: EventFormat,
+    data: Vec<u8>,
+}
+
+#[cfg(test)]
+impl WideEvent {
+    pub(super) fn new(name: &str, fields: &[(&str, u64)]) -> Self {
+        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+        Self {
+            format: wide_format(name, &names),
+            data: fields
+                .iter()
+                .flat_map(|(_, value)| value.to_ne_bytes())
+                .collect(),
+        }
+    }
+
+    pub(super) fn at(&self, time: u64) -> Event<'_> {
+        Event {
+            time,
+            cpu: 0,
+            format: &self.format,
+            data: &self.data,
+        }
+    }
+}
+
+/// For tests: the description of such an event.
 #[cfg(test)]
 pub(super) fn wide_format(name: &str, fields: &[&str]) -> EventFormat {
     let fields: String = (0..)

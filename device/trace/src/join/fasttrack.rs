@@ -82,23 +82,22 @@ fn signed_uid(uid: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::event::wide_format;
+    use crate::join::event::WideEvent;
     use crate::join::Nothing;
 
     #[test]
     fn a_hold_is_of_an_app_and_no_wait_of_its_task() {
-        let fields = ["dev", "uid", "pid", "queued", "in_flight", "wake_ns"];
-        let format = wide_format("fasttrack_hold", &fields);
-        let words = [8 << 20, 1000, 7, 3, 0, 150];
-        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        let event = Event {
-            time: 100,
-            cpu: 0,
-            format: &format,
-            data: &data,
-        };
+        let fields = [
+            ("dev", 8 << 20),
+            ("uid", 1000),
+            ("pid", 7),
+            ("queued", 3),
+            ("in_flight", 0),
+            ("wake_ns", 150),
+        ];
+        let event = WideEvent::new("fasttrack_hold", &fields);
         let mut out = Vec::new();
-        Joiner::new(Box::new(Nothing), 1).fasttrack("hold", &event, &mut out);
+        Joiner::new(Box::new(Nothing), 1).fasttrack("hold", &event.at(100), &mut out);
         let [Record::Wait(wait)] = out.as_slice() else {
             panic!("{out:?}");
         };

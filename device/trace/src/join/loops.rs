@@ -81,12 +81,12 @@ impl Loops {
 
     /// A request has ended. Of a read of a loop device nothing follows: its file's page cache may have had all of it.
     pub fn ended(&mut self, event: &Event<'_>) {
-        let image = event
-            .dev("dev")
-            .and_then(|dev| self.images.get(&dev))
-            .and_then(|(_, image)| *image);
+        let asked = event.dev("dev").and_then(|dev| self.images.get(&dev));
+        let Some(&(_, Some(image))) = asked else {
+            return;
+        };
         let place = event.place("sector").zip(event.place("nr_sector"));
-        let (Some(image), Some((sector, sectors))) = (image, place) else {
+        let Some((sector, sectors)) = place else {
             return;
         };
         let rwbs = Rwbs::parse(&event.text("rwbs").unwrap_or_default());
@@ -143,7 +143,7 @@ impl Loops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::event::wide_format;
+    use crate::join::event::WideEvent;
     use crate::join::names::{FileFacts, Lookup, TaskFacts, Volume};
     use crate::join::Nothing;
     use fasttrack_trace_log::Time;
@@ -280,19 +280,18 @@ mod tests {
     /// It was in the page cache: what is read ahead there later is not who has read it before.
     #[test]
     fn a_read_that_has_ended_leaves_nothing() {
-        let format = wide_format("block_rq_complete", &["dev", "sector", "nr_sector", "rwbs"]);
-        let words = [LOOP, 8, 8, u64::from(b'R')];
-        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        let event = Event {
-            time: 9,
-            cpu: 0,
-            format: &format,
-            data: &data,
-        };
+        let read = u64::from(b'R');
+        let fields = [
+            ("dev", LOOP),
+            ("sector", 8),
+            ("nr_sector", 8),
+            ("rwbs", read),
+        ];
+        let event = WideEvent::new("block_rq_complete", &fields);
         let mut seen = Seen::new();
         let worker = seen.worker;
         seen.sent(Operation::READ, 0, 101, 8192);
-        seen.loops.ended(&event);
+        seen.loops.ended(&event.at(9));
         let expected = [[8192, 4096, 4, 101], [12288, 4096, 5, worker]];
         assert_eq!(seen.owned(Operation::READ, worker, 4, 8192), expected);
     }

@@ -585,7 +585,7 @@ impl Lookup for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracefs::EventFormat;
+    use crate::join::event::WideEvent;
 
     /// Every inode is the file that is there now.
     struct Now;
@@ -617,31 +617,17 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_before_its_use_has_a_record_and_a_description() {
-        let fields = ["file", "dev", "inode", "event", "bytes"];
-        let lines: String = (0..)
-            .zip(fields)
-            .map(|(at, name)| {
-                format!(
-                    "\tfield:u64 {name};\toffset:{};\tsize:8;\tsigned:0;\n",
-                    8 * at
-                )
-            })
-            .collect();
-        let format = EventFormat::parse(&format!("name: io_file\nID: 7\nformat:\n{lines}\n"))
-            .expect("a format");
         let unlink = 2;
-        let data: Vec<u8> = [21_u64, 5, 77, unlink, 4096]
-            .into_iter()
-            .flat_map(u64::to_ne_bytes)
-            .collect();
-        let event = Event {
-            time: 9,
-            cpu: 0,
-            format: &format,
-            data: &data,
-        };
+        let fields = [
+            ("file", 21),
+            ("dev", 5),
+            ("inode", 77),
+            ("event", unlink),
+            ("bytes", 4096),
+        ];
+        let event = WideEvent::new("io_file", &fields);
         let mut names = Names::new(Box::new(Nothing), 1);
-        let gone = names.told_file(&event).expect("a record");
+        let gone = names.told_file(&event.at(9)).expect("a record");
         assert_eq!(
             (gone.file, gone.inode, gone.bytes, gone.event),
             (Some(42), Some(77), Some(4096), Some(FileEvent::UNLINK))

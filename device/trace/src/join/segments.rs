@@ -448,7 +448,7 @@ impl Joiner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::event::wide_format as format;
+    use crate::join::event::{wide_format, WideEvent};
     use crate::join::names::{FileFacts, Lookup, Volume};
     use crate::join::Nothing;
     use fasttrack_trace_log::{FileType, Task};
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn who_writes_over_a_dirty_page_owns_it() {
         let (dev, inode) = (8 << 20, 12);
-        let begin = format(
+        let begin = wide_format(
             "ext4_da_write_begin",
             &["common_pid", "dev", "ino", "pos", "len"],
         );
@@ -501,15 +501,8 @@ mod tests {
             let task = joiner.names.task(3, 1);
             let owner = Owner { task, time: 1 };
             joiner.pages.dirty(dev, dirtied.0, dirtied.1, 1, owner);
-            let event = format("block_bio_queue", &["common_pid"]);
-            let data = 7_u64.to_ne_bytes();
-            let event = Event {
-                time: 2,
-                cpu: 0,
-                format: &event,
-                data: &data,
-            };
-            let sent = joiner.sent(&event, dev, Rwbs::parse("WM"), task);
+            let event = WideEvent::new("block_bio_queue", &[("common_pid", 7)]);
+            let sent = joiner.sent(&event.at(2), dev, Rwbs::parse("WM"), task);
             let mapped = joiner.mapped(dev, inode, 0, BlockType::DATA);
             let found = joiner.segments(&sent, sector, vec![(PAGE_SECTORS, Some(mapped))]);
             let [only] = found.as_slice() else {
