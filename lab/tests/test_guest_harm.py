@@ -81,7 +81,7 @@ def test_a_killed_fsync_ends_as_a_service_would(tools: Tools) -> None:
 def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: Tools) -> None:
     """Atomic writes of f2fs: a flush, then data that goes first. The rest of such a commit is held back.
 
-    Some of a hundred meet a commit's node that the device holds, with its flush: 10 to 15 ms (docs/MISSED.md).
+    One or two of 200 meet a commit's node that the device holds, with its flush: 10 to 15 ms (docs/MISSED.md).
     """
     stock, fasttrack = both(tools, "atomic", Data("f2fs"))
     assert 0 < fasttrack["commits"] < stock["commits"] / 4

@@ -328,16 +328,16 @@ static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 
 /* Is @disk another one, which has an I/O scheduler of its own? */
 static bool fti_is_elsewhere(const struct fti_data *fti,
-			     const struct block_device *disk)
+			     struct block_device *disk)
 {
-	struct request_queue *q = bdev_get_queue((struct block_device *)disk);
+	struct request_queue *q = bdev_get_queue(disk);
 
 	return q != fti->q && queue_is_mq(q);
 }
 
 /* Not counted exactly: requests come and go meanwhile. */
 static bool fti_crowded(struct fasttrack_queue *queue,
-			const struct block_device *disk, bool sync)
+			struct block_device *disk, bool sync)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	const struct request_queue *q = fti->q;

@@ -130,7 +130,7 @@ struct fasttrack_queue {
 	void (*relabel)(struct fasttrack_queue *queue);
 	void (*kick)(struct fasttrack_queue *queue, bool foreground);
 	bool (*crowded)(struct fasttrack_queue *queue,
-			const struct block_device *disk, bool sync);
+			struct block_device *disk, bool sync);
 	void (*wake_senders)(struct fasttrack_queue *queue);
 	void (*front)(struct fasttrack_queue *queue, bool somebody);
 };

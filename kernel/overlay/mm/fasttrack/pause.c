@@ -81,24 +81,20 @@ static bool ft_pauses(void)
 }
 
 /*
- * Would background wait for a request tag while the foreground works? For what
- * somebody waits for if @sync.
+ * May current be held back where it holds nothing? The class of a task, and who is in
+ * front, may change meanwhile; and somebody may come who waits for a lock of a file
+ * that its process has.
  */
-static bool ft_has_no_room(const struct address_space *mapping, bool sync)
-{
-	return ft_foreground_works() && ft_queues_crowded(mapping, sync);
-}
-
-/*
- * The class of a task, and who is in front, may change while it pauses; and somebody
- * may come who waits for a lock of a file that its process has.
- */
-static bool ft_task_pauses(void)
+static bool ft_task_may_wait(void)
 {
 	return ft_pauses() && !ft_anybody_stuck() &&
-	       !fasttrack_inherits(current) &&
 	       !ft_worker_is_watched(current->group_leader) &&
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
+static bool ft_task_pauses(void)
+{
+	return ft_task_may_wait() && !fasttrack_inherits(current);
 }
 
 /*
@@ -306,35 +302,35 @@ static bool ft_syncs_in_pieces(void)
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 
-/* Nobody waits for a lock of a file that its process has, or for nobody knows whom. */
 static bool ft_may_wait_for_room(void)
 {
-	return ft_syncs_in_pieces() && ft_foreground_works() &&
-	       !ft_anybody_stuck() &&
-	       !ft_worker_is_watched(current->group_leader);
+	return ft_task_may_wait() && !fatal_signal_pending(current) &&
+	       !ft_stops() && ft_foreground_works();
 }
 
 /*
  * Who sends a piece has locks of the file system's, f2fs's mutex for all write-back
  * for one, until there has been a tag for each of its requests. So it waits before,
- * when it holds nothing, also if it inherits: until there is room, or @paused ns have
- * become background_pause.
+ * when it holds nothing, also if it inherits: until there is room, or for
+ * background_pause.
+ *
+ * Return: for how long, ns.
  */
-static void ft_wait_for_room(const struct address_space *mapping, u64 *paused)
+static u64 ft_wait_for_room(const struct address_space *mapping)
 {
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
 	u64 began = ktime_get_ns(), now = began;
 
 	while (now < began + bound && ft_may_wait_for_room() &&
-	       ft_has_no_room(mapping, true)) {
+	       ft_queues_crowded(mapping, true)) {
 		fasttrack_holds();
 		ft_idle_wait(ft_pause_state(),
 			     min(began + bound - now, FT_LOOKS),
 			     ft_may_wait_for_room);
 		now = ktime_get_ns();
 	}
-	*paused = now - began;
-	ft_tell_paused(*paused);
+	ft_tell_paused(now - began);
+	return now - began;
 }
 
 /* The first dirty page of @mapping from @index on; false if there is none. */
@@ -377,7 +373,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 
 	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
-		ft_wait_for_room(mapping, &paused);
+		paused = ft_wait_for_room(mapping);
 		outer = fasttrack_cause_enter(datasync ?
 					      FASTTRACK_CAUSE_FDATASYNC :
 					      FASTTRACK_CAUSE_FSYNC);
@@ -399,13 +395,13 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 }
 
 /*
- * Would who writes a background app's file back now wait for a tag, with locks of the
- * file system's? Not if somebody waits for all that is dirty.
+ * Would who writes a background app's file back while the foreground works wait for a
+ * tag, with locks of the file system's? Not if somebody waits for all that is dirty.
  */
 static bool ft_writeback_has_no_room(const struct address_space *mapping)
 {
 	return ft_pauses() && !ft_dirty_is_waited_for() &&
-	       ft_has_no_room(mapping, false);
+	       ft_foreground_works() && ft_queues_crowded(mapping, false);
 }
 
 /**
@@ -433,15 +429,14 @@ bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
 		return true;
 	if (current->fasttrack_pages)
 		return false;
-	if (!ft_writeback_has_no_room(mapping)) {
-		wb->fasttrack_passed = 0;
-		return false;
+	if (ft_writeback_has_no_room(mapping)) {
+		now = ktime_get_ns();
+		if (!wb->fasttrack_passed)
+			wb->fasttrack_passed = now;
+		if (now < wb->fasttrack_passed +
+				  READ_ONCE(ft_knobs.background_pause))
+			return true;
 	}
-	now = ktime_get_ns();
-	if (!wb->fasttrack_passed)
-		wb->fasttrack_passed = now;
-	if (now < wb->fasttrack_passed + READ_ONCE(ft_knobs.background_pause))
-		return true;
 	wb->fasttrack_passed = 0;
 	return false;
 }

@@ -172,7 +172,7 @@ void ft_queues_release(void)
  */
 bool ft_queues_crowded(const struct address_space *mapping, bool sync)
 {
-	const struct block_device *disk = mapping->host->i_sb->s_bdev;
+	struct block_device *disk = mapping->host->i_sb->s_bdev;
 	struct fasttrack_queue *queue;
 	bool crowded = false;
 
