@@ -472,6 +472,7 @@ static void fti_request_merged(struct request_queue *q, struct request *rq,
 		elv_rb_del(root, rq);
 		elv_rb_add(root, rq);
 	}
+	fti_add_keys(fti, rq, bio);
 	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
 		fti_move(fti, rq, fti_rq_class(rq), true);
 	fti_promote_with(fti, rq, bio);
@@ -492,6 +493,8 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 		fti_link(fti, rq);
 	}
 	fti_unlink(fti, next);
+	for (const struct bio *bio = next->bio; bio; bio = bio->bi_next)
+		fti_add_keys(fti, rq, bio);
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
 		fti_move(fti, rq, fti_rq_class(rq), true);
@@ -742,6 +745,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 	fasttrack_queue_del(&fti->promoter);
 	fti_exit_hold(fti);
 	WARN_ON_ONCE(!list_empty(&fti->head));
+	WARN_ON_ONCE(fti_has_key(fti, ~0UL));
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		WARN_ON_ONCE(fti->class[i].queued);
 		WARN_ON_ONCE(fti_has_kind(&fti->class[i], FTI_READ, FTI_ASYNC));

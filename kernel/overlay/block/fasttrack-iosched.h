@@ -9,8 +9,10 @@
 #include <linux/atomic.h>
 #include <linux/bitfield.h>
 #include <linux/fasttrack_sched.h>
+#include <linux/hash.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 
@@ -64,6 +66,8 @@ struct fti_class {
  * @fti_lock: guards @head, @class, and @promoter.held being set
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
+ * @keys: queued requests of other classes than the foreground's, by what they may be
+ *	asked for (fti_keys_of()); guarded by @fti_lock
  * @in_flight: requests in the device, by class; completions lower it
  * @async_in_flight: likewise, writes that nobody waits for
  * @pages_in_flight: likewise, the pages of background's
@@ -93,6 +97,7 @@ struct fti_data {
 	spinlock_t fti_lock;	/* see above */
 	struct list_head head;
 	struct fti_class class[FASTTRACK_NR_CLASSES];
+	u16 keys[BITS_PER_LONG];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t async_in_flight[FASTTRACK_NR_CLASSES];
@@ -137,7 +142,8 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 
 /*
  * What the dispatcher keeps with a request: its class, in its flags too, and
- * when it went to the device, in microseconds (0: it did not yet).
+ * while it is queued its keys (fti_keys_of()), then when it went to the device, in
+ * microseconds.
  */
 static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
 {
@@ -145,6 +151,28 @@ static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
 	rq->elv.priv[0] = (void *)(((uintptr_t)rq->elv.priv[0] & FTI_KEPT) |
 				   (class + 1));
 	rq->elv.priv[1] = NULL;
+}
+
+/*
+ * What a queued request may be asked for, so that it is found without a look at the
+ * others: the files of its pages and the tasks that have sent it, hashed, and that it
+ * is metadata. Bits of a long.
+ */
+#define FTI_FILE_BITS	(ilog2(BITS_PER_LONG) - 1)
+#define FTI_TASK_BITS	(ilog2(BITS_PER_LONG) - 2)
+#define FTI_KEY_TASKS	BIT(FTI_FILE_BITS)
+#define FTI_KEY_METADATA	(FTI_KEY_TASKS + BIT(FTI_TASK_BITS))
+/* Files that are not known. */
+#define FTI_KEY_MIXED	(FTI_KEY_METADATA + 1)
+
+static inline unsigned long fti_task_key(pid_t pid)
+{
+	return BIT(FTI_KEY_TASKS + hash_32(pid, FTI_TASK_BITS));
+}
+
+static inline unsigned long fti_file_key(const struct address_space *file)
+{
+	return BIT(hash_ptr(file, FTI_FILE_BITS));
 }
 
 /* Is it one of an app in front, whatever it is treated as? */
@@ -176,6 +204,10 @@ bool fti_oldest_is_own(struct fti_class *class);
 bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 		  enum fti_kind last);
 bool fti_is_async(const struct fti_class *class);
+bool fti_has_key(const struct fti_data *fti, unsigned long keys);
+unsigned long fti_keys(const struct request *rq);
+void fti_add_keys(struct fti_data *fti, struct request *rq,
+		  const struct bio *bio);
 void fti_link(struct fti_data *fti, struct request *rq);
 void fti_unlink(struct fti_data *fti, struct request *rq);
 void fti_move(struct fti_data *fti, struct request *rq,

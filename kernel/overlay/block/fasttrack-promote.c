@@ -5,8 +5,8 @@
  * Controls the class of requests that are in the queue already. It reacts to a
  * foreground task that waits for a page, for a file or for others, and to an
  * app that comes to the front or leaves it: the elevator is another one with nobody
- * there. A scan of the queue finds a page's request: it happens only where a
- * foreground task is about to sleep.
+ * there. Requests are found by their keys: of what nobody has queued no queue is
+ * looked through.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -97,20 +97,35 @@ static void fti_promote_request(struct fti_data *fti, struct request *rq)
 
 typedef bool (fti_match)(const struct request *rq, const void *what);
 
-/* Promote the queued requests, of a kind from @first to @last, that match. */
-static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
-			    enum fti_kind last, fti_match *match,
-			    const void *what)
+/*
+ * What is asked for: requests of a kind from @first to @last with one of @keys that
+ * match @what.
+ */
+struct fti_wanted {
+	enum fti_kind first;
+	enum fti_kind last;
+	unsigned long keys;
+	fti_match *match;
+	const void *what;
+};
+
+/* Promote the queued requests that are wanted. */
+static bool fti_promote_all(struct fti_data *fti,
+			    const struct fti_wanted *wanted)
 {
 	struct request *rq, *next;
 	bool found = false;
 
+	if (!fti_has_key(fti, wanted->keys))
+		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (enum fti_kind kind = first; kind <= last; kind++)
+		for (enum fti_kind kind = wanted->first; kind <= wanted->last;
+		     kind++)
 			list_for_each_entry_safe(rq, next,
 						 &fti->class[i].fifo[kind],
 						 queuelist)
-				if (match(rq, what)) {
+				if ((fti_keys(rq) & wanted->keys) &&
+				    wanted->match(rq, wanted->what)) {
 					fti_promote_request(fti, rq);
 					found = true;
 				}
@@ -119,14 +134,13 @@ static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 
 /* The same without the lock held; and run the queue. */
 static void fti_promote_and_run(struct fasttrack_queue *queue,
-				enum fti_kind first, enum fti_kind last,
-				fti_match *match, const void *what)
+				const struct fti_wanted *wanted)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	bool found;
 
 	spin_lock(&fti->fti_lock);
-	found = fti_promote_all(fti, first, last, match, what);
+	found = fti_promote_all(fti, wanted);
 	spin_unlock(&fti->fti_lock);
 
 	if (found)
@@ -141,6 +155,18 @@ static bool fti_of_file(const struct request *rq, const void *mapping)
 		if (fasttrack_bio_file(bio) == mapping)
 			return true;
 	return false;
+}
+
+/* The writes of a file, by the first pages of their bios. */
+static struct fti_wanted fti_writes_of(const struct address_space *mapping)
+{
+	return (struct fti_wanted){
+		.first = FTI_SYNC,
+		.last = FTI_ASYNC,
+		.keys = fti_file_key(mapping) | BIT(FTI_KEY_MIXED),
+		.match = fti_of_file,
+		.what = mapping,
+	};
 }
 
 /* Senders that wait for a scheduler tag see whether they may take more now. */
@@ -166,7 +192,9 @@ static void fti_wake_senders(struct fasttrack_queue *queue)
 static void fti_promote_file(struct fasttrack_queue *queue,
 			     const struct address_space *mapping)
 {
-	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, fti_of_file, mapping);
+	const struct fti_wanted wanted = fti_writes_of(mapping);
+
+	fti_promote_and_run(queue, &wanted);
 	fti_wake_senders(queue);
 }
 
@@ -179,16 +207,32 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 			bool file)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	const struct address_space *mapping =
+		fasttrack_page_file(pfn_to_page(pfn));
 	const struct fti_pages pages = { .first = pfn, .last = pfn };
+	const struct fti_wanted others = fti_writes_of(mapping);
+	const struct fti_wanted reads = {
+		.first = FTI_READ,
+		.last = FTI_READ,
+		.keys = others.keys,
+		.match = fti_moves,
+		.what = &pages,
+	};
+	const struct fti_wanted writes = {
+		.first = FTI_SYNC,
+		.last = FTI_ASYNC,
+		.keys = others.keys,
+		.match = fti_moves,
+		.what = &pages,
+	};
 	bool read, write;
 
 	spin_lock(&fti->fti_lock);
-	read = fti_promote_all(fti, FTI_READ, FTI_READ, fti_moves, &pages);
-	write = fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_moves, &pages);
+	read = fti_promote_all(fti, &reads);
+	write = fti_promote_all(fti, &writes);
 	/* Not the request's file: f2fs merges pages of many. */
 	if (file && write)
-		fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, fti_of_file,
-				page_folio(pfn_to_page(pfn))->mapping);
+		fti_promote_all(fti, &others);
 	spin_unlock(&fti->fti_lock);
 
 	if (!read && !write)
@@ -267,7 +311,15 @@ static bool fti_waited_for(const struct request *rq, const void *pid)
 
 static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 {
-	fti_promote_and_run(queue, FTI_READ, FTI_SYNC, fti_waited_for, &pid);
+	const struct fti_wanted wanted = {
+		.first = FTI_READ,
+		.last = FTI_SYNC,
+		.keys = fti_task_key(pid),
+		.match = fti_waited_for,
+		.what = &pid,
+	};
+
+	fti_promote_and_run(queue, &wanted);
 }
 
 /* The class that a queued request of @from has, now that others are in front. */
@@ -318,10 +370,15 @@ static bool fti_of_metadata(const struct request *rq, const void *unused)
 static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	const struct fti_wanted metadata = {
+		.first = FTI_READ,
+		.last = FTI_READ,
+		.keys = BIT(FTI_KEY_METADATA),
+		.match = fti_of_metadata,
+	};
 
 	if (foreground)
-		fti_promote_and_run(queue, FTI_READ, FTI_READ, fti_of_metadata,
-				    NULL);
+		fti_promote_and_run(queue, &metadata);
 	fti_release(fti);
 	fti_wake_senders(queue);
 }

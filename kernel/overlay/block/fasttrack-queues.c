@@ -103,6 +103,65 @@ bool fti_is_async(const struct fti_class *class)
 	return !fti_has_kind(class, FTI_READ, FTI_SYNC);
 }
 
+/* Is any request in the queues that may be asked for by one of @keys? */
+bool fti_has_key(const struct fti_data *fti, unsigned long keys)
+{
+	unsigned int key;
+
+	for_each_set_bit(key, &keys, BITS_PER_LONG)
+		if (fti->keys[key])
+			return true;
+	return false;
+}
+
+static unsigned long fti_bio_keys(const struct bio *bio)
+{
+	unsigned long file = bio->bi_origin.mixed ?
+		BIT(FTI_KEY_MIXED) : fti_file_key(fasttrack_bio_file(bio));
+
+	return file | fti_task_key(bio->bi_origin.pid);
+}
+
+/* The keys of @rq, or of the one that is going to be queued. */
+static unsigned long fti_keys_of(const struct request *rq)
+{
+	unsigned long keys = rq->cmd_flags & REQ_META ?
+		BIT(FTI_KEY_METADATA) : 0;
+
+	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
+		keys |= fti_bio_keys(bio);
+	return keys;
+}
+
+/* The keys of the queued @rq; none of the foreground's, nobody asks for that. */
+unsigned long fti_keys(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1];
+}
+
+static void fti_count_keys(struct fti_data *fti, unsigned long keys, int change)
+{
+	unsigned int key;
+
+	for_each_set_bit(key, &keys, BITS_PER_LONG)
+		fti->keys[key] += change;
+}
+
+/* The queued @rq has got @bio. */
+void fti_add_keys(struct fti_data *fti, struct request *rq,
+		  const struct bio *bio)
+{
+	unsigned long more;
+
+	lockdep_assert_held(&fti->fti_lock);
+
+	if (fti_rq_class(rq) == FASTTRACK_FOREGROUND)
+		return;
+	more = fti_bio_keys(bio) & ~fti_keys(rq);
+	fti_count_keys(fti, more, 1);
+	rq->elv.priv[1] = (void *)(fti_keys(rq) | more);
+}
+
 /*
  * Put @rq, whose arrival is known, among those of its class. It is the newest,
  * unless it comes from another class or kind.
@@ -124,6 +183,10 @@ void fti_link(struct fti_data *fti, struct request *rq)
 	/* Of none before it, &before->queuelist is the list's head. */
 	list_add(&rq->queuelist, &before->queuelist);
 	class->queued++;
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND) {
+		rq->elv.priv[1] = (void *)fti_keys_of(rq);
+		fti_count_keys(fti, fti_keys(rq), 1);
+	}
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -143,6 +206,8 @@ void fti_unlink(struct fti_data *fti, struct request *rq)
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(&class->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
 		class->queued--;
+		fti_count_keys(fti, fti_keys(rq), -1);
+		rq->elv.priv[1] = NULL;
 	}
 	elv_rqhash_del(q, rq);
 	if (q->last_merge == rq)

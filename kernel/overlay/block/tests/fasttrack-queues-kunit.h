@@ -135,11 +135,69 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[2]);
 }
 
+/* A queued request is found by what it may be asked for, as long as it is queued. */
+static void fti_queues_test_keys(struct kunit *test)
+{
+	struct fti_data *fti = kunit_kzalloc(test, sizeof(*fti), GFP_KERNEL);
+	struct request_queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct request *rq = kunit_kzalloc(test, 2 * sizeof(*rq), GFP_KERNEL);
+	struct bio *bio = kunit_kzalloc(test, 3 * sizeof(*bio), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, fti);
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	KUNIT_ASSERT_NOT_NULL(test, bio);
+	KUNIT_EXPECT_LT(test, FTI_KEY_MIXED, BITS_PER_LONG);
+	spin_lock_init(&fti->fti_lock);
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		fti_init_class(&fti->class[i]);
+	for (int i = 0; i < 2; i++) {
+		rq[i].q = q;
+		rq[i].bio = &bio[i];
+		rq[i].cmd_flags = REQ_OP_READ | REQ_NOMERGE;
+		bio[i].bi_origin.pid = i + 1;
+		RB_CLEAR_NODE(&rq[i].rb_node);
+		fti_set_class(&rq[i], FASTTRACK_BACKGROUND);
+	}
+	KUNIT_ASSERT_NE(test, fti_task_key(1), fti_task_key(2));
+	rq[1].cmd_flags |= REQ_META;
+
+	spin_lock(&fti->fti_lock);
+	fti_link(fti, &rq[0]);
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, fti_task_key(1)));
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, fti_file_key(NULL)));
+	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, fti_task_key(2)));
+	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, BIT(FTI_KEY_METADATA)));
+	fti_link(fti, &rq[1]);
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, BIT(FTI_KEY_METADATA)));
+
+	/* One that others are merged into, whose pages are of many files. */
+	bio[2].bi_origin.mixed = true;
+	bio[2].bi_origin.pid = 1;
+	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, BIT(FTI_KEY_MIXED)));
+	fti_add_keys(fti, &rq[1], &bio[2]);
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, BIT(FTI_KEY_MIXED)));
+	KUNIT_EXPECT_TRUE(test, fti_keys(&rq[1]) & fti_task_key(1));
+
+	/* The foreground's is asked for by nobody, until it is behind again. */
+	fti_move(fti, &rq[0], FASTTRACK_FOREGROUND, false);
+	fti_add_keys(fti, &rq[0], &bio[2]);
+	KUNIT_EXPECT_EQ(test, fti_keys(&rq[0]), 0UL);
+	fti_unlink(fti, &rq[1]);
+	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, ~0UL));
+	fti_move(fti, &rq[0], FASTTRACK_NEUTRAL, false);
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, fti_task_key(1)));
+	fti_unlink(fti, &rq[0]);
+	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, ~0UL));
+	spin_unlock(&fti->fti_lock);
+}
+
 static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_kinds),
 	KUNIT_CASE(fti_queues_test_plain),
 	KUNIT_CASE(fti_queues_test_in_order),
 	KUNIT_CASE(fti_queues_test_wait_anew),
+	KUNIT_CASE(fti_queues_test_keys),
 	{}
 };
 

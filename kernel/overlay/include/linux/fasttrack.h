@@ -562,14 +562,19 @@ static inline unsigned int fasttrack_max_sectors(blk_opf_t opf,
 #define FASTTRACK_BIO_BYTES	SZ_512K
 
 /*
- * Is @bio, a write that is being put together, large enough? A file system that
- * sends a larger one with locks held waits for a tag for each of its requests,
+ * May @page come to @bio, a write that has some, maybe of other files? A file system
+ * that sends a larger one with locks held waits for a tag for each of its requests,
  * and so does who waits for the locks.
  */
-static inline bool fasttrack_bio_full(const struct bio *bio)
+static inline bool fasttrack_bio_takes(struct bio *bio, const struct page *page)
 {
-	return fasttrack_enabled() && op_is_write(bio_op(bio)) &&
-	       bio->bi_iter.bi_size >= FASTTRACK_BIO_BYTES;
+	if (!fasttrack_enabled() || !op_is_write(bio_op(bio)))
+		return true;
+	if (bio->bi_iter.bi_size >= FASTTRACK_BIO_BYTES)
+		return false;
+	if (page->mapping != bio->bi_io_vec->bv_page->mapping)
+		bio->bi_origin.mixed = true;
+	return true;
 }
 
 /**

@@ -171,6 +171,7 @@ bool fasttrack_app_moved(u32 id);
 u32 fasttrack_app_uid(u32 id);
 bool fasttrack_inherits(const struct task_struct *task);
 bool fasttrack_came_to_front(const struct bio *bio);
+const struct address_space *fasttrack_page_file(const struct page *page);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);
 bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
 bool fasttrack_holds_lifted(void);

@@ -38,6 +38,7 @@ enum fasttrack_cause {
  * @pid: the task that sent it, as a PID of the initial PID namespace; those are
  *	below 2^22 (PID_MAX_LIMIT)
  * @cause: enum fasttrack_cause
+ * @mixed: it writes pages of several files
  * @own_prio: somebody has chosen the bio's I/O priority
  *
  * The class is not here but in bi_opf, where a request inherits it.
@@ -45,7 +46,8 @@ enum fasttrack_cause {
 struct fasttrack_origin {
 	u32	app;
 	u32	pid : 24;
-	u32	cause : 7;
+	u32	cause : 6;
+	u32	mixed : 1;
 	u32	own_prio : 1;
 };
 

@@ -126,17 +126,32 @@ bool fasttrack_came_to_front(const struct bio *bio)
 EXPORT_SYMBOL_GPL(fasttrack_came_to_front);
 
 /**
+ * fasttrack_page_file - the file that a page belongs to
+ * @page: it may be gone
+ *
+ * Context: any.
+ * Return: its mapping, to be compared only; NULL for memory that has none.
+ */
+const struct address_space *fasttrack_page_file(const struct page *page)
+{
+	const struct folio *folio = page_folio(page);
+
+	/* A journal sends copies of its blocks, which are slabs. */
+	return folio_test_slab(folio) ? NULL : READ_ONCE(folio->mapping);
+}
+EXPORT_SYMBOL_GPL(fasttrack_page_file);
+
+/**
  * fasttrack_bio_file - the file whose pages a bio moves, by its first one
  * @bio: on its way
  *
  * Context: any.
- * Return: its mapping, to be compared only; NULL without data.
+ * Return: as fasttrack_page_file(); NULL without data.
  */
 const struct address_space *fasttrack_bio_file(const struct bio *bio)
 {
-	if (!bio_has_data((struct bio *)bio))
-		return NULL;
-	return READ_ONCE(page_folio(bio_iovec(bio).bv_page)->mapping);
+	return bio_has_data((struct bio *)bio) ?
+		fasttrack_page_file(bio_iovec(bio).bv_page) : NULL;
 }
 EXPORT_SYMBOL_GPL(fasttrack_bio_file);
 
