@@ -493,7 +493,8 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 		fti_link(fti, rq);
 	}
 	fti_unlink(fti, next);
-	for (const struct bio *bio = next->bio; bio; bio = bio->bi_next)
+	/* All: the bio that brought the two together is before those of @next. */
+	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
 		fti_add_keys(fti, rq, bio);
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))

@@ -97,7 +97,7 @@ struct fti_data {
 	spinlock_t fti_lock;	/* see above */
 	struct list_head head;
 	struct fti_class class[FASTTRACK_NR_CLASSES];
-	u16 keys[BITS_PER_LONG];
+	unsigned int keys[BITS_PER_LONG];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t async_in_flight[FASTTRACK_NR_CLASSES];

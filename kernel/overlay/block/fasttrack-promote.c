@@ -163,7 +163,8 @@ static struct fti_wanted fti_writes_of(const struct address_space *mapping)
 	return (struct fti_wanted){
 		.first = FTI_SYNC,
 		.last = FTI_ASYNC,
-		.keys = fti_file_key(mapping) | BIT(FTI_KEY_MIXED),
+		.keys = (mapping ? fti_file_key(mapping) : 0) |
+			BIT(FTI_KEY_MIXED),
 		.match = fti_of_file,
 		.what = mapping,
 	};

@@ -6,6 +6,7 @@
  * before writes, with deadlines; and, while somebody is in front, writes that
  * somebody waits for before others. Which class' turn it is: fti_choose().
  */
+#include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/fasttrack.h>
 #include <linux/list.h>
@@ -114,12 +115,25 @@ bool fti_has_key(const struct fti_data *fti, unsigned long keys)
 	return false;
 }
 
+/*
+ * May pages of @bio belong to others than the first one's file? Its file system says so,
+ * the first one is a buffer of nobody's, or @bio has been made from several, by a loop
+ * device for one.
+ */
+static bool fti_is_mixed(const struct bio *bio,
+			 const struct address_space *file)
+{
+	return bio->bi_origin.mixed || !file ||
+	       (bio->bi_vcnt && (bio->bi_flags & BIT(BIO_CLONED)));
+}
+
 static unsigned long fti_bio_keys(const struct bio *bio)
 {
-	unsigned long file = bio->bi_origin.mixed ?
-		BIT(FTI_KEY_MIXED) : fti_file_key(fasttrack_bio_file(bio));
+	const struct address_space *file = fasttrack_bio_file(bio);
 
-	return file | fti_task_key(bio->bi_origin.pid);
+	return fti_task_key(bio->bi_origin.pid) |
+	       (fti_is_mixed(bio, file) ? BIT(FTI_KEY_MIXED) :
+					  fti_file_key(file));
 }
 
 /* The keys of @rq, or of the one that is going to be queued. */

@@ -135,6 +135,24 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[2]);
 }
 
+/* Whose pages are not of one file may be asked for by anybody. */
+static void fti_queues_test_mixed(struct kunit *test)
+{
+	const struct address_space *file = (void *)test;
+	struct bio bio = {};
+
+	KUNIT_EXPECT_FALSE(test, fti_is_mixed(&bio, file));
+	KUNIT_EXPECT_TRUE(test, fti_is_mixed(&bio, NULL));
+	bio_set_flag(&bio, BIO_CLONED);
+	KUNIT_EXPECT_FALSE(test, fti_is_mixed(&bio, file));
+	bio.bi_vcnt = 1;
+	KUNIT_EXPECT_TRUE(test, fti_is_mixed(&bio, file));
+	bio_clear_flag(&bio, BIO_CLONED);
+	KUNIT_EXPECT_FALSE(test, fti_is_mixed(&bio, file));
+	bio.bi_origin.mixed = true;
+	KUNIT_EXPECT_TRUE(test, fti_is_mixed(&bio, file));
+}
+
 /* A queued request is found by what it may be asked for, as long as it is queued. */
 static void fti_queues_test_keys(struct kunit *test)
 {
@@ -165,18 +183,16 @@ static void fti_queues_test_keys(struct kunit *test)
 	spin_lock(&fti->fti_lock);
 	fti_link(fti, &rq[0]);
 	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, fti_task_key(1)));
-	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, fti_file_key(NULL)));
+	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, BIT(FTI_KEY_MIXED)));
 	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, fti_task_key(2)));
 	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, BIT(FTI_KEY_METADATA)));
 	fti_link(fti, &rq[1]);
 	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, BIT(FTI_KEY_METADATA)));
 
-	/* One that others are merged into, whose pages are of many files. */
-	bio[2].bi_origin.mixed = true;
+	/* One that another bio is merged into. */
 	bio[2].bi_origin.pid = 1;
-	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, BIT(FTI_KEY_MIXED)));
+	KUNIT_EXPECT_FALSE(test, fti_keys(&rq[1]) & fti_task_key(1));
 	fti_add_keys(fti, &rq[1], &bio[2]);
-	KUNIT_EXPECT_TRUE(test, fti_has_key(fti, BIT(FTI_KEY_MIXED)));
 	KUNIT_EXPECT_TRUE(test, fti_keys(&rq[1]) & fti_task_key(1));
 
 	/* The foreground's is asked for by nobody, until it is behind again. */
@@ -197,6 +213,7 @@ static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_plain),
 	KUNIT_CASE(fti_queues_test_in_order),
 	KUNIT_CASE(fti_queues_test_wait_anew),
+	KUNIT_CASE(fti_queues_test_mixed),
 	KUNIT_CASE(fti_queues_test_keys),
 	{}
 };
