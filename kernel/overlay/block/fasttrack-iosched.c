@@ -472,7 +472,7 @@ static void fti_request_merged(struct request_queue *q, struct request *rq,
 		elv_rb_del(root, rq);
 		elv_rb_add(root, rq);
 	}
-	fti_add_keys(fti, rq, bio);
+	fti_key_bio(fti, rq, bio);
 	if (fti_opf_kind(bio->bi_opf) < fti_opf_kind(rq->cmd_flags))
 		fti_move(fti, rq, fti_rq_class(rq), true);
 	fti_promote_with(fti, rq, bio);
@@ -494,8 +494,7 @@ static void fti_requests_merged(struct request_queue *q, struct request *rq,
 	}
 	fti_unlink(fti, next);
 	/* All: the bio that brought the two together is before those of @next. */
-	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
-		fti_add_keys(fti, rq, bio);
+	fti_key_request(fti, rq);
 	if (fti_opf_kind(next->cmd_flags) < fti_opf_kind(rq->cmd_flags) ||
 	    fti_has_sync_bio(rq))
 		fti_move(fti, rq, fti_rq_class(rq), true);

@@ -206,8 +206,9 @@ bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
 bool fti_is_async(const struct fti_class *class);
 bool fti_has_key(const struct fti_data *fti, unsigned long keys);
 unsigned long fti_keys(const struct request *rq);
-void fti_add_keys(struct fti_data *fti, struct request *rq,
-		  const struct bio *bio);
+void fti_key_bio(struct fti_data *fti, struct request *rq,
+		 const struct bio *bio);
+void fti_key_request(struct fti_data *fti, struct request *rq);
 void fti_link(struct fti_data *fti, struct request *rq);
 void fti_unlink(struct fti_data *fti, struct request *rq);
 void fti_move(struct fti_data *fti, struct request *rq,

@@ -97,20 +97,16 @@ static void fti_promote_request(struct fti_data *fti, struct request *rq)
 
 typedef bool (fti_match)(const struct request *rq, const void *what);
 
-/*
- * What is asked for: requests of a kind from @first to @last with one of @keys that
- * match @what.
- */
+/* What is asked for: requests with one of @keys that match @what. */
 struct fti_wanted {
-	enum fti_kind first;
-	enum fti_kind last;
 	unsigned long keys;
 	fti_match *match;
 	const void *what;
 };
 
-/* Promote the queued requests that are wanted. */
-static bool fti_promote_all(struct fti_data *fti,
+/* Promote the queued requests, of a kind from @first to @last, that are wanted. */
+static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
+			    enum fti_kind last,
 			    const struct fti_wanted *wanted)
 {
 	struct request *rq, *next;
@@ -119,8 +115,7 @@ static bool fti_promote_all(struct fti_data *fti,
 	if (!fti_has_key(fti, wanted->keys))
 		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (enum fti_kind kind = wanted->first; kind <= wanted->last;
-		     kind++)
+		for (enum fti_kind kind = first; kind <= last; kind++)
 			list_for_each_entry_safe(rq, next,
 						 &fti->class[i].fifo[kind],
 						 queuelist)
@@ -134,13 +129,14 @@ static bool fti_promote_all(struct fti_data *fti,
 
 /* The same without the lock held; and run the queue. */
 static void fti_promote_and_run(struct fasttrack_queue *queue,
+				enum fti_kind first, enum fti_kind last,
 				const struct fti_wanted *wanted)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	bool found;
 
 	spin_lock(&fti->fti_lock);
-	found = fti_promote_all(fti, wanted);
+	found = fti_promote_all(fti, first, last, wanted);
 	spin_unlock(&fti->fti_lock);
 
 	if (found)
@@ -157,12 +153,10 @@ static bool fti_of_file(const struct request *rq, const void *mapping)
 	return false;
 }
 
-/* The writes of a file, by the first pages of their bios. */
-static struct fti_wanted fti_writes_of(const struct address_space *mapping)
+/* Those of a file, by the first pages of their bios. */
+static struct fti_wanted fti_wanted_of(const struct address_space *mapping)
 {
 	return (struct fti_wanted){
-		.first = FTI_SYNC,
-		.last = FTI_ASYNC,
 		.keys = (mapping ? fti_file_key(mapping) : 0) |
 			BIT(FTI_KEY_MIXED),
 		.match = fti_of_file,
@@ -193,9 +187,9 @@ static void fti_wake_senders(struct fasttrack_queue *queue)
 static void fti_promote_file(struct fasttrack_queue *queue,
 			     const struct address_space *mapping)
 {
-	const struct fti_wanted wanted = fti_writes_of(mapping);
+	const struct fti_wanted wanted = fti_wanted_of(mapping);
 
-	fti_promote_and_run(queue, &wanted);
+	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, &wanted);
 	fti_wake_senders(queue);
 }
 
@@ -211,17 +205,8 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	const struct address_space *mapping =
 		fasttrack_page_file(pfn_to_page(pfn));
 	const struct fti_pages pages = { .first = pfn, .last = pfn };
-	const struct fti_wanted others = fti_writes_of(mapping);
-	const struct fti_wanted reads = {
-		.first = FTI_READ,
-		.last = FTI_READ,
-		.keys = others.keys,
-		.match = fti_moves,
-		.what = &pages,
-	};
-	const struct fti_wanted writes = {
-		.first = FTI_SYNC,
-		.last = FTI_ASYNC,
+	const struct fti_wanted others = fti_wanted_of(mapping);
+	const struct fti_wanted moving = {
 		.keys = others.keys,
 		.match = fti_moves,
 		.what = &pages,
@@ -229,11 +214,11 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	bool read, write;
 
 	spin_lock(&fti->fti_lock);
-	read = fti_promote_all(fti, &reads);
-	write = fti_promote_all(fti, &writes);
+	read = fti_promote_all(fti, FTI_READ, FTI_READ, &moving);
+	write = fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, &moving);
 	/* Not the request's file: f2fs merges pages of many. */
 	if (file && write)
-		fti_promote_all(fti, &others);
+		fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, &others);
 	spin_unlock(&fti->fti_lock);
 
 	if (!read && !write)
@@ -313,14 +298,12 @@ static bool fti_waited_for(const struct request *rq, const void *pid)
 static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 {
 	const struct fti_wanted wanted = {
-		.first = FTI_READ,
-		.last = FTI_SYNC,
 		.keys = fti_task_key(pid),
 		.match = fti_waited_for,
 		.what = &pid,
 	};
 
-	fti_promote_and_run(queue, &wanted);
+	fti_promote_and_run(queue, FTI_READ, FTI_SYNC, &wanted);
 }
 
 /* The class that a queued request of @from has, now that others are in front. */
@@ -372,14 +355,12 @@ static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	const struct fti_wanted metadata = {
-		.first = FTI_READ,
-		.last = FTI_READ,
 		.keys = BIT(FTI_KEY_METADATA),
 		.match = fti_of_metadata,
 	};
 
 	if (foreground)
-		fti_promote_and_run(queue, &metadata);
+		fti_promote_and_run(queue, FTI_READ, FTI_READ, &metadata);
 	fti_release(fti);
 	fti_wake_senders(queue);
 }

@@ -136,7 +136,7 @@ static unsigned long fti_bio_keys(const struct bio *bio)
 					  fti_file_key(file));
 }
 
-/* The keys of @rq, or of the one that is going to be queued. */
+/* The keys that @rq has by its bios, and as metadata. */
 static unsigned long fti_keys_of(const struct request *rq)
 {
 	unsigned long keys = rq->cmd_flags & REQ_META ?
@@ -161,19 +161,30 @@ static void fti_count_keys(struct fti_data *fti, unsigned long keys, int change)
 		fti->keys[key] += change;
 }
 
-/* The queued @rq has got @bio. */
-void fti_add_keys(struct fti_data *fti, struct request *rq,
-		  const struct bio *bio)
+static void fti_add_keys(struct fti_data *fti, struct request *rq,
+			 unsigned long keys)
 {
-	unsigned long more;
+	unsigned long more = keys & ~fti_keys(rq);
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	if (fti_rq_class(rq) == FASTTRACK_FOREGROUND)
-		return;
-	more = fti_bio_keys(bio) & ~fti_keys(rq);
 	fti_count_keys(fti, more, 1);
 	rq->elv.priv[1] = (void *)(fti_keys(rq) | more);
+}
+
+/* The queued @rq has got @bio. */
+void fti_key_bio(struct fti_data *fti, struct request *rq,
+		 const struct bio *bio)
+{
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND)
+		fti_add_keys(fti, rq, fti_bio_keys(bio));
+}
+
+/* @rq is queued from now on, or has got several bios. */
+void fti_key_request(struct fti_data *fti, struct request *rq)
+{
+	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND)
+		fti_add_keys(fti, rq, fti_keys_of(rq));
 }
 
 /*
@@ -197,10 +208,7 @@ void fti_link(struct fti_data *fti, struct request *rq)
 	/* Of none before it, &before->queuelist is the list's head. */
 	list_add(&rq->queuelist, &before->queuelist);
 	class->queued++;
-	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND) {
-		rq->elv.priv[1] = (void *)fti_keys_of(rq);
-		fti_count_keys(fti, fti_keys(rq), 1);
-	}
+	fti_key_request(fti, rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)

@@ -192,12 +192,12 @@ static void fti_queues_test_keys(struct kunit *test)
 	/* One that another bio is merged into. */
 	bio[2].bi_origin.pid = 1;
 	KUNIT_EXPECT_FALSE(test, fti_keys(&rq[1]) & fti_task_key(1));
-	fti_add_keys(fti, &rq[1], &bio[2]);
+	fti_key_bio(fti, &rq[1], &bio[2]);
 	KUNIT_EXPECT_TRUE(test, fti_keys(&rq[1]) & fti_task_key(1));
 
 	/* The foreground's is asked for by nobody, until it is behind again. */
 	fti_move(fti, &rq[0], FASTTRACK_FOREGROUND, false);
-	fti_add_keys(fti, &rq[0], &bio[2]);
+	fti_key_bio(fti, &rq[0], &bio[2]);
 	KUNIT_EXPECT_EQ(test, fti_keys(&rq[0]), 0UL);
 	fti_unlink(fti, &rq[1]);
 	KUNIT_EXPECT_FALSE(test, fti_has_key(fti, ~0UL));
