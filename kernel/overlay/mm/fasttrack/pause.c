@@ -98,13 +98,13 @@ static bool ft_task_pauses(void)
 }
 
 /*
- * Is current to be stopped or frozen? No other signal ends a pause, save one that
- * kills: a timer's would be a way out. Nor does a stop that another thread of its
+ * Is current to be killed, stopped or frozen? No other signal ends a pause: a timer's
+ * would be a way out. Nor does a stop that another thread of its
  * process is to take: current would owe its pause again at once.
  */
 static bool ft_stops(void)
 {
-	if (freezing(current))
+	if (fatal_signal_pending(current) || freezing(current))
 		return true;
 	return signal_pending(current) &&
 	       (((current->pending.signal.sig[0] |
@@ -195,8 +195,7 @@ static enum ft_pause_end ft_pause(u64 *paused)
 			ft_pause_next(&activity, ft_has_backlog(), bound,
 				      *paused, now, &sleep) :
 			FT_PAUSE_FREE;
-		if (end != FT_PAUSE_SLEEP || fatal_signal_pending(current) ||
-		    ft_stops())
+		if (end != FT_PAUSE_SLEEP || ft_stops())
 			break;
 		fasttrack_holds();
 		from = ktime_get_ns();
@@ -298,14 +297,13 @@ void __fasttrack_resume_user(void)
  */
 static bool ft_syncs_in_pieces(void)
 {
-	return ft_pauses() && !fatal_signal_pending(current) && !ft_stops() &&
+	return ft_pauses() && !ft_stops() &&
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 
 static bool ft_may_wait_for_room(void)
 {
-	return ft_task_may_wait() && !fatal_signal_pending(current) &&
-	       !ft_stops() && ft_foreground_works();
+	return ft_task_may_wait() && !ft_stops() && ft_foreground_works();
 }
 
 /*
