@@ -60,16 +60,23 @@ impl Event<'_> {
 /// For tests: an event of fields of 8 bytes.
 #[cfg(test)]
 pub(super) struct WideEvent {
-    format: EventFormat,
-    data: Vec<u8>,
+    pub(super) format: EventFormat,
+    pub(super) data: Vec<u8>,
 }
 
 #[cfg(test)]
 impl WideEvent {
     pub(super) fn new(name: &str, fields: &[(&str, u64)]) -> Self {
-        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+        let lines: String = (0..)
+            .zip(fields)
+            .map(|(at, (name, _))| {
+                let at = 8 * at;
+                format!("\tfield:u64 {name};\toffset:{at};\tsize:8;\tsigned:0;\n")
+            })
+            .collect();
+        let text = format!("name: {name}\nID: 7\nformat:\n{lines}\n");
         Self {
-            format: wide_format(name, &names),
+            format: EventFormat::parse(&text).expect("a format"),
             data: fields
                 .iter()
                 .flat_map(|(_, value)| value.to_ne_bytes())
@@ -85,17 +92,4 @@ impl WideEvent {
             data: &self.data,
         }
     }
-}
-
-/// For tests: the description of such an event.
-#[cfg(test)]
-pub(super) fn wide_format(name: &str, fields: &[&str]) -> EventFormat {
-    let fields: String = (0..)
-        .zip(fields)
-        .map(|(at, name)| {
-            let at = 8 * at;
-            format!("\tfield:u64 {name};\toffset:{at};\tsize:8;\tsigned:0;\n")
-        })
-        .collect();
-    EventFormat::parse(&format!("name: {name}\nID: 7\nformat:\n{fields}\n")).expect("a format")
 }

@@ -448,7 +448,7 @@ impl Joiner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::event::{wide_format, WideEvent};
+    use crate::join::event::WideEvent;
     use crate::join::names::{FileFacts, Lookup, Volume};
     use crate::join::Nothing;
     use fasttrack_trace_log::{FileType, Task};
@@ -457,19 +457,21 @@ mod tests {
     #[test]
     fn who_writes_over_a_dirty_page_owns_it() {
         let (dev, inode) = (8 << 20, 12);
-        let begin = wide_format(
-            "ext4_da_write_begin",
-            &["common_pid", "dev", "ino", "pos", "len"],
-        );
+        let fields = [
+            ("common_pid", 4),
+            ("dev", dev),
+            ("ino", inode),
+            ("pos", 4096 + 100),
+            ("len", 4096),
+        ];
+        let begin = WideEvent::new("ext4_da_write_begin", &fields);
         let mut joiner = Joiner::new(Box::new(Nothing), 1);
         let task = joiner.names.task(3, 1);
         for index in 0..3 {
             let owner = super::Owner { task, time: 1 };
             joiner.pages.dirty(dev, inode, index, 1, owner);
         }
-        let words = [4, dev, inode, 4096 + 100, 4096];
-        let data: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        joiner.joined([(2, 0, &begin, data.as_slice())]);
+        joiner.joined([(2, 0, &begin.format, begin.data.as_slice())]);
         let other = joiner.names.task(4, 2);
         let owners = [0, 1, 2, 3].map(|index| joiner.pages.owner(dev, inode, index));
         let tasks = owners.map(|owner| owner.map(|owner| owner.task));
