@@ -73,6 +73,8 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
         ("mmapwrite", "writesync", ("ufs31", "f2fs"), 2.5),
         # Nor does it wait for who has that mutex and sleeps for a request tag, the flusher or a background fsync.
         ("bigwrite", "writesync", ("ufs31", "f2fs"), 1.25),
+        # A sync does not try again and again for the lock that a checkpoint has, and finds the next one there.
+        ("type", "sqlite", ("ufs31", "f2fs"), 5.5),
         # A node that is not an inode cannot be written ahead: it is no reason to write inodes that are in use.
         ("createslow", "randdirect", ("ufs31", "f2fs"), 2.0),
         # On eMMC the foreground's next request waits for all of the one that is there.
