@@ -143,7 +143,7 @@ static enum hrtimer_restart fti_timer(struct hrtimer *timer)
 /* What a hold was decided on has changed: decide again. */
 void fti_release(struct fti_data *fti)
 {
-	/* Pairs with the barrier in fti_hold(). */
+	/* Pairs with those in fti_hold() and fti_crowded(). */
 	smp_mb();
 	if (READ_ONCE(fti->promoter.held)) {
 		WRITE_ONCE(fti->promoter.held, false);

@@ -638,6 +638,7 @@ static void fti_finish_requeue_request(struct request *rq)
 	if (!fti_left_device(fti, rq))
 		return;
 	fti_release(fti);
+	fti_tell_room(fti);
 }
 
 /*

@@ -88,6 +88,8 @@ struct fti_class {
  * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
  *	and synchronous ones [1]
  * @inherit_depth: likewise, a sender that inherits the foreground's class
+ * @wanted: somebody waits until background has tags, for asynchronous requests, bit 0,
+ *	or synchronous ones, bit 1
  * @front: FastTrack is on and somebody in front; written by the core, see fti_front()
  * @promoter: takes promotions from the core. While neutral and background requests
  *	are held back (held), @timer or a completion decides again
@@ -118,6 +120,7 @@ struct fti_data {
 	struct fti_bounds bounds;
 	unsigned int shallow[FASTTRACK_NR_CLASSES][2];
 	unsigned int inherit_depth;
+	unsigned long wanted;
 	bool front;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;
@@ -232,6 +235,7 @@ void fti_promote_new(struct request *rq);
 void fti_promote_queued(struct fti_data *fti, struct request *rq);
 void fti_promote_with(struct fti_data *fti, struct request *rq,
 		      struct bio *bio);
+void fti_tell_room(struct fti_data *fti);
 void fti_init_promoter(struct fti_data *fti);
 
 /* fasttrack-knobs.c */

@@ -597,16 +597,21 @@ static inline unsigned int fti_async_tags(unsigned int device_depth,
 	return class == FASTTRACK_NEUTRAL ? 2 * tags : tags;
 }
 
+/* Who waits for tags waits for so many: half of the fewest that there are. */
+#define FTI_ROOM	2
+
 /*
- * Are the @most tags taken that background may take of @depth? The foreground takes
- * from all of them: that much of its requests have one of those.
+ * Are there fewer than @free, or not all, of the @most tags that background may take of
+ * @depth? The foreground takes from all of them: that much of its requests have one of
+ * those.
  */
 static inline bool fti_tags_used_up(const unsigned int *used, unsigned int depth,
-				    unsigned int most)
+				    unsigned int most, unsigned int free)
 {
 	unsigned int others = used[FASTTRACK_NEUTRAL] + used[FASTTRACK_BACKGROUND];
 
-	return most && others + used[FASTTRACK_FOREGROUND] * most / depth >= most;
+	return most && others + used[FASTTRACK_FOREGROUND] * most / depth +
+				       min(free, most) > most;
 }
 
 #endif /* _BLOCK_FASTTRACK_POLICY_H */

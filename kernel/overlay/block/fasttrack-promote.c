@@ -374,24 +374,62 @@ static bool fti_is_elsewhere(const struct fti_data *fti,
 	return q != fti->q && queue_is_mq(q);
 }
 
-/* Not counted exactly: requests come and go meanwhile. */
-static bool fti_crowded(struct fasttrack_queue *queue,
-			struct block_device *disk, bool sync)
+/* How many requests of @class have a tag? Not counted exactly: they come and go. */
+static unsigned int fti_tags_of(const struct fti_data *fti,
+				enum fasttrack_class class)
 {
-	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	return READ_ONCE(fti->class[class].queued) +
+	       atomic_read(&fti->in_flight[class]);
+}
+
+/* Has background fewer than @free of its tags left? */
+static bool fti_tags_are_few(const struct fti_data *fti, bool sync,
+			     unsigned int free)
+{
 	const struct request_queue *q = fti->q;
 	unsigned int used[FASTTRACK_NR_CLASSES];
 	unsigned int maps = blk_mq_is_shared_tags(q->tag_set->flags) ?
 		1 : q->nr_hw_queues;
 
-	if (fti_is_elsewhere(fti, disk))
-		return false;
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		used[i] = READ_ONCE(fti->class[i].queued) +
-			  atomic_read(&fti->in_flight[i]);
+		used[i] = fti_tags_of(fti, i);
 	return fti_tags_used_up(used, q->nr_requests * maps,
 				READ_ONCE(fti->shallow[FASTTRACK_BACKGROUND][sync]) *
-					maps);
+					maps, free);
+}
+
+static bool fti_crowded(struct fasttrack_queue *queue,
+			struct block_device *disk, bool sync)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+
+	if (fti_is_elsewhere(fti, disk) || !fti_tags_are_few(fti, sync, 1))
+		return false;
+	if (!test_bit(sync, &fti->wanted))
+		set_bit(sync, &fti->wanted);
+	/* The request that ends last finds that somebody waits, or current its tag. */
+	smp_mb();
+	return fti_tags_are_few(fti, sync, 1);
+}
+
+/*
+ * A request has ended. Who waits for tags goes on when there are some for the next
+ * piece of a file: with one alone it would wait for more, with locks.
+ */
+void fti_tell_room(struct fti_data *fti)
+{
+	/* The barrier in fti_release() pairs with that in fti_crowded(). */
+	if (!READ_ONCE(fti->wanted))
+		return;
+	for (int sync = 0; sync <= 1; sync++) {
+		if (!test_bit(sync, &fti->wanted) ||
+		    fti_tags_are_few(fti, sync, FTI_ROOM))
+			continue;
+		clear_bit(sync, &fti->wanted);
+		if (fasttrack_room(sync,
+				   !fti_tags_of(fti, FASTTRACK_BACKGROUND)))
+			set_bit(sync, &fti->wanted);
+	}
 }
 
 /*

@@ -756,21 +756,32 @@ static void fti_test_tags_used_up(struct kunit *test)
 {
 	unsigned int used[FASTTRACK_NR_CLASSES] = {};
 
-	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32));
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32, 1));
 	used[FASTTRACK_BACKGROUND] = 20;
 	used[FASTTRACK_NEUTRAL] = 11;
-	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32));
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32, 1));
+	/* One is free: who waits for some waits on. */
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 32, FTI_ROOM));
 	used[FASTTRACK_NEUTRAL] = 12;
-	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 32));
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 32, 1));
+	used[FASTTRACK_NEUTRAL] = 10;
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 32, FTI_ROOM));
+	used[FASTTRACK_NEUTRAL] = 12;
 	/* One of eight of the foreground's is where background may be. */
 	used[FASTTRACK_BACKGROUND] = 0;
 	used[FASTTRACK_NEUTRAL] = 0;
 	used[FASTTRACK_FOREGROUND] = 63;
-	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 8));
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 8, 1));
 	used[FASTTRACK_NEUTRAL] = 1;
-	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 8));
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 8, 1));
+	/* All that there is, where that is less. */
+	used[FASTTRACK_FOREGROUND] = 0;
+	used[FASTTRACK_NEUTRAL] = 0;
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 1, FTI_ROOM));
+	used[FASTTRACK_NEUTRAL] = 1;
+	KUNIT_EXPECT_TRUE(test, fti_tags_used_up(used, 64, 1, FTI_ROOM));
 	/* The queue has no limits yet. */
-	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 0));
+	KUNIT_EXPECT_FALSE(test, fti_tags_used_up(used, 64, 0, 1));
 }
 
 static struct kunit_case fti_test_cases[] = {

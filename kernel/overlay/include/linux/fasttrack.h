@@ -103,6 +103,7 @@ bool __fasttrack_extent_full(const struct address_space *mapping,
 void __fasttrack_writeback_begin(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 bool __fasttrack_writeback_wait(struct bdi_writeback *wb);
+void __fasttrack_writeback_queued(void);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
@@ -119,7 +120,7 @@ bool __fasttrack_alloc_spent(unsigned int *alloc_flags);
 bool __fasttrack_allocates_foreground(void);
 bool __fasttrack_reclaims_foreground(void);
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp);
-bool __fasttrack_dirty_exempt(void);
+bool __fasttrack_dirty_exempt(struct bdi_writeback *wb);
 void __fasttrack_dirty_write(struct address_space *mapping);
 void __fasttrack_dirty_pace(struct bdi_writeback *wb);
 bool __fasttrack_dirty_over(struct bdi_writeback *wb);
@@ -328,10 +329,17 @@ static inline void fasttrack_writeback_pause(struct bdi_writeback *wb)
 		__fasttrack_writeback_pause(wb);
 }
 
-/* Nothing else is left: wait a little. False: end the work. */
+/* Nothing else is left: wait until more can be written. False: end the work. */
 static inline bool fasttrack_writeback_wait(struct bdi_writeback *wb)
 {
 	return fasttrack_enabled() && __fasttrack_writeback_wait(wb);
+}
+
+/* The flusher has other work to do: it neither pauses nor waits. */
+static inline void fasttrack_writeback_queued(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_writeback_queued();
 }
 
 /**
@@ -467,9 +475,9 @@ static inline gfp_t fasttrack_reclaim_gfp(gfp_t gfp)
 }
 
 /* Is current not to be throttled for the dirty pages that there are? */
-static inline bool fasttrack_dirty_exempt(void)
+static inline bool fasttrack_dirty_exempt(struct bdi_writeback *wb)
 {
-	return fasttrack_enabled() && __fasttrack_dirty_exempt();
+	return fasttrack_enabled() && __fasttrack_dirty_exempt(wb);
 }
 
 /* current has dirtied pages of @mapping, and would be throttled for all there are. */

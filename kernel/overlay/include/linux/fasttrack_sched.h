@@ -113,7 +113,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  * @kick: the foreground has begun to depend on others, or reclaim, for it, on
  *	write-back; likewise
  * @crowded: would background wait for a request tag to write to a disk, which may be on
- *	top of others, for what somebody waits for if @sync? Likewise
+ *	top of others, for what somebody waits for if @sync? If so, the scheduler calls
+ *	fasttrack_room() when some are free again. Does not sleep
  * @wake_senders: senders that wait for a request tag see whether they may take
  *	one now; likewise
  * @front: FastTrack is on and somebody in front, or not any more. From process
@@ -162,6 +163,7 @@ static inline unsigned int fasttrack_sender(pid_t pid)
 	return hash_32(pid, FASTTRACK_SENDER_BITS);
 }
 
+bool fasttrack_room(bool sync, bool all);
 void fasttrack_queue_add(struct fasttrack_queue *queue);
 void fasttrack_queue_del(struct fasttrack_queue *queue);
 

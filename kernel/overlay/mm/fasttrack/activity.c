@@ -30,9 +30,25 @@ static seqcount_raw_spinlock_t ft_activity_seq =
 	SEQCNT_RAW_SPINLOCK_ZERO(ft_activity_seq, &ft_activity_lock);
 static struct ft_activity ft_activity;
 
-/* Who waits until the foreground does not work any more; and when that may be. */
-static DECLARE_WAIT_QUEUE_HEAD(ft_idle_waiters);
+#define FT_QUEUE(queue) \
+	[queue] = __WAIT_QUEUE_HEAD_INITIALIZER(ft_wait_queues[queue])
+
+/* Who waits until the foreground does not work any more. */
+static struct wait_queue_head ft_wait_queues[FT_NR_QUEUES] = {
+	FT_QUEUE(FT_QUEUE_IDLE),
+	FT_QUEUE(FT_QUEUE_TAGS),
+	FT_QUEUE(FT_QUEUE_FLUSHER),
+};
+
+/* When that may be. */
 static struct hrtimer ft_idle_timer;
+
+/* Does anybody wait, as far as current can see without a barrier? */
+static bool ft_has_waiter(enum ft_wait_queue queue)
+{
+	/* The caller has one, or can miss who comes now. */
+	return waitqueue_active(&ft_wait_queues[queue]);
+}
 
 /* What it does now. */
 struct ft_activity ft_activity_read(void)
@@ -63,13 +79,45 @@ static void ft_idle_timer_start(const struct ft_activity *activity)
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
+/**
+ * ft_wake - what they wait for may be there
+ * @queue: whose
+ *
+ * Context: any. What they look at has been written before.
+ */
+void ft_wake(enum ft_wait_queue queue)
+{
+	if (wq_has_sleeper(&ft_wait_queues[queue]))
+		wake_up_all(&ft_wait_queues[queue]);
+}
+
+/**
+ * ft_wake_one - it may be there for the one that waits longest
+ * @queue: whose; FT_QUEUE_TAGS
+ *
+ * Return: whether others wait.
+ */
+bool ft_wake_one(enum ft_wait_queue queue)
+{
+	if (wq_has_sleeper(&ft_wait_queues[queue]))
+		wake_up(&ft_wait_queues[queue]);
+	return ft_has_waiter(queue);
+}
+
+/* Whatever they wait for has another reason now, or none. */
+void ft_wake_all(void)
+{
+	for (int i = 0; i < FT_NR_QUEUES; i++)
+		ft_wake(i);
+}
+
 static enum hrtimer_restart ft_idle_timer_fn(struct hrtimer *timer)
 {
 	struct ft_activity activity = ft_activity_read();
 	u64 now = ktime_get_ns();
 
 	if (!ft_works(&activity, now))
-		wake_up_all(&ft_idle_waiters);
+		ft_wake_all();
 	else if (!ft_busy(&activity, now))
 		/* Who started it last knew of a window that had begun before. */
 		ft_idle_timer_start(&activity);
@@ -83,8 +131,12 @@ static void ft_idle_begins(const struct ft_activity *activity)
 	/* Pairs with the barrier in prepare_to_wait() of ft_idle_wait(). */
 	smp_mb();
 	/* Who comes to wait after that sees that the window has begun. */
-	if (waitqueue_active(&ft_idle_waiters))
-		ft_idle_timer_start(activity);
+	for (int i = 0; i < FT_NR_QUEUES; i++) {
+		if (ft_has_waiter(i)) {
+			ft_idle_timer_start(activity);
+			break;
+		}
+	}
 }
 
 /* Its tasks asleep become one more or less, and requests under way so many. */
@@ -153,19 +205,25 @@ bool ft_foreground_works(void)
 
 /**
  * ft_idle_wait - sleep until the foreground may not work any more
+ * @queue: by what else current waits for; FT_QUEUE_TAGS may be woken one by one
  * @state: how
  * @ns: longest
  * @may: whether to sleep at all, asked when current is found by who wakes
+ * @what: given to @may, which does not sleep
  *
- * Also ended by ft_idle_wake(), and by what wakes @state.
+ * Also ended by ft_wake() for the queue, ft_wake_all(), and what wakes @state.
  */
-void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void))
+void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
+		  bool (*may)(void *what), void *what)
 {
 	ktime_t timeout = ns_to_ktime(ns);
 	DEFINE_WAIT(wait);
 
-	prepare_to_wait(&ft_idle_waiters, &wait, state);
-	if (may()) {
+	if (queue == FT_QUEUE_TAGS)
+		prepare_to_wait_exclusive(&ft_wait_queues[queue], &wait, state);
+	else
+		prepare_to_wait(&ft_wait_queues[queue], &wait, state);
+	if (may(what)) {
 		struct ft_activity activity = ft_activity_read();
 
 		/* Who waits first starts the timer of a window under way. */
@@ -173,20 +231,15 @@ void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void))
 			ft_idle_begins(&activity);
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 	}
-	finish_wait(&ft_idle_waiters, &wait);
+	finish_wait(&ft_wait_queues[queue], &wait);
 }
 
-/* What they wait for has another reason now, or none. */
-void ft_idle_wake(void)
-{
-	wake_up_all(&ft_idle_waiters);
-}
-
-/* Does anybody pause? */
+/* Does any task of an app's pause? */
 bool ft_anybody_paused(void)
 {
 	/* Who comes later says so itself: fasttrack_holds(). */
-	return waitqueue_active(&ft_idle_waiters);
+	return ft_has_waiter(FT_QUEUE_IDLE) ||
+	       ft_has_waiter(FT_QUEUE_TAGS);
 }
 
 /**

@@ -115,7 +115,7 @@ void __fasttrack_backlog_done(void)
 	if (!READ_ONCE(ft_backlog))
 		return;
 	WRITE_ONCE(ft_backlog, false);
-	ft_idle_wake();
+	ft_wake_all();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
 
@@ -132,14 +132,19 @@ bool ft_data_has_backlog(void)
 	return READ_ONCE(ft_data_backlog);
 }
 
-/* Are they, from now on? Who pauses for that goes on when they are not. */
+/*
+ * Are they, from now on? The flusher passes over none of their files then. Who pauses for
+ * that goes on when they are not.
+ */
 void ft_data_backlog_set(bool backlog)
 {
 	if (ft_data_has_backlog() == backlog)
 		return;
 	WRITE_ONCE(ft_data_backlog, backlog);
-	if (!backlog)
-		ft_idle_wake();
+	if (backlog)
+		ft_wake(FT_QUEUE_FLUSHER);
+	else
+		ft_wake_all();
 }
 
 /* Nothing of background's data is dirty that matters. */

@@ -20,7 +20,6 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
-#include <linux/wait.h>
 
 #include "internal.h"
 #include "policy.h"
@@ -83,15 +82,6 @@ struct ft_watched {
 
 /* Journals' threads and the like, one a file system; and who has locks of files. */
 static struct ft_watched ft_watched[64];
-
-/* Who writes back. Also woken when the foreground begins to wait for others. */
-DECLARE_WAIT_QUEUE_HEAD(ft_writeback_paused);
-
-/* The foreground may wait for what paused write-back has begun. */
-void ft_writeback_go(void)
-{
-	wake_up_all(&ft_writeback_paused);
-}
 
 /* One more waits for others. */
 static void ft_depend_more(void)
@@ -303,6 +293,7 @@ bool ft_dirty_is_waited_for(void)
 void ft_reclaim_wait_begin(void)
 {
 	atomic_inc(&ft_reclaim_waits);
+	ft_wake(FT_QUEUE_FLUSHER);
 }
 
 /* It has waited. */

@@ -409,7 +409,7 @@ void ft_config_publish(struct ft_config *config)
 		ft_relabel();
 	ft_config_free(old, config);
 	ft_reclaim_forget();
-	ft_pause_end_all();
+	ft_wake_all();
 }
 
 static void ft_switch_on(void)
@@ -433,7 +433,7 @@ static void ft_switch_off(void)
 {
 	WRITE_ONCE(ft_switching_off, true);
 	ft_lift_begin();
-	ft_pause_end_all();
+	ft_wake_all();
 	ft_queues_release();
 	mutex_lock(&ft_enabled_mutex);
 	static_branch_disable(&fasttrack_key);
@@ -448,7 +448,7 @@ void ft_set_enabled(bool on)
 	else
 		ft_switch_off();
 	ft_queues_front();
-	ft_pause_end_all();
+	ft_wake_all();
 	ft_queues_release();
 }
 

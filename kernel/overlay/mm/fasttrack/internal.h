@@ -276,12 +276,26 @@ void ft_activity_note(void);
 void ft_activity_sleep(void);
 void ft_activity_wake(void);
 bool ft_foreground_works(void);
-void ft_idle_wait(unsigned int state, u64 ns, bool (*may)(void));
-void ft_idle_wake(void);
+
+/*
+ * Who waits until the foreground does not work: who pauses, for nothing else; who
+ * syncs, or until there are tags; the flusher, or until the device has caught up.
+ */
+enum ft_wait_queue {
+	FT_QUEUE_IDLE,
+	FT_QUEUE_TAGS,
+	FT_QUEUE_FLUSHER,
+	FT_NR_QUEUES,
+};
+
+void ft_wake(enum ft_wait_queue queue);
+bool ft_wake_one(enum ft_wait_queue queue);
+void ft_wake_all(void);
+void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
+		  bool (*may)(void *what), void *what);
 bool ft_anybody_paused(void);
 
 /* depend.c */
-extern struct wait_queue_head ft_writeback_paused;
 
 /*
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
@@ -298,7 +312,6 @@ extern struct wait_queue_head ft_writeback_paused;
 #define FT_WAIT_OP		BIT(4)
 #define FT_WAIT_SLEEPER_SHIFT	5
 
-void ft_writeback_go(void);
 bool ft_foreground_waits(void);
 void ft_depend_begin(void);
 void ft_depend_end(void);
@@ -336,10 +349,10 @@ bool ft_queues_crowded(const struct address_space *mapping, bool sync);
 bool ft_anybody_stuck(void);
 
 /* pause.c */
-void ft_pause_end_all(void);
 bool ft_may_owe(void);
 void ft_owe_segment(void);
 bool ft_front_is_exempt(void);
+bool ft_writeback_caught_up(struct bdi_writeback *wb);
 
 /* reclaim.c */
 void ft_reclaim_forget(void);

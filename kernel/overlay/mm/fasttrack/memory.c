@@ -134,13 +134,31 @@ gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 	return gfp & ~__GFP_FS;
 }
 
-/* Is current in front, and not the one who made the dirty pages? */
-bool __fasttrack_dirty_exempt(void)
+/* Current is about to wait until pages have been written. */
+static void ft_throttled(struct bdi_writeback *wb)
 {
-	if (!READ_ONCE(ft_knobs.page_allocator) ||
-	    __fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
-	    !ft_front_is_exempt())
+	if (__fasttrack_task_class(current) == FASTTRACK_BACKGROUND)
+		return;
+	WRITE_ONCE(wb->fasttrack_throttles, true);
+	ft_wake(FT_QUEUE_FLUSHER);
+}
+
+/**
+ * __fasttrack_dirty_exempt - is current in front, and not who made the dirty pages?
+ * @wb: where current's are written back; its flusher goes on for whom it throttles
+ *
+ * Context: process context; does not sleep.
+ * Return: if so.
+ */
+bool __fasttrack_dirty_exempt(struct bdi_writeback *wb)
+{
+	if (!READ_ONCE(ft_knobs.page_allocator))
 		return false;
+	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
+	    !ft_front_is_exempt()) {
+		ft_throttled(wb);
+		return false;
+	}
 	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
 	return true;
 }
@@ -273,6 +291,13 @@ void __fasttrack_written(struct bdi_writeback *wb)
 {
 	if (ft_data_has_backlog() && ft_sync_is_under(wb))
 		ft_data_backlog_set(false);
+	/* Pairs with the barrier in prepare_to_wait() of ft_idle_wait(). */
+	smp_mb();
+	if (READ_ONCE(wb->fasttrack_paused) &&
+	    wb_stat(wb, WB_WRITEBACK) <
+		    READ_ONCE(ft_knobs.segment_pages) + wb_stat_error() &&
+	    ft_writeback_caught_up(wb))
+		ft_wake(FT_QUEUE_FLUSHER);
 }
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST

@@ -20,7 +20,7 @@
  * Nor is a piece or a segment begun whose sender would wait for a request tag, with
  * locks of the file system's: an fsync waits before, the flusher passes over the file.
  *
- * Seven hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * Eight hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
  * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
@@ -35,19 +35,19 @@
  *           that "over" has ended
  *  wait     wb_writeback(), when all that    nothing                  yes
  *           is left has been passed over
+ *  queued   wb_queue_work(), wb_shutdown()   wb->work_lock            no
  *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
  *           before they sync a file
  *  extent   ext4, before a block is added    its handle               no
  *           to an extent that it maps
  *
- * Who pauses is woken once: when the foreground's idle window has ended. Only who waits
- * for the device, the flusher or for tags, looks again by itself: nobody tells that it
- * has caught up.
+ * Who pauses is woken once: when the foreground's idle window has ended. So is who waits
+ * for what the device has to do before, when that is done: a sync, for tags, one after
+ * the other; the flusher, for tags or for fewer pages under write-back.
  */
 #include <linux/backing-dev.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
-#include <linux/hrtimer.h>
 #include <linux/io_origin.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -56,23 +56,12 @@
 #include <linux/resume_user_mode.h>
 #include <linux/sched/jobctl.h>
 #include <linux/sched/signal.h>
-#include <linux/wait.h>
 #include <linux/writeback.h>
 
 #include <trace/events/fasttrack.h>
 
 #include "internal.h"
 #include "policy.h"
-
-/* How often is it looked whether the device has caught up? */
-#define FT_LOOKS	(4 * NSEC_PER_MSEC)
-
-/* Nobody is paused for a reason that is gone. */
-void ft_pause_end_all(void)
-{
-	ft_idle_wake();
-	ft_writeback_go();
-}
 
 static bool ft_pauses(void)
 {
@@ -121,7 +110,7 @@ static unsigned int ft_pause_state(void)
 					 TASK_INTERRUPTIBLE;
 }
 
-static bool ft_task_sleeps(void)
+static bool ft_task_sleeps(void *unused)
 {
 	return ft_task_pauses() && !fatal_signal_pending(current) &&
 	       (ft_foreground_works() || ft_has_backlog());
@@ -147,6 +136,20 @@ static bool ft_front_is_throttled(void)
 	       !ft_front_is_exempt();
 }
 
+/* Has the flusher, with @wb, nothing else to do? */
+static bool ft_has_no_other_work(struct bdi_writeback *wb)
+{
+	return list_empty(&wb->work_list) &&
+	       test_bit(WB_registered, &wb->state);
+}
+
+/* Has a segment's worth of pages been written? */
+bool ft_writeback_caught_up(struct bdi_writeback *wb)
+{
+	return wb_stat_sum(wb, WB_WRITEBACK) <
+	       READ_ONCE(ft_knobs.segment_pages);
+}
+
 /*
  * May current, which writes back to @wb, pause? As long as a segment's worth of
  * pages has not been written, and nobody has come who waits for more, nor is throttled
@@ -154,11 +157,8 @@ static bool ft_front_is_throttled(void)
  */
 static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 {
-	return !fasttrack_foreground_depends() && list_empty(&wb->work_list) &&
-	       test_bit(WB_registered, &wb->state) &&
-	       !ft_front_is_throttled() &&
-	       wb_stat_sum(wb, WB_WRITEBACK) >=
-		       READ_ONCE(ft_knobs.segment_pages);
+	return !fasttrack_foreground_depends() && ft_has_no_other_work(wb) &&
+	       !ft_front_is_throttled() && !ft_writeback_caught_up(wb);
 }
 
 static void ft_tell_paused(u64 ns)
@@ -199,7 +199,8 @@ static enum ft_pause_end ft_pause(u64 *paused)
 			break;
 		fasttrack_holds();
 		from = ktime_get_ns();
-		ft_idle_wait(ft_pause_state(), sleep, ft_task_sleeps);
+		ft_idle_wait(FT_QUEUE_IDLE, ft_pause_state(), sleep,
+			     ft_task_sleeps, NULL);
 		now = ktime_get_ns();
 		*paused += ft_pause_counts(now - from, sleep);
 	}
@@ -301,9 +302,10 @@ static bool ft_syncs_in_pieces(void)
 	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
 }
 
-static bool ft_may_wait_for_room(void)
+static bool ft_sync_has_no_room(void *mapping)
 {
-	return ft_task_may_wait() && !ft_stops() && ft_foreground_works();
+	return ft_task_may_wait() && !ft_stops() && ft_foreground_works() &&
+	       ft_queues_crowded(mapping, true);
 }
 
 /*
@@ -314,17 +316,15 @@ static bool ft_may_wait_for_room(void)
  *
  * Return: for how long, ns.
  */
-static u64 ft_wait_for_room(const struct address_space *mapping)
+static u64 ft_wait_for_room(struct address_space *mapping)
 {
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
 	u64 began = ktime_get_ns(), now = began;
 
-	while (now < began + bound && ft_may_wait_for_room() &&
-	       ft_queues_crowded(mapping, true)) {
+	while (now < began + bound && ft_sync_has_no_room(mapping)) {
 		fasttrack_holds();
-		ft_idle_wait(ft_pause_state(),
-			     min(began + bound - now, FT_LOOKS),
-			     ft_may_wait_for_room);
+		ft_idle_wait(FT_QUEUE_TAGS, ft_pause_state(),
+			     began + bound - now, ft_sync_has_no_room, mapping);
 		now = ktime_get_ns();
 	}
 	ft_tell_paused(now - began);
@@ -510,23 +510,26 @@ void __fasttrack_writeback_begin(void)
 	current->fasttrack_pages = 0;
 }
 
+static bool ft_flusher_pauses(void *wb)
+{
+	return ft_pauses() && ft_foreground_works() &&
+	       ft_writeback_may_pause(wb);
+}
+
 /* Pause the flusher while the foreground works. */
 static void ft_pause_flusher(struct bdi_writeback *wb)
 {
 	u64 bound = READ_ONCE(ft_knobs.background_pause);
 	u64 began = ktime_get_ns(), now = began;
-	DEFINE_WAIT(wait);
 
-	while (now < began + bound && ft_pauses() && ft_foreground_works()) {
-		ktime_t timeout = min(began + bound - now, FT_LOOKS);
-
-		prepare_to_wait(&ft_writeback_paused, &wait, TASK_INTERRUPTIBLE);
-		if (!ft_writeback_may_pause(wb))
-			break;
-		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+	/* Whoever writes a page sees this, or current sees that it is written. */
+	WRITE_ONCE(wb->fasttrack_paused, true);
+	while (now < began + bound && ft_flusher_pauses(wb)) {
+		ft_idle_wait(FT_QUEUE_FLUSHER, TASK_INTERRUPTIBLE,
+			     began + bound - now, ft_flusher_pauses, wb);
 		now = ktime_get_ns();
 	}
-	finish_wait(&ft_writeback_paused, &wait);
+	WRITE_ONCE(wb->fasttrack_paused, false);
 	ft_tell_paused(now - began);
 }
 
@@ -542,22 +545,57 @@ void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 	ft_pause_flusher(wb);
 }
 
+/* Would the flusher pass over all again that it has passed over? */
+static bool ft_flusher_has_no_room(void *what)
+{
+	struct bdi_writeback *wb = what;
+	struct inode *inode;
+	bool no_room = false;
+
+	spin_lock(&wb->list_lock);
+	list_for_each_entry(inode, &wb->b_more_io, i_io_list) {
+		if (ft_file_class(inode->i_mapping) != FASTTRACK_BACKGROUND)
+			continue;
+		/* Those of the others are on the same disk. */
+		no_room = ft_writeback_has_no_room(inode->i_mapping);
+		break;
+	}
+	spin_unlock(&wb->list_lock);
+	return no_room && ft_has_no_other_work(wb) &&
+	       !READ_ONCE(wb->fasttrack_throttles);
+}
+
 /**
  * __fasttrack_writeback_wait - nothing is left but what has been passed over
  * @wb: whose write-back
  *
- * Not until there are tags: files of others become dirty meanwhile.
+ * Until there are tags, or somebody waits who has made other files dirty.
  *
  * Context: may sleep; the flusher, which holds no locks.
  * Return: false if the work is to end: there is other work to do.
  */
 bool __fasttrack_writeback_wait(struct bdi_writeback *wb)
 {
-	ktime_t timeout = FT_LOOKS;
+	u64 until = wb->fasttrack_passed + READ_ONCE(ft_knobs.background_pause);
+	u64 now = ktime_get_ns();
 
-	if (!list_empty(&wb->work_list) || !test_bit(WB_registered, &wb->state))
-		return false;
-	set_current_state(TASK_INTERRUPTIBLE);
-	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
-	return true;
+	while (now < until && ft_flusher_has_no_room(wb)) {
+		ft_idle_wait(FT_QUEUE_FLUSHER, TASK_INTERRUPTIBLE, until - now,
+			     ft_flusher_has_no_room, wb);
+		now = ktime_get_ns();
+	}
+	/* The next turn takes what is dirty after that. */
+	WRITE_ONCE(wb->fasttrack_throttles, false);
+	cond_resched();
+	return ft_has_no_other_work(wb);
+}
+
+/**
+ * __fasttrack_writeback_queued - the flusher has other work to do
+ *
+ * Context: any.
+ */
+void __fasttrack_writeback_queued(void)
+{
+	ft_wake(FT_QUEUE_FLUSHER);
 }

@@ -185,6 +185,24 @@ bool ft_queues_crowded(const struct address_space *mapping, bool sync)
 	return crowded;
 }
 
+/**
+ * fasttrack_room - there are tags for background, for which somebody waited
+ * @sync: for who syncs; else for the flusher
+ * @all: none are taken; else one after the other goes on, for the next would find none
+ *	left, with locks
+ *
+ * Context: any.
+ * Return: whether others wait.
+ */
+bool fasttrack_room(bool sync, bool all)
+{
+	if (sync && !all)
+		return ft_wake_one(FT_QUEUE_TAGS);
+	ft_wake(sync ? FT_QUEUE_TAGS : FT_QUEUE_FLUSHER);
+	return false;
+}
+EXPORT_SYMBOL_GPL(fasttrack_room);
+
 /* Does a scheduler hold anybody back? */
 bool ft_queues_hold(void)
 {
@@ -203,7 +221,8 @@ void ft_kick(bool foreground)
 {
 	if (!fasttrack_foreground_depends())
 		return;
-	ft_writeback_go();
+	/* The foreground may wait for what write-back that pauses has begun. */
+	ft_wake(FT_QUEUE_FLUSHER);
 	if (foreground)
 		ft_promote_ops();
 	ft_queues_kick(foreground);

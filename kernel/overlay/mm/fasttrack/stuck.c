@@ -311,7 +311,7 @@ static void ft_stuck_set(bool stuck)
 	if (stuck) {
 		ft_lift_begin();
 		ft_kick(false);
-		ft_idle_wake();
+		ft_wake_all();
 	} else {
 		ft_lift_end();
 	}

@@ -111,7 +111,7 @@ static ssize_t _file##_store(struct kobject *kobj,			\
 	if (kstrtobool(buf, &on))					\
 		return -EINVAL;						\
 	WRITE_ONCE(ft_knobs._file, on);					\
-	ft_pause_end_all();						\
+	ft_wake_all();							\
 	return count;							\
 }									\
 									\
@@ -146,6 +146,7 @@ static ssize_t _file##_store(struct kobject *kobj,			\
 	if (ft_parse_number(buf, _lowest, _highest, &value))		\
 		return -EINVAL;						\
 	WRITE_ONCE(ft_knobs._field, value >> (PAGE_SHIFT - 10));	\
+	ft_wake_all();							\
 	return count;							\
 }									\
 									\

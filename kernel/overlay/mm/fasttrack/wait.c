@@ -495,7 +495,7 @@ struct task_struct *__fasttrack_process_wait_begin(pid_t pid)
 		put_task_struct(leader);
 		return NULL;
 	}
-	ft_idle_wake();
+	ft_wake_all();
 	return leader;
 }
 
