@@ -75,13 +75,6 @@ def seeds_option(default: int) -> Decorator:
     return click.option("--seeds", default=default, show_default=True, type=click.IntRange(1, 1000), help=help_text)
 
 
-seed_option: Decorator = click.option(
-    "--seed",
-    type=click.IntRange(0, 2**31),
-    default=1,
-    show_default=True,
-    help="Decides touch time, phases and think times.",
-)
 json_option: Decorator = click.option(
     "--json",
     "json_path",
@@ -126,6 +119,17 @@ def out_option(default: Path, what: str) -> Decorator:
         default=default,
         show_default=True,
         help=f"Directory for {what}.",
+    )
+
+
+def seed_option(decides: str = "touch time, phases and think times") -> Decorator:
+    """What is left to chance: the same seed, the same run."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(0, 2**31),
+        default=1,
+        show_default=True,
+        help=f"Decides {decides}.",
     )
 
 

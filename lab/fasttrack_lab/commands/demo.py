@@ -11,7 +11,7 @@ from fasttrack_lab.run.runner import Tools
 
 
 @click.command("demo")
-@common.seed_option
+@common.seed_option()
 def command(seed: int) -> None:
     """Start the gallery during an app update, leave the camera during a backup: stock, FastTrack, no background.
 

@@ -45,7 +45,7 @@ QUICK_THINKS, QUICK_APPS, QUICK_POLICIES = (0.0, 10.0, 100.0), (2,), "stock,fast
     show_default=True,
     help="Virtual seconds in which the program in front begins calls.",
 )
-@common.seed_option
+@common.seed_option("the order in which cold files are read")
 @common.jobs_option
 @common.limit_option
 @common.out_option(Path("results") / "frontier", "records, table and plots")

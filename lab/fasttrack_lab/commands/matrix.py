@@ -44,7 +44,7 @@ LIMIT_S = 600.0
     "each 10 ms: what the foreground costs others.",
 )
 @common.warmup_option(WARMUP_S)
-@common.seed_option
+@common.seed_option("where programs that read and write at random do; --warmup moves the moment of the first call")
 @common.jobs_option
 @common.limit_option
 @common.out_option(Path("results") / "matrix", "records and report")

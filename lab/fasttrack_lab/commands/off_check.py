@@ -134,7 +134,7 @@ def too_far(rows: Sequence[Row]) -> list[Row]:
 @common.phone_option
 @common.fs_option
 @common.lru_option
-@common.seed_option
+@common.seed_option()
 @click.option(
     "--large-slabs", is_flag=True, help="Let the slab allocator use blocks of many pages; the two kernels' differ."
 )

@@ -21,7 +21,7 @@ from fasttrack_lab.run.specs import spec_of
 @common.fs_option
 @common.policy_option
 @common.background_option
-@common.seed_option
+@common.seed_option()
 @common.json_option
 @common.limit_option
 @common.why_options

@@ -20,7 +20,7 @@ from fasttrack_lab.run.specs import spec_of
 @common.lru_option
 @common.policy_option
 @common.background_option
-@common.seed_option
+@common.seed_option()
 @common.json_option
 @common.limit_option
 @click.option(
