@@ -88,7 +88,7 @@ struct fti_class {
  * @shallow: scheduler tags that a class may take, for asynchronous requests [0]
  *	and synchronous ones [1]
  * @inherit_depth: likewise, a sender that inherits the foreground's class
- * @wanted: somebody waits until background has tags, for asynchronous requests, bit 0,
+ * @awaited: somebody waits until background has tags, for asynchronous requests, bit 0,
  *	or synchronous ones, bit 1
  * @front: FastTrack is on and somebody in front; written by the core, see fti_front()
  * @promoter: takes promotions from the core. While neutral and background requests
@@ -120,7 +120,7 @@ struct fti_data {
 	struct fti_bounds bounds;
 	unsigned int shallow[FASTTRACK_NR_CLASSES][2];
 	unsigned int inherit_depth;
-	unsigned long wanted;
+	unsigned long awaited;
 	bool front;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;

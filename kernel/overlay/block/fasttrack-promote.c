@@ -405,8 +405,8 @@ static bool fti_crowded(struct fasttrack_queue *queue,
 
 	if (fti_is_elsewhere(fti, disk) || !fti_tags_are_few(fti, sync, 1))
 		return false;
-	if (!test_bit(sync, &fti->wanted))
-		set_bit(sync, &fti->wanted);
+	if (!test_bit(sync, &fti->awaited))
+		set_bit(sync, &fti->awaited);
 	/* The request that ends last finds that somebody waits, or current its tag. */
 	smp_mb();
 	return fti_tags_are_few(fti, sync, 1);
@@ -419,16 +419,16 @@ static bool fti_crowded(struct fasttrack_queue *queue,
 void fti_tell_room(struct fti_data *fti)
 {
 	/* The barrier in fti_release() pairs with that in fti_crowded(). */
-	if (!READ_ONCE(fti->wanted))
+	if (!READ_ONCE(fti->awaited))
 		return;
 	for (int sync = 0; sync <= 1; sync++) {
-		if (!test_bit(sync, &fti->wanted) ||
+		if (!test_bit(sync, &fti->awaited) ||
 		    fti_tags_are_few(fti, sync, FTI_ROOM))
 			continue;
-		clear_bit(sync, &fti->wanted);
+		clear_bit(sync, &fti->awaited);
 		if (fasttrack_room(sync,
 				   !fti_tags_of(fti, FASTTRACK_BACKGROUND)))
-			set_bit(sync, &fti->wanted);
+			set_bit(sync, &fti->awaited);
 	}
 }
 

@@ -296,7 +296,6 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 bool ft_anybody_paused(void);
 
 /* depend.c */
-
 /*
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
  * a background task has.

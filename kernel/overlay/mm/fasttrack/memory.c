@@ -134,15 +134,6 @@ gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 	return gfp & ~__GFP_FS;
 }
 
-/* Current is about to wait until pages have been written. */
-static void ft_throttled(struct bdi_writeback *wb)
-{
-	if (__fasttrack_task_class(current) == FASTTRACK_BACKGROUND)
-		return;
-	WRITE_ONCE(wb->fasttrack_throttles, true);
-	ft_wake(FT_QUEUE_FLUSHER);
-}
-
 /**
  * __fasttrack_dirty_exempt - is current in front, and not who made the dirty pages?
  * @wb: where current's are written back; its flusher goes on for whom it throttles
@@ -152,15 +143,17 @@ static void ft_throttled(struct bdi_writeback *wb)
  */
 bool __fasttrack_dirty_exempt(struct bdi_writeback *wb)
 {
-	if (!READ_ONCE(ft_knobs.page_allocator))
+	enum fasttrack_class class = __fasttrack_task_class(current);
+
+	if (!READ_ONCE(ft_knobs.page_allocator) || class == FASTTRACK_BACKGROUND)
 		return false;
-	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND ||
-	    !ft_front_is_exempt()) {
-		ft_throttled(wb);
-		return false;
+	if (class == FASTTRACK_FOREGROUND && ft_front_is_exempt()) {
+		fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
+		return true;
 	}
-	fasttrack_count(FASTTRACK_DIRTY_EXEMPT);
-	return true;
+	WRITE_ONCE(wb->fasttrack_throttles, true);
+	ft_wake(FT_QUEUE_FLUSHER);
+	return false;
 }
 
 /*

@@ -88,8 +88,8 @@ static bool ft_task_pauses(void)
 
 /*
  * Is current to be killed, stopped or frozen? No other signal ends a pause: a timer's
- * would be a way out. Nor does a stop that another thread of its
- * process is to take: current would owe its pause again at once.
+ * would be a way out. Nor does a stop that another thread of its process is to take:
+ * current would owe its pause again at once.
  */
 static bool ft_stops(void)
 {
@@ -210,6 +210,24 @@ static enum ft_pause_end ft_pause(u64 *paused)
 	return end;
 }
 
+/*
+ * Wait by @queue from @now until @until, ns, as long as @may says so of @what. The
+ * flusher has other work to do: it is not held.
+ *
+ * Return: when it is over, ns.
+ */
+static u64 ft_wait_while(enum ft_wait_queue queue, u64 now, u64 until,
+			 bool (*may)(void *what), void *what)
+{
+	while (now < until && may(what)) {
+		if (queue != FT_QUEUE_FLUSHER)
+			fasttrack_holds();
+		ft_idle_wait(queue, ft_pause_state(), until - now, may, what);
+		now = ktime_get_ns();
+	}
+	return now;
+}
+
 /* Current, on its way back to user mode, owes a pause. */
 static void ft_pay(void)
 {
@@ -318,17 +336,13 @@ static bool ft_sync_has_no_room(void *mapping)
  */
 static u64 ft_wait_for_room(struct address_space *mapping)
 {
-	u64 bound = READ_ONCE(ft_knobs.background_pause);
-	u64 began = ktime_get_ns(), now = began;
+	u64 began = ktime_get_ns();
+	u64 waited = ft_wait_while(FT_QUEUE_TAGS, began,
+				   began + READ_ONCE(ft_knobs.background_pause),
+				   ft_sync_has_no_room, mapping) - began;
 
-	while (now < began + bound && ft_sync_has_no_room(mapping)) {
-		fasttrack_holds();
-		ft_idle_wait(FT_QUEUE_TAGS, ft_pause_state(),
-			     began + bound - now, ft_sync_has_no_room, mapping);
-		now = ktime_get_ns();
-	}
-	ft_tell_paused(now - began);
-	return now - began;
+	ft_tell_paused(waited);
+	return waited;
 }
 
 /* The first dirty page of @mapping from @index on; false if there is none. */
@@ -519,18 +533,15 @@ static bool ft_flusher_pauses(void *wb)
 /* Pause the flusher while the foreground works. */
 static void ft_pause_flusher(struct bdi_writeback *wb)
 {
-	u64 bound = READ_ONCE(ft_knobs.background_pause);
-	u64 began = ktime_get_ns(), now = began;
+	u64 began = ktime_get_ns(), ended;
 
 	/* Whoever writes a page sees this, or current sees that it is written. */
 	WRITE_ONCE(wb->fasttrack_paused, true);
-	while (now < began + bound && ft_flusher_pauses(wb)) {
-		ft_idle_wait(FT_QUEUE_FLUSHER, TASK_INTERRUPTIBLE,
-			     began + bound - now, ft_flusher_pauses, wb);
-		now = ktime_get_ns();
-	}
+	ended = ft_wait_while(FT_QUEUE_FLUSHER, began,
+			      began + READ_ONCE(ft_knobs.background_pause),
+			      ft_flusher_pauses, wb);
 	WRITE_ONCE(wb->fasttrack_paused, false);
-	ft_tell_paused(now - began);
+	ft_tell_paused(ended - began);
 }
 
 /**
@@ -576,14 +587,10 @@ static bool ft_flusher_has_no_room(void *what)
  */
 bool __fasttrack_writeback_wait(struct bdi_writeback *wb)
 {
-	u64 until = wb->fasttrack_passed + READ_ONCE(ft_knobs.background_pause);
-	u64 now = ktime_get_ns();
-
-	while (now < until && ft_flusher_has_no_room(wb)) {
-		ft_idle_wait(FT_QUEUE_FLUSHER, TASK_INTERRUPTIBLE, until - now,
-			     ft_flusher_has_no_room, wb);
-		now = ktime_get_ns();
-	}
+	ft_wait_while(FT_QUEUE_FLUSHER, ktime_get_ns(),
+		      wb->fasttrack_passed +
+			      READ_ONCE(ft_knobs.background_pause),
+		      ft_flusher_has_no_room, wb);
 	/* The next turn takes what is dirty after that. */
 	WRITE_ONCE(wb->fasttrack_throttles, false);
 	cond_resched();
