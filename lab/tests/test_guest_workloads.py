@@ -28,7 +28,8 @@ def saves_beside_writers(*, service: bool = False) -> matrix.Asked:
         places=PLACES,
         policies=POLICIES,
         seed=1,
-        times_s=(2.0, 120.0, 300.0),
+        warmups_s=(2.0,),
+        limits_s=(120.0, 300.0),
         service=service,
     )
 
@@ -99,7 +100,8 @@ def test_what_others_make_dirty_is_not_waited_for(
         places=(place,),
         policies=("fasttrack",),
         seed=1,
-        times_s=(4.0, 120.0, 300.0),
+        warmups_s=(4.0,),
+        limits_s=(120.0, 300.0),
     )
     records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     assert calls.failures(records) == []

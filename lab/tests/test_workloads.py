@@ -23,8 +23,6 @@ from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.run.runner import RunSpec
 from fasttrack_lab.workloads import behind, calls, front, frontier, frontier_plot, matrix, matrix_page, programs
 
-TIMES_S = (4.0, 300.0, 60.0)
-
 
 def said(sum_s: float, longest_s: float = 0.01, end_s: float = 5.0) -> str:
     times = {"sum_s": sum_s, "p50_s": sum_s / 100, "p99_s": longest_s, "longest_s": longest_s}
@@ -172,7 +170,8 @@ def matrix_asked(**more: Any) -> matrix.Asked:
         "places": (("s6", "ext4"),),
         "policies": ("stock", "bfq", "fasttrack"),
         "seed": 1,
-        "times_s": TIMES_S,
+        "warmups_s": (4.0,),
+        "limits_s": (300.0, 60.0),
     }
     return matrix.Asked(**values | more)
 
@@ -182,7 +181,7 @@ def test_a_matrix_has_the_programs_alone_and_every_pair() -> None:
     alone = [cell for cell in runs if not cell.backgrounds]
     assert [(cell.scenario, cell.policy) for cell in alone] == [("save", "stock"), ("coldexec", "stock")]
     assert len(runs) == 2 + 2 * 2 * 3
-    cell = Cell("save", "s6", "bfq", ("read", "read"), 1, "ext4")
+    cell = Cell("save", "s6", "bfq", ("read", "read"), 1, "ext4", start_s=4.0)
     spec = runs[cell]
     assert [app["argv"][-1] for app in spec.job["apps"]] == [
         "exec python3 /run/fasttrack/front.py save 1",
@@ -197,10 +196,18 @@ def test_a_matrix_has_the_programs_alone_and_every_pair() -> None:
     assert started is not None and any((started / front.PROGRAMS).iterdir())
 
 
+def test_every_pair_starts_at_every_moment() -> None:
+    runs = dict(matrix_asked(warmups_s=(4.0, 5.5)).runs())
+    assert len(runs) == 2 + 2 * 2 * 3 * 2
+    late = Cell("save", "s6", "bfq", ("read", "read"), 1, "ext4", start_s=5.5)
+    assert runs[late].job["touch_s"] == 5.5 and "start 5.5 s" in late.text()
+    assert {cell.start_s for cell in runs if not cell.backgrounds} == {4.0}
+
+
 def test_a_service_is_timed_beside_somebody_in_front() -> None:
     runs = dict(matrix_asked(fronts=tuple(programs.fronts(("save",), 1)), service=True).runs())
     alone, *_ = runs.values()
-    spec = runs[Cell("service-save", "s6", "bfq", ("read", "read"), 1, "ext4")]
+    spec = runs[Cell("service-save", "s6", "bfq", ("read", "read"), 1, "ext4", start_s=4.0)]
     for one, kind, count in ((alone, "nothing", 2), (spec, "read", 4)):
         looks, *_, service = one.job["apps"]
         assert len(one.job["apps"]) == count
@@ -232,7 +239,13 @@ def test_one_cell_is_looked_into(tmp_path: Path) -> None:
     plain = dict(asked.runs())[spec.cell]
     assert spec == replace(plain, job={**plain.job, "why_interval_ns": 1000}, trace_to=tmp_path)
     assert spec.cell.backgrounds == ("write", "write") and asked.looked_into(0, None) == plain
-    for many in ({"policies": ("stock", "bfq")}, {"places": (("s6", "ext4"), ("n6", "ext4"))}, {"behinds": ()}):
+    several: tuple[dict[str, Any], ...] = (
+        {"policies": ("stock", "bfq")},
+        {"places": (("s6", "ext4"), ("n6", "ext4"))},
+        {"behinds": ()},
+        {"warmups_s": (4.0, 5.0)},
+    )
+    for many in several:
         with pytest.raises(UsageProblem, match="look into one cell"):
             matrix_asked(**(one | {"policies": ("bfq",)} | many)).looked_into(1000, None)
 
@@ -308,6 +321,27 @@ def test_cells_are_over_alone_and_over_the_best_other() -> None:
         None,
         False,
     )
+
+
+def test_several_moments_have_a_mean_and_a_worst() -> None:
+    """A longest call is that of all; a moment that has no times leaves none for the cell."""
+    read, alone = ("read", "read"), record(Cell("save", "s6", "stock", (), 1, "ext4"), said(0.5))
+    moments = [
+        record(Cell("save", "s6", "stock", read, 1, "ext4", start_s=start_s), said(sum_s, longest_s))
+        for start_s, sum_s, longest_s in ((4.0, 1.0, 0.4), (5.0, 2.0, 0.1), (6.0, 6.0, 0.2))
+    ]
+    (row,) = found = matrix.rows([alone, *moments], ("stock",))
+    mean = row.by_policy["stock"]
+    assert mean is not None and (mean.sum_s, mean.p50_s, mean.longest_s, mean.calls) == (3.0, 0.03, 0.4, 100)
+    assert (row.over_alone("stock"), row.worst_over_alone("stock")) == (6.0, 12.0)
+    (total,) = matrix.sums(found, ("stock",))
+    assert (total.mean, total.worst) == (pytest.approx(6.0), 12.0)
+    console = Console(width=140, record=True)
+    console.print(matrix.table(found, ("stock",)))
+    assert "6.00, 12 (400)" in console.export_text()
+    lost = record(Cell("save", "s6", "stock", read, 1, "ext4", start_s=7.0), "", error="lost")
+    (row,) = matrix.rows([alone, *moments, lost], ("stock",))
+    assert row.by_policy["stock"] is None and row.worst_over_alone("stock") is None
 
 
 def test_the_sum_of_a_matrix() -> None:

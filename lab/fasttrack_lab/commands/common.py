@@ -144,6 +144,18 @@ def warmup_option(default: float) -> Decorator:
     )
 
 
+def warmups_option(default: float) -> Decorator:
+    """The same, of several runs."""
+    return click.option(
+        "--warmup",
+        "warmups",
+        multiple=True,
+        type=click.FloatRange(0),
+        help="Virtual seconds that those behind run before the one in front starts, several times  "
+        f"[default: {default}]",
+    )
+
+
 PLAIN_WIDTH = 140
 """Columns of a table that does not go to a terminal."""
 

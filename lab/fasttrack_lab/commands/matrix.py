@@ -43,7 +43,7 @@ LIMIT_S = 600.0
     help="The programs of --front are a system service's, beside an app in front that reads 64 KiB from the storage "
     "each 10 ms: what the foreground costs others.",
 )
-@common.warmup_option(WARMUP_S)
+@common.warmups_option(WARMUP_S)
 @common.seed_option("where programs that read and write at random do; --warmup moves the moment of the first call")
 @common.jobs_option
 @common.limit_option
@@ -61,7 +61,7 @@ def command(
     file_systems: tuple[str, ...],
     policies: str,
     service: bool,
-    warmup: float,
+    warmups: tuple[float, ...],
     seed: int,
     jobs: int | None,
     time_limit: float,
@@ -74,7 +74,8 @@ def command(
 ) -> None:
     """Run every kind of program in front beside two of every kind behind, under every policy.
 
-    Times are virtual seconds in the calls of the program in front, over those of the same alone under stock.
+    Times are virtual seconds in the calls of the program in front, over those of the same alone under stock. What it
+    meets depends on the moment: with several --warmup the mean of all is shown, and the worst.
     --why and --trace run one cell, and show where the program in front waits in it; with --service the one in front is
     the app beside it.
     """
@@ -98,7 +99,8 @@ def command(
         places=places,
         policies=rules,
         seed=seed,
-        times_s=(warmup, LIMIT_S, time_limit),
+        warmups_s=tuple(dict.fromkeys(warmups or (WARMUP_S,))),
+        limits_s=(LIMIT_S, time_limit),
         service=service,
     )
     why_ns = common.why_ns(why, why_interval)

@@ -45,6 +45,8 @@ class Cell:
     lru: str = KERNEL_LRU
     idle: bool = False
     """The app that is in front until the touch does nothing."""
+    start_s: float = 0.0
+    """When a program in front of a matrix starts, in virtual s; elsewhere the scenario says it."""
 
     @classmethod
     def of_json(cls, raw: dict[str, Any]) -> Cell:
@@ -60,4 +62,5 @@ class Cell:
         """For messages and pages: of a file its name, not where it is on this machine."""
         platform = platform_text(self.phone, self.fs, self.lru)
         front = Path(self.scenario).name
-        return f"{front} on {platform}, {self.policy}, background {self.background}, seed {self.seed}"
+        start = f", start {self.start_s:g} s" if self.start_s else ""
+        return f"{front} on {platform}, {self.policy}, background {self.background}, seed {self.seed}{start}"

@@ -2,17 +2,19 @@
 """Programs in front of programs: the runs of a matrix, and what its cells say.
 
 A cell is a program in front, beside two of a kind behind, on a phone with a file system. Its time is the time in the
-program's calls, over the time of the same alone under the policy `stock`. The program may also be a service's, beside
-somebody in front who looks at pictures: what is told of it then is what the one in front costs it.
+program's calls, over the time of the same alone under the policy `stock`; where the program is started at several
+moments, the mean of all. The program may also be a service's, beside somebody in front who looks at pictures: what is
+told of it then is what the one in front costs it.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 
 from rich import box
 from rich.table import Table
@@ -40,27 +42,28 @@ LOOKS, LOOKS_MS = "read", 10.0
 
 @dataclass(frozen=True)
 class Asked:
-    """What a matrix is made of. Times in s: virtual before the front starts and that it may take, real for a run."""
+    """What a matrix is made of.
+
+    Times in s: virtual before the front starts, one or more; virtual that it may take, and real for a run.
+    """
 
     fronts: tuple[Program, ...]
     behinds: tuple[Program, ...]
     places: tuple[Place, ...]
     policies: tuple[str, ...]
     seed: int
-    times_s: tuple[float, float, float]
+    warmups_s: tuple[float, ...]
+    limits_s: tuple[float, float]
     service: bool = False
     """Whether the programs in front are a service's."""
 
     def runs(self) -> Iterator[tuple[Cell, RunSpec]]:
-        """All runs: those alone first, which every cell needs."""
-        for place in self.places:
-            for one in self.fronts:
-                yield self._run(place, one, None, BASELINE_POLICY)
-        for place in self.places:
-            for one in self.fronts:
-                for other in self.behinds:
-                    for rule in self.policies:
-                        yield self._run(place, one, other, rule)
+        """All runs: those alone first, which every cell needs. Alone nothing comes of the moment, and one is enough."""
+        for place, one in product(self.places, self.fronts):
+            yield self._run(place, (one, None), BASELINE_POLICY, self.warmups_s[0])
+        every = product(self.places, product(self.fronts, self.behinds), self.policies, self.warmups_s)
+        for place, programs, rule, warmup_s in every:
+            yield self._run(place, programs, rule, warmup_s)
 
     def looked_into(self, why_ns: int, trace_to: Path | None) -> RunSpec:
         """The run of the only cell, recorded; UsageProblem if there are more.
@@ -68,26 +71,30 @@ class Asked:
         WHY_NS is the virtual time between two samples of where the front waits, 0 for none; TRACE_TO is the logs'
         directory.
         """
-        lists = (self.fronts, self.behinds, self.places, self.policies)
+        lists = (self.fronts, self.behinds, self.places, self.policies, self.warmups_s)
         if any(len(one) != 1 for one in lists):
             raise UsageProblem(
-                "--why and --trace look into one cell: name one kind in front, one behind, one phone, one file system "
-                "and one of --policies"
+                "--why and --trace look into one cell: name one kind in front, one behind, one phone, one file system, "
+                "one of --policies, and one --warmup"
             )
         *_, (_, spec) = self.runs()
         job = {**spec.job, "why_interval_ns": why_ns} if why_ns else spec.job
         return replace(spec, job=job, trace_to=trace_to)
 
-    def _run(self, place: Place, one: Program, other: Program | None, rule: str) -> tuple[Cell, RunSpec]:
-        name, fs = place
+    def _run(
+        self, place: Place, programs: tuple[Program, Program | None], rule: str, warmup_s: float
+    ) -> tuple[Cell, RunSpec]:
+        (name, fs), (one, other), (limit_s, real_s) = place, programs, self.limits_s
         others = [other] * BESIDE if other else []
         scenario = f"service-{one.name}" if self.service else one.name
-        cell = Cell(scenario, name, rule, tuple(program.name for program in others), self.seed, fs)
+        behind = tuple(program.name for program in others)
+        cell = Cell(scenario, name, rule, behind, self.seed, fs, start_s=warmup_s)
+        times_s = warmup_s, limit_s, real_s
         on = phone.load(name).with_fs(fs), policy.load(rule)
         if not self.service:
-            return cell, spec_of(cell, on, (one, others), self.times_s)
-        ahead = looks(LOOKS if other else front.IDLE, self.seed, LOOKS_MS, self.times_s[1])
-        return cell, spec_of(cell, on, (ahead, others), self.times_s, one)
+            return cell, spec_of(cell, on, (one, others), times_s)
+        ahead = looks(LOOKS if other else front.IDLE, self.seed, LOOKS_MS, limit_s)
+        return cell, spec_of(cell, on, (ahead, others), times_s, one)
 
 
 @dataclass(frozen=True)
@@ -99,11 +106,18 @@ class Row:
     place: Place
     alone: Calls | None
     by_policy: Mapping[str, Calls | None]
+    """Of several moments the mean; the longest call is that of all."""
+    worst_s: Mapping[str, float]
+    """The time in the calls at the worst moment."""
 
     def over_alone(self, rule: str) -> float | None:
         """The time under a policy over the time alone."""
         mine = self.by_policy.get(rule)
         return _over(mine.sum_s, self.alone.sum_s) if mine and self.alone else None
+
+    def worst_over_alone(self, rule: str) -> float | None:
+        """The same at the worst moment."""
+        return _over(self.worst_s[rule], self.alone.sum_s) if self.alone and rule in self.worst_s else None
 
     def best(self) -> str | None:
         """The fastest of the policies but ours."""
@@ -131,14 +145,41 @@ def rows(records: Iterable[Record], policies: Sequence[str]) -> list[Row]:
     """The cells of some records, in their order."""
     found = {cell: calls_of(record) for cell, record in latest(records).items()}
     alone = {(cell.scenario, cell.phone, cell.fs): calls for cell, calls in found.items() if not cell.backgrounds}
-    by_cell: dict[tuple[str, str, Place], dict[str, Calls | None]] = {}
+    by_cell: dict[tuple[str, str, Place], dict[str, list[Calls | None]]] = {}
     for cell, calls in found.items():
         if cell.backgrounds:
-            by_cell.setdefault((cell.scenario, cell.backgrounds[0], (cell.phone, cell.fs)), {})[cell.policy] = calls
+            timed = by_cell.setdefault((cell.scenario, cell.backgrounds[0], (cell.phone, cell.fs)), {})
+            timed.setdefault(cell.policy, []).append(calls)
     return [
-        Row(front, behind, place, alone.get((front, *place)), {rule: timed.get(rule) for rule in policies})
+        Row(
+            front,
+            behind,
+            place,
+            alone.get((front, *place)),
+            {rule: _mean(timed.get(rule, [])) for rule in policies},
+            {rule: max(one.sum_s for one in moments if one) for rule, moments in timed.items() if all(moments)},
+        )
         for (front, behind, place), timed in by_cell.items()
     ]
+
+
+def _mean(moments: Sequence[Calls | None]) -> Calls | None:
+    """The calls of several moments as one: means, and the longest of all. None where a moment has none."""
+    timed = [one for one in moments if one]
+    if not timed or len(timed) < len(moments):
+        return None
+
+    def over(name: str, made: Callable[[list[float]], float]) -> float | None:
+        values = [value for one in timed if (value := getattr(one, name)) is not None]
+        return made(values) if values else None
+
+    return Calls(
+        fmean(one.sum_s for one in timed),
+        over("p50_s", fmean),
+        over("p99_s", fmean),
+        over("longest_s", max),
+        round(fmean(one.calls for one in timed)),
+    )
 
 
 def ms_text(value_s: float | None) -> str:
@@ -152,8 +193,9 @@ def mark(row: Row) -> str:
 
 
 def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
-    """For the terminal: time over alone, and the longest call in ms, under each policy."""
-    title = f"time in calls over alone (longest call, ms), beside {BESIDE} programs of the kind behind"
+    """For the terminal: time over alone, at the worst moment if there are several, and the longest call in ms."""
+    moment = ", at the worst moment" if any(_has_moments(row) for row in found) else ""
+    title = f"time in calls over alone{moment} (longest call, ms), beside {BESIDE} programs of the kind behind"
     shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     several = len({row.place for row in found}) > 1
     for heading in (*(("place",) if several else ()), "in front", "behind"):
@@ -175,9 +217,20 @@ def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
     return shown
 
 
+def _has_moments(row: Row) -> bool:
+    """Whether the moments of a cell differ."""
+    return any(calls and row.worst_s[rule] > calls.sum_s for rule, calls in row.by_policy.items())
+
+
+def over_text(row: Row, rule: str) -> str:
+    """The time over alone; also at the worst moment where moments differ."""
+    mean = ratio_text(row.over_alone(rule))
+    return f"{mean}, {ratio_text(row.worst_over_alone(rule))}" if _has_moments(row) else mean
+
+
 def _policy_text(row: Row, rule: str) -> str:
     calls = row.by_policy[rule]
-    return "failed" if calls is None else f"{ratio_text(row.over_alone(rule))} ({ms_text(calls.longest_s)})"
+    return "failed" if calls is None else f"{over_text(row, rule)} ({ms_text(calls.longest_s)})"
 
 
 @dataclass(frozen=True)
@@ -189,6 +242,7 @@ class Sum:
     mean: float
     """Geometric mean of the times over alone."""
     worst: float
+    """Of all moments."""
     where: str
     longest_s: float | None
     """The longest call of all."""
@@ -200,7 +254,9 @@ def sums(found: Sequence[Row], policies: Sequence[str]) -> list[Sum]:
     for rule in policies:
         values = [(over, row) for row in found if (over := row.over_alone(rule)) is not None]
         if values:
-            worst, where = max(values, key=lambda value: value[0])
+            worst, where = max(
+                ((row.worst_over_alone(rule) or over, row) for over, row in values), key=lambda at: at[0]
+            )
             calls = [row.by_policy[rule] for _, row in values]
             longest_s = max((one.longest_s for one in calls if one and one.longest_s is not None), default=None)
             mean = geometric_mean([over for over, _ in values])
@@ -234,11 +290,11 @@ def write_csv(path: Path, found: Sequence[Row]) -> None:
     """A line a cell and policy; the program alone is the policy `alone`."""
     with path.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(["front", "behind", "phone", "fs", "policy", "calls", *TIMES, "over_alone", "over_best_other"])
+        ratios = ("over_alone", "worst_over_alone", "over_best_other")
+        writer.writerow(["front", "behind", "phone", "fs", "policy", "calls", *TIMES, *ratios])
         for row in found:
             for rule, calls in (("alone", row.alone), *row.by_policy.items()):
                 times = [getattr(calls, name) for name in TIMES] if calls else [None] * len(TIMES)
-                ratios = [row.over_alone(rule), row.over_best if rule == OURS else None]
-                writer.writerow(
-                    [row.front, row.behind, *row.place, rule, calls.calls if calls else None, *times, *ratios]
-                )
+                over = row.over_alone(rule), row.worst_over_alone(rule), row.over_best if rule == OURS else None
+                count = calls.calls if calls else None
+                writer.writerow([row.front, row.behind, *row.place, rule, count, *times, *over])

@@ -22,7 +22,19 @@ from fasttrack_lab.compare.comparison_plots import (
 from fasttrack_lab.compare.plots import STYLE, svg
 from fasttrack_lab.compare.records import RAW, Record, took
 from fasttrack_lab.workloads.calls import ratio_text
-from fasttrack_lab.workloads.matrix import BESIDE, CSV, OURS, Asked, Row, counted, mark, ms_text, summary, sums
+from fasttrack_lab.workloads.matrix import (
+    BESIDE,
+    CSV,
+    OURS,
+    Asked,
+    Row,
+    counted,
+    mark,
+    ms_text,
+    over_text,
+    summary,
+    sums,
+)
 from fasttrack_lab.workloads.programs import Place
 
 PAGE = "report.html"
@@ -77,7 +89,7 @@ def _cells(found: Sequence[Row], policies: Sequence[str]) -> list[tuple[str, ...
         for rule in policies:
             calls = row.by_policy[rule]
             times = [] if calls is None else [calls.p50_s, calls.p99_s, calls.longest_s]
-            texts.append(" / ".join([ratio_text(row.over_alone(rule)), *map(ms_text, times)]) if calls else "failed")
+            texts.append(" / ".join([over_text(row, rule), *map(ms_text, times)]) if calls else "failed")
         made.append((*texts, mark(row)))
     return made
 
