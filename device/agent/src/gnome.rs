@@ -9,9 +9,9 @@ use crate::fault::Fault;
 use crate::place::Place;
 use crate::resolve::Owner;
 use crate::source::{Out, Probe, Source};
-use crate::units;
 use crate::watch::{Change, Tree};
 use crate::window::Window;
+use fasttrack_detector::group;
 use fasttrack_detector::report::{AppRef, Nobody, Report};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl State {
     fn report(&self, out: &Out) -> Report {
         let mut apps: Vec<AppRef> = Vec::new();
         for group in &self.focused {
-            let app = out.resolver().app(units::app_of(group), "", 0);
+            let app = out.resolver().app(group::app_of(group), "", 0);
             apps.extend(app.filter(|app| !apps.contains(app)));
         }
         match apps.len() {
@@ -166,6 +166,7 @@ mod tests {
     use super::*;
     use crate::event::Event;
     use crate::testing::{mutate, FakePlace};
+    use crate::units;
     use rustix::fs::XattrFlags;
     use std::sync::mpsc;
 

@@ -10,6 +10,7 @@ use crate::place::Place;
 use crate::source::{Out, Probe, Source};
 use crate::units;
 use crate::watch::{Change, Tree};
+use fasttrack_detector::group;
 
 /// New units of apps in a slice.
 pub struct Launches {
@@ -66,7 +67,7 @@ impl Source for Launches {
 pub fn begin(cgroup: &str, out: &Out) -> Result<(), Fault> {
     let leaf = cgroup.rsplit('/').next().unwrap_or_default();
     let id = units::id_of(leaf).unwrap_or_default();
-    match out.resolver().app(units::app_of(cgroup), &id, 0) {
+    match out.resolver().app(group::app_of(cgroup), &id, 0) {
         Some(app) => out.launch(app),
         // It has ended already.
         None => Ok(()),

@@ -9,6 +9,7 @@ use crate::place::Place;
 use crate::units;
 use crate::window::Window;
 use fasttrack_bus::ID_BYTES_MOST;
+use fasttrack_detector::group;
 use fasttrack_detector::report::AppRef;
 
 /// Which app owns a window.
@@ -94,9 +95,9 @@ impl Resolver {
         let Some(cgroup) = self.place.cgroup_of(pid) else {
             return Owner::Unknown(format!("process {pid} has no control group here"));
         };
-        let cgroup = units::app_of(&cgroup);
+        let cgroup = group::app_of(&cgroup);
         // The daemon takes groups of the session's user alone: a machine of the system belongs to nobody here.
-        if cgroup.starts_with(units::MACHINES) {
+        if cgroup.starts_with(group::MACHINES) {
             return Owner::Unknown(format!(
                 "process {pid} is in {cgroup}, a container or machine of the system"
             ));
@@ -153,7 +154,7 @@ impl Resolver {
             if name.ends_with(".slice") {
                 self.find(&path, id, found);
             } else if units::id_of(&name).is_some_and(|one| same_id(&one, id)) {
-                let app = self.app(units::app_of(&path), id, 0);
+                let app = self.app(group::app_of(&path), id, 0);
                 let app = app.filter(|app| !found.iter().any(|one| one.inode == app.inode));
                 found.extend(app);
             }

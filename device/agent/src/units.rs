@@ -2,12 +2,6 @@
 //! Names of systemd's units for apps: `app[-LAUNCHER]-ID[@RANDOM].service`, `app[-LAUNCHER]-ID-RANDOM.scope`,
 //! `dbus-:1.2-NAME@RANDOM.service`, as systemd's page "Desktop environments" has them.
 
-/// Where the system has containers and virtual machines.
-pub const MACHINES: &str = "/machine.slice/";
-
-/// Slices that hold many apps though they are called like one app's: a session manager's.
-const SHARED_SLICES: [&str; 1] = ["app-graphical.slice"];
-
 /// The manager's own slice for apps, in the path of a user manager's unit.
 pub fn app_slice(cgroup: &str) -> Option<String> {
     let at = cgroup.find("/user@")?;
@@ -34,36 +28,6 @@ pub fn is_app(unit: &str) -> bool {
 pub fn is_session(cgroup: &str) -> bool {
     let leaf = cgroup.rsplit('/').next().unwrap_or_default();
     leaf.starts_with("session-") && leaf.ends_with(".scope")
-}
-
-/// Where a user's manager has apps: its own slice for them, and the one for containers (podman's and docker's, rootless).
-const APP_SLICES: [&str; 2] = [".service/app.slice/", ".service/user.slice/"];
-
-/// The group that is the app: a terminal's tabs are scopes beside it in a slice of its own, and what runs in a container
-/// or a virtual machine is in groups below its scope.
-pub fn app_of(cgroup: &str) -> &str {
-    let below = |slice: &str| Some(cgroup.find(slice)? + slice.len());
-    let machine = cgroup.starts_with(MACHINES).then_some(MACHINES.len());
-    let begin = APP_SLICES.into_iter().find_map(below).or(machine);
-    let Some(begin) = begin else {
-        return cgroup;
-    };
-    let mut part = begin;
-    loop {
-        let end = cgroup[part..]
-            .find('/')
-            .map_or(cgroup.len(), |to| part + to);
-        let name = &cgroup[part..end];
-        let is_slice = name.ends_with(".slice");
-        if end == cgroup.len() {
-            return cgroup;
-        }
-        if !is_slice || !SHARED_SLICES.contains(&name) {
-            // A service with groups of its own below it is one app too.
-            return &cgroup[..end];
-        }
-        part = end + 1;
-    }
 }
 
 /// The app id in a unit's name, with systemd's escapes undone.
@@ -159,32 +123,6 @@ mod tests {
             Some("org.mozilla.firefox")
         );
         assert_eq!(flatpak("app-gnome-foo-1.scope"), None);
-    }
-
-    #[test]
-    fn a_terminal_is_its_slice_and_a_shared_slice_is_nobody() {
-        let tab = format!("{SLICE}/app-org.gnome.Terminal.slice/vte-spawn-1.scope");
-        assert_eq!(
-            app_of(&tab),
-            format!("{SLICE}/app-org.gnome.Terminal.slice")
-        );
-        let scope = format!("{SLICE}/app-foot-1.scope");
-        assert_eq!(app_of(&scope), scope);
-        let shared = format!("{SLICE}/app-graphical.slice/app-foot-1.scope");
-        assert_eq!(app_of(&shared), shared);
-        let below = format!("{SLICE}/app-foot-1.scope/inner");
-        assert_eq!(app_of(&below), scope);
-        let manager = "/user.slice/user-1000.slice/user@1000.service/user.slice";
-        let podman = format!("{manager}/libpod-0a1b.scope");
-        assert_eq!(app_of(&format!("{podman}/container")), podman);
-        assert_eq!(
-            app_of("/machine.slice/machine-debian.scope/payload/x.service"),
-            "/machine.slice/machine-debian.scope"
-        );
-        assert_eq!(
-            app_of("/user.slice/user-1.slice/session-2.scope"),
-            "/user.slice/user-1.slice/session-2.scope"
-        );
     }
 
     #[test]

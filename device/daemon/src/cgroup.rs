@@ -2,6 +2,7 @@
 //! A control group that is what it was said to be: opened once, below the hierarchy, its inode checked.
 
 use crate::system::System;
+use fasttrack_detector::group::is_wide;
 use fasttrack_detector::report::AppRef;
 use rustix::fs::{Mode, OFlags, ResolveFlags, XattrFlags};
 use std::fmt;
@@ -93,12 +94,6 @@ pub fn may_name(user: u32, path: &str) -> Result<(), Refusal> {
         return Err(Refusal::TooWide);
     }
     Ok(())
-}
-
-/// Whether a group holds many apps.
-pub fn is_wide(path: &str) -> bool {
-    let last = path.rsplit('/').next().unwrap_or(path);
-    last.ends_with(".slice") || (last.starts_with("user@") && last.ends_with(".service"))
 }
 
 /// An open control group.
@@ -277,6 +272,8 @@ mod tests {
             may_name(1000, "/user.slice/user-1000.slice/session-3.scope"),
             Ok(())
         );
+        let terminal = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.x.slice";
+        assert_eq!(may_name(1000, terminal), Ok(()));
         for (path, why) in [
             (
                 "/user.slice/user-1001.slice/session-3.scope",

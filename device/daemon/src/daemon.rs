@@ -19,6 +19,7 @@ use crate::units::Told;
 use crate::waits::Waits;
 use fasttrack_bus::{Usage, WireTrouble, SOURCES_MOST};
 use fasttrack_config::{Config, Problem};
+use fasttrack_detector::group::{app_of, is_wide};
 use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
 use std::collections::BTreeMap;
@@ -401,7 +402,12 @@ impl Daemon {
         })
     }
 
-    fn check_all(&mut self, user: u32, apps: Vec<AppRef>) -> Result<Vec<AppRef>, String> {
+    /// All of several, but for those that have ended on the way here, if others are left.
+    fn check_all(&mut self, user: u32, mut apps: Vec<AppRef>) -> Result<Vec<AppRef>, String> {
+        let ended = |app: &AppRef| Cgroup::is_gone(&self.system, app);
+        if apps.len() > 1 && !apps.iter().all(ended) {
+            apps.retain(|app| !ended(app));
+        }
         apps.into_iter()
             .map(|app| self.check_one(user, app))
             .collect()
@@ -462,11 +468,11 @@ impl Daemon {
             Ok(pid) => {
                 let path = cgroup::of_process(&self.system, pid)
                     .ok_or_else(|| format!("there is no process {pid}"))?;
-                (path, pid)
+                (app_of(&path).to_string(), pid)
             }
             Err(_) => (word.to_string(), 0),
         };
-        if path == "/" || cgroup::is_wide(&path) {
+        if path == "/" || is_wide(&path) {
             return Err(format!(
                 "{word} is in {path}, which is no app's control group: start the app in a scope"
             ));

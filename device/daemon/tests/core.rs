@@ -5,6 +5,7 @@ mod common;
 
 use common::{apps, Tree};
 use fasttrack_bus::{Status, WireApp, WireTrouble};
+use fasttrack_detector::group::app_of;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
@@ -114,6 +115,62 @@ fn the_lease_is_renewed_while_somebody_is_in_front_and_nobody_is_woken_otherwise
         (daemon.deadline(), tree.kernel("foreground_cgroups")),
         (None, String::new())
     );
+}
+
+#[test]
+fn what_is_written_by_hand_after_the_daemon_stays() {
+    let tree = Tree::with_kernel();
+    let mut daemon = a_daemon(&tree);
+    assert_eq!(tree.kernel("lease_ms"), "75000");
+    daemon.release(secs(2));
+    assert_eq!(tree.kernel("lease_ms"), "0");
+    tree.put("sys/kernel/fasttrack/lease_ms", "75000");
+    clean::restore(&System::new(tree.root()));
+    assert_eq!(tree.kernel("lease_ms"), "0");
+}
+
+/// As GNOME has them: a terminal's tabs, and what the session's bus has started, are in slices of their own.
+#[test]
+fn an_app_may_be_a_slice_of_its_own() {
+    let tree = Tree::with_kernel();
+    let slice = apps(USER);
+    let mut daemon = a_daemon(&tree);
+    for (name, leaf) in [
+        ("app-org.gnome.Terminal.slice", "vte-spawn-1.scope"),
+        (
+            "app-dbus\\x2d:1.2\\x2dorg.gnome.Nautilus.slice",
+            "dbus-:1.2-org.gnome.Nautilus@0.service",
+        ),
+    ] {
+        let inside = tree.group(&format!("{slice}/{name}/{leaf}"), "");
+        let whole = tree.group(app_of(&inside.cgroup), "");
+        assert!(whole.cgroup.ends_with(name));
+        tree.runs_in(7, &inside.cgroup);
+        by_hand(&mut daemon, Mode::Set, &["7"]).expect("taken");
+        assert_eq!(tree.kernel("foreground_cgroups"), whole.cgroup);
+        by_hand(&mut daemon, Mode::Clear, &[]).expect("taken");
+        assert_ne!(tree.kernel("foreground_cgroups"), whole.cgroup);
+        says(&mut daemon, 2, Report::Front(vec![app(&whole)])).expect("taken");
+        assert_eq!(tree.kernel("foreground_cgroups"), whole.cgroup);
+    }
+    let shared = tree.group(&format!("{slice}/app-graphical.slice"), "");
+    says(&mut daemon, 4, Report::Front(vec![app(&shared)])).expect_err("it holds many apps");
+}
+
+#[test]
+fn a_helper_that_ends_takes_no_report_with_it() {
+    let tree = Tree::with_kernel();
+    let (one, helper) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));
+    let mut daemon = a_daemon(&tree);
+    tree.end(&helper);
+    let both = vec![app(&one), app(&helper)];
+    says(&mut daemon, 2, Report::Front(both.clone())).expect("taken");
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+    tree.end(&one);
+    says(&mut daemon, 3, Report::Front(both)).expect_err("all have ended");
+    let other = tree.app(USER + 1, "c.scope");
+    let mixed = vec![app(&tree.app(USER, "d.scope")), app(&other)];
+    says(&mut daemon, 4, Report::Front(mixed)).expect_err("another user's");
 }
 
 #[test]

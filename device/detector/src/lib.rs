@@ -21,6 +21,7 @@
 pub mod decision;
 pub mod detector;
 pub mod event;
+pub mod group;
 mod launch;
 pub mod policy;
 pub mod report;

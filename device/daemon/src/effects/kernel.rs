@@ -20,6 +20,9 @@ pub const FOLDER: &str = "sys/kernel/fasttrack";
 /// The attribute of that folder while the daemon has switched the kernel's part on.
 const MARK: &str = "trusted.fasttrack.switched_on";
 
+/// The lease of lists that nobody renews: who writes them by hand.
+const LEASE_OFF: &str = "0";
+
 /// Longest write that a list takes: it must be shorter than a page. Bytes.
 const WRITE_MOST: usize = 4095;
 
@@ -61,11 +64,15 @@ pub fn is_on(system: &System) -> bool {
         .is_ok_and(|value| value == "1")
 }
 
-/// Nobody is in front or perceptible, for the kernel, and it is off if a daemon has switched it on. Where it has no such
-/// files, nothing is to be cleared.
+/// Nobody is in front or perceptible, for the kernel, what is written by hand from now on stays, and it is off if a
+/// daemon has switched it on. Where it has no such files, nothing is to be cleared.
 pub fn clear(system: &System) {
-    for list in ["foreground_cgroups", "perceptible_cgroups"] {
-        let _ = system.write(&format!("{FOLDER}/{list}"), "\n");
+    for (file, value) in [
+        ("foreground_cgroups", "\n"),
+        ("perceptible_cgroups", "\n"),
+        ("lease_ms", LEASE_OFF),
+    ] {
+        let _ = system.write(&format!("{FOLDER}/{file}"), value);
     }
     if is_marked(system) {
         let _ = system.write(&format!("{FOLDER}/enabled"), "0");
@@ -312,6 +319,7 @@ impl Effect for Kernel {
         for path in std::mem::take(&mut self.apps).into_keys() {
             self.write("app_cgroups", &format!("-{path}\n"), counters);
         }
+        self.write("lease_ms", LEASE_OFF, counters);
         if !self.was_enabled && self.broken.is_none() {
             self.write("enabled", "0", counters);
         }
