@@ -28,30 +28,64 @@ unsigned int fti_device_depth(struct request_queue *q)
 	return min(q->tag_set->queue_depth, blk_queue_depth(q));
 }
 
-/* The queues and the device as they are now. */
-void fti_read_state(struct fti_data *fti, struct fti_state *state)
+/*
+ * Is a request of a higher priority than @prio in the device, while somebody is in front
+ * of the same class? mq-deadline sends no other then.
+ */
+static bool fti_higher_in_flight(const struct fti_data *fti, int class,
+				 enum fti_prio prio, bool front)
 {
+	for (int other = 0; other < FASTTRACK_NR_CLASSES; other++) {
+		if (front && other != class)
+			continue;
+		for (enum fti_prio higher = FTI_RT; higher < prio; higher++)
+			if (atomic_read(&fti->prio_in_flight[other][higher]))
+				return true;
+	}
+	return false;
+}
+
+/* What of @class may be sent as far as its priorities go. */
+static void fti_read_class(struct fti_data *fti, struct fti_state *state,
+			   enum fasttrack_class class, u64 now)
+{
+	enum fti_prio prio = fti_turn(&fti->class[class], now);
+	struct fti_queue *turn = &fti->class[class].queue[prio];
+	u64 oldest = fti_oldest_time(turn);
+
+	state->prio[class] = prio;
+	state->in_flight[class] = atomic_read(&fti->in_flight[class]);
+	state->async_in_flight[class] = atomic_read(&fti->async_in_flight[class]);
+	state->async[class] = fti_is_async(turn);
+	state->oldest[class] = 0;
+	state->waited[class] = 0;
+	if (oldest && fti_rank(prio, oldest, now) &&
+	    fti_higher_in_flight(fti, class, prio, state->front)) {
+		state->prio_waits = true;
+		return;
+	}
+	state->oldest[class] = oldest;
+	state->waited[class] = fti_waited_time(turn);
+}
+
+/* The queues and the device as they are now. */
+void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now)
+{
+	struct fti_class *neutral = &fti->class[FASTTRACK_NEUTRAL];
+
 	lockdep_assert_held(&fti->fti_lock);
 
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
-		state->oldest[i] = fti_oldest_time(&fti->class[i]);
-		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
-		state->async[i] = fti_is_async(&fti->class[i]);
-		state->async_in_flight[i] =
-			atomic_read(&fti->async_in_flight[i]);
-	}
-	state->oldest_waited =
-		fti_waited_time(&fti->class[FASTTRACK_BACKGROUND]);
-	state->neutral_waited =
-		fti_waited_time(&fti->class[FASTTRACK_NEUTRAL]);
 	state->front = READ_ONCE(fti->front);
+	state->prio_waits = false;
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		fti_read_class(fti, state, i, now);
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
 	state->others_in_a_row = fti->others_in_a_row;
 	state->foreground_last = atomic64_read(&fti->foreground_last);
 	state->idle_window = fasttrack_idle_window();
 	state->foreground_depends = fasttrack_foreground_depends();
 	state->lifted = fasttrack_holds_lifted();
-	state->own = fti_oldest_is_own(&fti->class[FASTTRACK_NEUTRAL]);
+	state->own = fti_oldest_is_own(&neutral->queue[state->prio[FASTTRACK_NEUTRAL]]);
 	state->neutral_next = atomic64_read(&fti->neutral_next);
 	state->background_next = atomic64_read(&fti->background_next);
 	state->metadata_pages = atomic_read(&fti->metadata_pages);
@@ -77,7 +111,8 @@ struct fti_bounds fti_read_bounds(const struct fti_data *fti)
 }
 
 /* What would go next: background's by kind, of neutral's where it has none. */
-static const struct bio *fti_held_bio(struct fti_data *fti)
+static const struct bio *fti_held_bio(struct fti_data *fti,
+				      const struct fti_state *state)
 {
 	static const enum fasttrack_class held[] = {
 		FASTTRACK_BACKGROUND, FASTTRACK_NEUTRAL,
@@ -86,13 +121,17 @@ static const struct bio *fti_held_bio(struct fti_data *fti)
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	for (int i = 0; i < ARRAY_SIZE(held); i++)
+	for (int i = 0; i < ARRAY_SIZE(held); i++) {
+		struct fti_queue *turn =
+			&fti->class[held[i]].queue[state->prio[held[i]]];
+
 		for (enum fti_kind kind = FTI_READ; kind < FTI_NR_KINDS; kind++) {
-			rq = list_first_entry_or_null(&fti->class[held[i]].fifo[kind],
+			rq = list_first_entry_or_null(&turn->fifo[kind],
 						      struct request, queuelist);
 			if (rq)
 				return rq->bio;
 		}
+	}
 	return NULL;
 }
 
@@ -106,6 +145,7 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 
 	lockdep_assert_held(&fti->fti_lock);
 
+	fti->prio_waits = state->prio_waits;
 	WRITE_ONCE(fti->promoter.held, true);
 	/* Pairs with the barrier in fti_release(). */
 	smp_mb();
@@ -122,10 +162,13 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 	if (wake)
 		hrtimer_start(&fti->timer, ns_to_ktime(wake),
 			      HRTIMER_MODE_ABS);
+	/* For a higher priority alone, as mq-deadline does. */
+	if (!state->front)
+		return true;
 	fasttrack_holds();
 	fasttrack_count(FASTTRACK_DISPATCH_HELD);
 	if (trace_fasttrack_hold_enabled())
-		trace_fasttrack_hold(fti->q, fti_held_bio(fti),
+		trace_fasttrack_hold(fti->q, fti_held_bio(fti, state),
 				     fti->class[FASTTRACK_BACKGROUND].queued,
 				     state->in_flight[FASTTRACK_BACKGROUND], wake);
 	return true;

@@ -241,6 +241,7 @@ static void fti_start(struct fti_data *fti, struct request *rq, u64 now)
 	rq->elv.priv[1] = (void *)fti_now_us(now);
 	fti_note_start(rq, atomic_read(&fti->in_flight[FASTTRACK_BACKGROUND]));
 	atomic_inc(&fti->in_flight[class]);
+	atomic_inc(&fti->prio_in_flight[class][fti_rq_prio(rq)]);
 	if (class != FASTTRACK_FOREGROUND) {
 		fti_count_others(fti, rq, 1);
 		return;
@@ -278,7 +279,7 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		/* Not a write: it takes long, and share after share would go. */
 		if (kind == FTI_READ)
 			fti_set_free(rq);
-		fti_wait_anew(&fti->class[choice.class], rq, now);
+		fti_wait_anew(fti_queue_of(fti, rq), rq, now);
 	}
 	trace_fasttrack_dispatch(rq, choice.class, now - rq->fifo_time,
 				 choice.expired, boosted);
@@ -298,9 +299,9 @@ static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
 
 	if (!fasttrack_enabled() || !state->front)
 		return;
-	longest = max(fti_passed_over(&pace, in_flight, state->oldest_waited,
+	longest = max(fti_passed_over(&pace, in_flight, state->waited[FASTTRACK_BACKGROUND],
 				      now),
-		      fti_passed_over(&pace, in_flight, state->neutral_waited,
+		      fti_passed_over(&pace, in_flight, state->waited[FASTTRACK_NEUTRAL],
 				      now));
 	if (longest > fasttrack_eject_bound())
 		fasttrack_eject("request", NULL, longest);
@@ -343,7 +344,7 @@ static struct request *fti_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		goto unlock;
 	}
 	do {
-		fti_read_state(fti, &state);
+		fti_read_state(fti, &state, now);
 		choice = fti_choose(&state, &bounds, now);
 	} while (choice.hold && !fti_hold(fti, &state, choice.wake));
 	fti_check_waits(fti, &state, now);
@@ -384,6 +385,17 @@ static enum fasttrack_class fti_class_now(blk_opf_t opf, bool in_front)
 			  fti_opf_class(opf);
 }
 
+/* The classes other than the foreground's of which a task waits for a queued request. */
+static unsigned long fti_waited_classes(const struct fti_data *fti)
+{
+	unsigned long waited = 0;
+
+	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
+		if (fti_has_waited(&fti->class[i]))
+			waited |= BIT(i);
+	return waited;
+}
+
 static void fti_insert_new(struct fti_data *fti, struct request *rq,
 			   blk_insert_t flags)
 {
@@ -400,9 +412,9 @@ static void fti_insert_new(struct fti_data *fti, struct request *rq,
 static void fti_insert_request(struct fti_data *fti, struct request *rq,
 			       blk_insert_t flags, struct list_head *free)
 {
-	struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
 	struct fti_class *neutral = &fti->class[FASTTRACK_NEUTRAL];
-	bool in_front, async, first;
+	unsigned long waited;
+	bool in_front, first;
 
 	lockdep_assert_held(&fti->fti_lock);
 
@@ -411,15 +423,16 @@ static void fti_insert_request(struct fti_data *fti, struct request *rq,
 	in_front = rq->bio && fasttrack_came_to_front(rq->bio);
 	fti_set_class(rq, fti_class_now(rq->cmd_flags, in_front));
 	fti_promote_new(rq);
-	async = fti_is_async(background);
+	waited = fti_waited_classes(fti);
 	first = !neutral->queued;
 	if (!blk_mq_sched_try_insert_merge(rq->q, rq, free))
 		fti_insert_new(fti, rq, flags);
 	/*
-	 * More of background may go than of what nobody waits for; and a hold was
-	 * decided on without what is neutral.
+	 * More may go than of what nobody waits for, or of a lower priority; and a
+	 * hold was decided on without what is neutral.
 	 */
-	if ((async && !fti_is_async(background)) || (first && neutral->queued))
+	if ((fti_waited_classes(fti) & ~waited) || (first && neutral->queued) ||
+	    fti->prio_waits)
 		WRITE_ONCE(fti->promoter.held, false);
 }
 
@@ -446,10 +459,11 @@ static int fti_request_merge(struct request_queue *q, struct request **rq,
 			     struct bio *bio)
 {
 	struct fti_data *fti = q->elevator->elevator_data;
-	struct fti_class *class =
-		&fti->class[fasttrack_opf_class(bio->bi_opf)];
+	enum fasttrack_class class = fasttrack_opf_class(bio->bi_opf);
+	struct fti_queue *queue =
+		&fti->class[class].queue[fti_prio_of(class, bio->bi_ioprio)];
 	struct request *next =
-		elv_rb_find(&class->sort_list[fti_opf_kind(bio->bi_opf)],
+		elv_rb_find(&queue->sort_list[fti_opf_kind(bio->bi_opf)],
 			    bio_end_sector(bio));
 
 	if (!next || !elv_bio_merge_ok(next, bio))
@@ -507,17 +521,17 @@ static bool fti_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct fti_data *fti = q->elevator->elevator_data;
 	const struct fti_class *foreground = &fti->class[FASTTRACK_FOREGROUND];
-	const struct fti_class *background = &fti->class[FASTTRACK_BACKGROUND];
 	struct request *free = NULL;
+	unsigned long waited;
 	unsigned int before;
-	bool merged, async, stale;
+	bool merged, stale;
 
 	spin_lock(&fti->fti_lock);
 	before = foreground->queued;
-	async = fti_is_async(background);
+	waited = fti_waited_classes(fti);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	stale = foreground->queued > before ||
-		(async && !fti_is_async(background));
+		(fti_waited_classes(fti) & ~waited);
 	spin_unlock(&fti->fti_lock);
 
 	if (free)
@@ -622,6 +636,7 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 		fti_charge_share(fti, rq, now, us);
 		fti_count_others(fti, rq, -1);
 	}
+	atomic_dec(&fti->prio_in_flight[class][fti_rq_prio(rq)]);
 	atomic_dec(&fti->in_flight[class]);
 	return true;
 }
@@ -749,7 +764,9 @@ static void fti_exit_sched(struct elevator_queue *e)
 	WARN_ON_ONCE(fti_has_key(fti, ~0UL));
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		WARN_ON_ONCE(fti->class[i].queued);
-		WARN_ON_ONCE(fti_has_kind(&fti->class[i], FTI_READ, FTI_ASYNC));
+		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+			WARN_ON_ONCE(fti_has_kind(&fti->class[i].queue[prio],
+						  FTI_READ, FTI_ASYNC));
 		WARN_ON_ONCE(atomic_read(&fti->in_flight[i]));
 		WARN_ON_ONCE(atomic_read(&fti->async_in_flight[i]));
 	}

@@ -11,6 +11,7 @@
 #include <linux/fasttrack_sched.h>
 #include <linux/hash.h>
 #include <linux/hrtimer.h>
+#include <linux/ioprio.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/rbtree.h>
@@ -40,24 +41,48 @@ enum fti_kind {
 };
 
 /**
- * struct fti_class - the queued requests of one class
+ * enum fti_prio - what goes first within a class before that: the I/O priorities' classes
+ * @FTI_RT: real-time
+ * @FTI_BE: best-effort, and none; all of the foreground's
+ * @FTI_IDLE: idle
+ * @FTI_NR_PRIOS: how many there are
+ */
+enum fti_prio {
+	FTI_RT,
+	FTI_BE,
+	FTI_IDLE,
+	FTI_NR_PRIOS,
+};
+
+/**
+ * struct fti_queue - the queued requests of one class and priority
  * @sort_list: by sector, of each kind
  * @fifo: by arrival, of each kind
  * @position: end of the last request sent, of each kind
  * @kind: of the batch under way
  * @batch: requests sent in it
  * @starved: times that a kind went before waiting ones of a later kind
- * @queued: requests in the lists
  *
  * All guarded by fti_data.fti_lock.
  */
-struct fti_class {
+struct fti_queue {
 	struct rb_root sort_list[FTI_NR_KINDS];
 	struct list_head fifo[FTI_NR_KINDS];
 	sector_t position[FTI_NR_KINDS];
 	enum fti_kind kind;
 	unsigned int batch;
 	unsigned int starved[FTI_NR_KINDS];
+};
+
+/**
+ * struct fti_class - the queued requests of one class
+ * @queue: by priority
+ * @queued: how many there are
+ *
+ * Guarded by fti_data.fti_lock.
+ */
+struct fti_class {
+	struct fti_queue queue[FTI_NR_PRIOS];
 	unsigned int queued;
 };
 
@@ -69,9 +94,11 @@ struct fti_class {
  * @keys: queued requests of other classes than the foreground's, by what they may be
  *	asked for (fti_keys_of()); guarded by @fti_lock
  * @in_flight: requests in the device, by class; completions lower it
+ * @prio_in_flight: likewise, by priority
  * @async_in_flight: likewise, writes that nobody waits for
  * @pages_in_flight: likewise, the pages of background's
  * @metadata_pages: likewise, of neutral metadata that nobody waits for
+ * @prio_waits: the last hold was also for want of priority; guarded by @fti_lock
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
  * @others_in_a_row: likewise; guarded by @fti_lock
@@ -102,6 +129,7 @@ struct fti_data {
 	unsigned int keys[BITS_PER_LONG];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];
+	atomic_t prio_in_flight[FASTTRACK_NR_CLASSES][FTI_NR_PRIOS];
 	atomic_t async_in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t pages_in_flight;
 	atomic_t metadata_pages;
@@ -114,6 +142,7 @@ struct fti_data {
 	struct fti_cost cost;
 	u64 alone[FTI_NR_KINDS][FTI_SIZES];
 	unsigned int others_in_a_row;
+	bool prio_waits;
 	bool foreground_seen;
 	struct hrtimer timer;
 
@@ -130,6 +159,7 @@ struct fti_data {
 #define FTI_FREE	BIT(2)
 #define FTI_BESIDE	BIT(3)
 #define FTI_CLASS_MASK	GENMASK(1, 0)
+#define FTI_PRIO_MASK	GENMASK(5, 4)
 /* It is counted, for its sender; stays when it is of another class. */
 #define FTI_COUNTED	BIT(8)
 #define FTI_SENDER_MASK	GENMASK(16, 9)
@@ -143,15 +173,39 @@ static inline enum fasttrack_class fti_rq_class(const struct request *rq)
 	return ((uintptr_t)rq->elv.priv[0] & FTI_CLASS_MASK) - 1;
 }
 
+/* The priority of one with @ioprio that is of @class. What is promoted waits for none. */
+static inline enum fti_prio fti_prio_of(enum fasttrack_class class,
+					unsigned short ioprio)
+{
+	if (class == FASTTRACK_FOREGROUND)
+		return FTI_BE;
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return FTI_RT;
+	case IOPRIO_CLASS_IDLE:
+		return FTI_IDLE;
+	default:
+		return FTI_BE;
+	}
+}
+
+static inline enum fti_prio fti_rq_prio(const struct request *rq)
+{
+	return FIELD_GET(FTI_PRIO_MASK, (uintptr_t)rq->elv.priv[0]);
+}
+
 /*
- * What the dispatcher keeps with a request: its class, in its flags too, and
- * while it is queued its keys (fti_keys_of()), then when it went to the device, in
+ * What the dispatcher keeps with a request: its class, in its flags too, its priority,
+ * and while it is queued its keys (fti_keys_of()), then when it went to the device, in
  * microseconds.
  */
 static inline void fti_set_class(struct request *rq, enum fasttrack_class class)
 {
+	enum fti_prio prio = fti_prio_of(class, req_get_ioprio(rq));
+
 	rq->cmd_flags = fasttrack_opf_with_class(rq->cmd_flags, class);
 	rq->elv.priv[0] = (void *)(((uintptr_t)rq->elv.priv[0] & FTI_KEPT) |
+				   FIELD_PREP(FTI_PRIO_MASK, prio) |
 				   (class + 1));
 	rq->elv.priv[1] = NULL;
 }
@@ -200,13 +254,15 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 }
 
 /* fasttrack-queues.c */
-struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq);
-u64 fti_oldest_time(struct fti_class *class);
-u64 fti_waited_time(struct fti_class *class);
-bool fti_oldest_is_own(struct fti_class *class);
-bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
+struct fti_queue *fti_queue_of(struct fti_data *fti, const struct request *rq);
+enum fti_prio fti_turn(struct fti_class *class, u64 now);
+u64 fti_oldest_time(struct fti_queue *queue);
+u64 fti_waited_time(struct fti_queue *queue);
+bool fti_oldest_is_own(struct fti_queue *queue);
+bool fti_has_kind(const struct fti_queue *queue, enum fti_kind first,
 		  enum fti_kind last);
-bool fti_is_async(const struct fti_class *class);
+bool fti_is_async(const struct fti_queue *queue);
+bool fti_has_waited(const struct fti_class *class);
 bool fti_has_key(const struct fti_data *fti, unsigned long keys);
 unsigned long fti_keys(const struct request *rq);
 void fti_key_bio(struct fti_data *fti, struct request *rq,
@@ -218,12 +274,12 @@ void fti_move(struct fti_data *fti, struct request *rq,
 	      enum fasttrack_class class, bool sync);
 struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 			   u64 now);
-void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now);
+void fti_wait_anew(struct fti_queue *queue, const struct request *rq, u64 now);
 void fti_init_class(struct fti_class *class);
 
 /* fasttrack-hold.c */
 unsigned int fti_device_depth(struct request_queue *q);
-void fti_read_state(struct fti_data *fti, struct fti_state *state);
+void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now);
 struct fti_bounds fti_read_bounds(const struct fti_data *fti);
 bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake);
 void fti_release(struct fti_data *fti);

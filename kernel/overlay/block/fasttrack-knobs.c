@@ -56,7 +56,7 @@ static int fti_state_show(void *data, struct seq_file *m)
 
 	spin_lock(&fti->fti_lock);
 	now = ktime_get_ns();
-	fti_read_state(fti, &state);
+	fti_read_state(fti, &state, now);
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		seq_printf(m, "%s queued %u in_flight %u oldest_us %llu\n",
 			   names[i], fti->class[i].queued, state.in_flight[i],

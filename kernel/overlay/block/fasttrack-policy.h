@@ -6,6 +6,7 @@
 #ifndef _BLOCK_FASTTRACK_POLICY_H
 #define _BLOCK_FASTTRACK_POLICY_H
 
+#include <linux/bits.h>
 #include <linux/fasttrack_class.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -79,9 +80,10 @@ struct fti_bounds {
 /**
  * struct fti_state - what the decision depends on
  * @front: somebody is in front
- * @oldest: arrival of the oldest queued request by class, 0 for none
- * @oldest_waited: likewise, of background's that a task waits for
- * @neutral_waited: likewise, of those of what is neutral
+ * @prio: the I/O priority whose turn it is, by class; 0 is the highest
+ * @prio_waits: the only requests of a class wait for a higher priority's in the device
+ * @oldest: arrival of its oldest queued request that may be sent, 0 for none
+ * @waited: likewise, of those that a task waits for
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
  * @others_in_a_row: requests that went next, because they had waited so long, since
@@ -103,9 +105,10 @@ struct fti_bounds {
  */
 struct fti_state {
 	bool front;
+	unsigned int prio[FASTTRACK_NR_CLASSES];
+	bool prio_waits;
 	u64 oldest[FASTTRACK_NR_CLASSES];
-	u64 oldest_waited;
-	u64 neutral_waited;
+	u64 waited[FASTTRACK_NR_CLASSES];
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
 	unsigned int others_in_a_row;
@@ -365,8 +368,8 @@ static inline bool fti_neutral_turn(const struct fti_state *state, u64 now)
 static inline bool fti_neutral_starves(const struct fti_state *state,
 				       const struct fti_bounds *bounds, u64 now)
 {
-	return state->neutral_waited &&
-	       now >= state->neutral_waited + bounds->neutral_expire;
+	return state->waited[FASTTRACK_NEUTRAL] &&
+	       now >= state->waited[FASTTRACK_NEUTRAL] + bounds->neutral_expire;
 }
 
 /*
@@ -376,10 +379,10 @@ static inline bool fti_neutral_starves(const struct fti_state *state,
 static inline u64 fti_task_due(const struct fti_state *state,
 			       const struct fti_bounds *bounds)
 {
-	u64 due = state->oldest_waited + fti_most_wait(bounds);
-	u64 neutral = state->neutral_waited;
+	u64 due = state->waited[FASTTRACK_BACKGROUND] + fti_most_wait(bounds);
+	u64 neutral = state->waited[FASTTRACK_NEUTRAL];
 
-	if (!state->oldest_waited ||
+	if (!state->waited[FASTTRACK_BACKGROUND] ||
 	    (neutral && neutral + bounds->background_expire < due))
 		return U64_MAX;
 	return due;
@@ -464,19 +467,58 @@ static inline bool fti_background_goes(const struct fti_state *state, u64 limit,
 	       (!works || now >= state->background_next);
 }
 
-/* With nobody in front: who has waited longest. */
-static inline struct fti_choice fti_choose_plain(const struct fti_state *state)
+/* The class that has waited longest of those whose bits are in @classes. */
+static inline int fti_longest(const struct fti_state *state,
+			      unsigned long classes)
 {
-	struct fti_choice choice = { .class = FTI_NONE, .plain = true };
-	u64 oldest = U64_MAX;
+	int longest = FTI_NONE;
+
+	for (int class = 0; class < FASTTRACK_NR_CLASSES; class++)
+		if ((classes & BIT(class)) && state->oldest[class] &&
+		    (longest == FTI_NONE ||
+		     state->oldest[class] < state->oldest[longest]))
+			longest = class;
+	return longest;
+}
+
+/* A lower I/O priority waits for higher ones no longer than this: mq-deadline's value. */
+#define FTI_PRIO_AGING	(10ULL * NSEC_PER_SEC)
+
+/* How far back what came at @oldest with @prio stands at @now. */
+static inline unsigned int fti_rank(unsigned int prio, u64 oldest, u64 now)
+{
+	return now >= oldest + FTI_PRIO_AGING ? 0 : prio;
+}
+
+/* The classes that have requests of the highest priority. */
+static inline unsigned long fti_highest(const struct fti_state *state, u64 now)
+{
+	unsigned int highest = UINT_MAX;
+	unsigned long classes = 0;
 
 	for (int class = 0; class < FASTTRACK_NR_CLASSES; class++) {
-		if (!state->oldest[class] || state->oldest[class] >= oldest)
+		unsigned int rank = fti_rank(state->prio[class],
+					     state->oldest[class], now);
+
+		if (!state->oldest[class] || rank > highest)
 			continue;
-		oldest = state->oldest[class];
-		choice.class = class;
+		classes = rank < highest ? BIT(class) : classes | BIT(class);
+		highest = rank;
 	}
-	return choice;
+	return classes;
+}
+
+/* With nobody in front: who has waited longest, of the highest priority. */
+static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
+						 u64 now)
+{
+	int class = fti_longest(state, fti_highest(state, now));
+
+	return (struct fti_choice){
+		.class = class,
+		.plain = true,
+		.hold = class == FTI_NONE && state->prio_waits,
+	};
 }
 
 /*
@@ -488,7 +530,7 @@ static inline int fti_lifted_turn(const struct fti_state *state)
 	int class = FTI_NONE;
 
 	if (state->lifted)
-		class = fti_choose_plain(state).class;
+		class = fti_longest(state, ~0UL);
 	if (class == FTI_NONE ||
 	    state->oldest[class] >= state->oldest[FASTTRACK_FOREGROUND])
 		return FTI_NONE;
@@ -535,7 +577,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	int lifted = fti_lifted_turn(state);
 
 	if (!state->front)
-		return fti_choose_plain(state);
+		return fti_choose_plain(state, now);
 	if (others < FTI_STARVED_IN_A_ROW && in_flight < max(limit, 1ULL) &&
 	    now >= fti_task_due(state, bounds)) {
 		choice.class = FASTTRACK_BACKGROUND;
@@ -565,7 +607,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	}
 	choice.hold = choice.class == FTI_NONE &&
 		      (state->oldest[FASTTRACK_NEUTRAL] ||
-		       state->oldest[FASTTRACK_BACKGROUND]);
+		       state->oldest[FASTTRACK_BACKGROUND] || state->prio_waits);
 	choice.in_order = state->foreground_depends &&
 			  choice.class != FASTTRACK_FOREGROUND;
 	if (choice.hold && works)

@@ -104,26 +104,37 @@ struct fti_wanted {
 	const void *what;
 };
 
+static bool fti_promote_from(struct fti_data *fti, struct fti_queue *queue,
+			     enum fti_kind kind,
+			     const struct fti_wanted *wanted)
+{
+	struct request *rq, *next;
+	bool found = false;
+
+	list_for_each_entry_safe(rq, next, &queue->fifo[kind], queuelist)
+		if ((fti_keys(rq) & wanted->keys) &&
+		    wanted->match(rq, wanted->what)) {
+			fti_promote_request(fti, rq);
+			found = true;
+		}
+	return found;
+}
+
 /* Promote the queued requests, of a kind from @first to @last, that are wanted. */
 static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 			    enum fti_kind last,
 			    const struct fti_wanted *wanted)
 {
-	struct request *rq, *next;
 	bool found = false;
 
 	if (!fti_has_key(fti, wanted->keys))
 		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (enum fti_kind kind = first; kind <= last; kind++)
-			list_for_each_entry_safe(rq, next,
-						 &fti->class[i].fifo[kind],
-						 queuelist)
-				if ((fti_keys(rq) & wanted->keys) &&
-				    wanted->match(rq, wanted->what)) {
-					fti_promote_request(fti, rq);
-					found = true;
-				}
+		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+			for (enum fti_kind kind = first; kind <= last; kind++)
+				found |= fti_promote_from(fti,
+							  &fti->class[i].queue[prio],
+							  kind, wanted);
 	return found;
 }
 
@@ -316,14 +327,13 @@ static enum fasttrack_class fti_class_by_app(const struct request *rq,
 			    op_is_sync(rq->cmd_flags));
 }
 
-static void fti_relabel_class(struct fti_data *fti, enum fasttrack_class from)
+static void fti_relabel_from(struct fti_data *fti, struct fti_queue *queue,
+			     enum fasttrack_class from)
 {
 	struct request *rq, *next;
 
 	for (int kind = 0; kind < FTI_NR_KINDS; kind++)
-		list_for_each_entry_safe(rq, next,
-					 &fti->class[from].fifo[kind],
-					 queuelist) {
+		list_for_each_entry_safe(rq, next, &queue->fifo[kind], queuelist) {
 			enum fasttrack_class to = fti_class_by_app(rq, from);
 
 			if (to != from)
@@ -337,7 +347,8 @@ static void fti_relabel(struct fasttrack_queue *queue)
 
 	spin_lock(&fti->fti_lock);
 	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
-		fti_relabel_class(fti, from);
+		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+			fti_relabel_from(fti, &fti->class[from].queue[prio], from);
 	/* A hold was decided on what was in the queues before. */
 	WRITE_ONCE(fti->promoter.held, false);
 	spin_unlock(&fti->fti_lock);
@@ -422,13 +433,18 @@ void fti_tell_room(struct fti_data *fti)
 	if (!READ_ONCE(fti->awaited))
 		return;
 	for (int sync = 0; sync <= 1; sync++) {
-		if (!test_bit(sync, &fti->awaited) ||
-		    fti_tags_are_few(fti, sync, FTI_ROOM))
-			continue;
-		clear_bit(sync, &fti->awaited);
-		if (fasttrack_room(sync,
-				   !fti_tags_of(fti, FASTTRACK_BACKGROUND)))
+		while (test_bit(sync, &fti->awaited) &&
+		       !fti_tags_are_few(fti, sync, FTI_ROOM)) {
+			clear_bit(sync, &fti->awaited);
+			if (!fasttrack_room(sync,
+					    !fti_tags_of(fti, FASTTRACK_BACKGROUND)))
+				break;
 			set_bit(sync, &fti->awaited);
+			/* The last one may have ended unseen: nobody comes after it. */
+			smp_mb__after_atomic();
+			if (fti_tags_of(fti, FASTTRACK_BACKGROUND))
+				break;
+		}
 	}
 }
 

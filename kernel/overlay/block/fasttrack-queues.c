@@ -2,7 +2,8 @@
 /*
  * The queued requests of the I/O dispatcher, and which of a class goes next.
  *
- * Within a class the order is mq-deadline's: batches in sector order, reads
+ * Within a class the order is mq-deadline's: higher I/O priorities before lower ones,
+ * which they do not keep waiting for ever; then batches in sector order, reads
  * before writes, with deadlines; and, while somebody is in front, writes that
  * somebody waits for before others. Which class' turn it is: fti_choose().
  */
@@ -16,7 +17,7 @@
 #include "elevator.h"
 #include "fasttrack-iosched.h"
 
-/* Deadlines within a class and batch size: mq-deadline's values. */
+/* Deadlines within a queue and batch size: mq-deadline's values. */
 static const u64 fti_expire[FTI_NR_KINDS] = {
 	[FTI_READ]	= 500 * NSEC_PER_MSEC,
 	[FTI_SYNC]	= 5ULL * NSEC_PER_SEC,
@@ -26,25 +27,25 @@ static const u64 fti_expire[FTI_NR_KINDS] = {
 static const unsigned int fti_batch = 16;
 static const unsigned int fti_starved = 2;
 
-struct fti_class *fti_queue_of(struct fti_data *fti, const struct request *rq)
+struct fti_queue *fti_queue_of(struct fti_data *fti, const struct request *rq)
 {
-	return &fti->class[fasttrack_opf_class(rq->cmd_flags)];
+	return &fti->class[fasttrack_opf_class(rq->cmd_flags)].queue[fti_rq_prio(rq)];
 }
 
-static struct request *fti_oldest(struct fti_class *class, enum fti_kind kind)
+static struct request *fti_oldest(struct fti_queue *queue, enum fti_kind kind)
 {
-	return list_first_entry_or_null(&class->fifo[kind], struct request,
+	return list_first_entry_or_null(&queue->fifo[kind], struct request,
 					queuelist);
 }
 
-/* The oldest request of @class before @end, NULL if it has none. */
-static struct request *fti_oldest_before(struct fti_class *class,
+/* The oldest request of @queue before @end, NULL if it has none. */
+static struct request *fti_oldest_before(struct fti_queue *queue,
 					 enum fti_kind end)
 {
 	struct request *oldest = NULL;
 
 	for (enum fti_kind kind = FTI_READ; kind < end; kind++) {
-		struct request *rq = fti_oldest(class, kind);
+		struct request *rq = fti_oldest(queue, kind);
 
 		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
 			oldest = rq;
@@ -52,15 +53,15 @@ static struct request *fti_oldest_before(struct fti_class *class,
 	return oldest;
 }
 
-static struct request *fti_oldest_request(struct fti_class *class)
+static struct request *fti_oldest_request(struct fti_queue *queue)
 {
-	return fti_oldest_before(class, FTI_NR_KINDS);
+	return fti_oldest_before(queue, FTI_NR_KINDS);
 }
 
-/* The oldest request of @class that a task waits for, NULL if it has none. */
-static struct request *fti_oldest_waited(struct fti_class *class)
+/* The oldest request of @queue that a task waits for, NULL if it has none. */
+static struct request *fti_oldest_waited(struct fti_queue *queue)
 {
-	return fti_oldest_before(class, FTI_ASYNC);
+	return fti_oldest_before(queue, FTI_ASYNC);
 }
 
 static u64 fti_arrival(const struct request *rq)
@@ -68,40 +69,70 @@ static u64 fti_arrival(const struct request *rq)
 	return rq ? rq->fifo_time : 0;
 }
 
-/* The arrival of the oldest request of @class, 0 if it has none. */
-u64 fti_oldest_time(struct fti_class *class)
+/* The arrival of the oldest request of @queue, 0 if it has none. */
+u64 fti_oldest_time(struct fti_queue *queue)
 {
-	return fti_arrival(fti_oldest_request(class));
+	return fti_arrival(fti_oldest_request(queue));
 }
 
 /* The arrival of the oldest that a task waits for, 0 if there is none. */
-u64 fti_waited_time(struct fti_class *class)
+u64 fti_waited_time(struct fti_queue *queue)
 {
-	return fti_arrival(fti_oldest_waited(class));
+	return fti_arrival(fti_oldest_waited(queue));
 }
 
-/* Is the oldest request of @class one of an app in front? */
-bool fti_oldest_is_own(struct fti_class *class)
+/* Is the oldest request of @queue one of an app in front? */
+bool fti_oldest_is_own(struct fti_queue *queue)
 {
-	const struct request *rq = fti_oldest_request(class);
+	const struct request *rq = fti_oldest_request(queue);
 
 	return rq && rq->bio && fti_bio_is_own(rq->bio);
 }
 
-/* Does @class have a request of a kind from @first to @last? */
-bool fti_has_kind(const struct fti_class *class, enum fti_kind first,
+/* Does @queue have a request of a kind from @first to @last? */
+bool fti_has_kind(const struct fti_queue *queue, enum fti_kind first,
 		  enum fti_kind last)
 {
 	for (enum fti_kind kind = first; kind <= last; kind++)
-		if (!list_empty(&class->fifo[kind]))
+		if (!list_empty(&queue->fifo[kind]))
 			return true;
 	return false;
 }
 
-/* Does nobody wait for any queued request of @class? */
-bool fti_is_async(const struct fti_class *class)
+/* Does nobody wait for any request of @queue? */
+bool fti_is_async(const struct fti_queue *queue)
 {
-	return !fti_has_kind(class, FTI_READ, FTI_SYNC);
+	return !fti_has_kind(queue, FTI_READ, FTI_SYNC);
+}
+
+/* Does a task wait for a queued request of @class? */
+bool fti_has_waited(const struct fti_class *class)
+{
+	for (enum fti_prio prio = FTI_RT; prio < FTI_NR_PRIOS; prio++)
+		if (!fti_is_async(&class->queue[prio]))
+			return true;
+	return false;
+}
+
+/*
+ * Whose turn is it of @class? The highest priority's that has requests; or that of a lower
+ * one that has waited for it for long enough.
+ */
+enum fti_prio fti_turn(struct fti_class *class, u64 now)
+{
+	enum fti_prio first = FTI_NR_PRIOS;
+
+	for (enum fti_prio prio = FTI_RT; prio < FTI_NR_PRIOS; prio++) {
+		u64 oldest = fti_oldest_time(&class->queue[prio]);
+
+		if (!oldest)
+			continue;
+		if (first == FTI_NR_PRIOS)
+			first = prio;
+		else if (!fti_rank(prio, oldest, now))
+			return prio;
+	}
+	return first == FTI_NR_PRIOS ? FTI_BE : first;
 }
 
 /* Is any request in the queues that may be asked for by one of @keys? */
@@ -193,21 +224,21 @@ void fti_key_request(struct fti_data *fti, struct request *rq)
  */
 void fti_link(struct fti_data *fti, struct request *rq)
 {
-	struct fti_class *class = fti_queue_of(fti, rq);
+	struct fti_queue *queue = fti_queue_of(fti, rq);
 	enum fti_kind kind = fti_opf_kind(rq->cmd_flags);
-	struct list_head *fifo = &class->fifo[kind];
+	struct list_head *fifo = &queue->fifo[kind];
 	struct request_queue *q = rq->q;
 	struct request *before;
 
 	lockdep_assert_held(&fti->fti_lock);
 
-	elv_rb_add(&class->sort_list[kind], rq);
+	elv_rb_add(&queue->sort_list[kind], rq);
 	list_for_each_entry_reverse(before, fifo, queuelist)
 		if (before->fifo_time <= rq->fifo_time)
 			break;
 	/* Of none before it, &before->queuelist is the list's head. */
 	list_add(&rq->queuelist, &before->queuelist);
-	class->queued++;
+	fti->class[fti_rq_class(rq)].queued++;
 	fti_key_request(fti, rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
@@ -218,7 +249,7 @@ void fti_link(struct fti_data *fti, struct request *rq)
 
 void fti_unlink(struct fti_data *fti, struct request *rq)
 {
-	struct fti_class *class = fti_queue_of(fti, rq);
+	struct fti_queue *queue = fti_queue_of(fti, rq);
 	struct request_queue *q = rq->q;
 
 	lockdep_assert_held(&fti->fti_lock);
@@ -226,8 +257,8 @@ void fti_unlink(struct fti_data *fti, struct request *rq)
 	list_del_init(&rq->queuelist);
 	/* A request that was merged while it was being inserted is in no list. */
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(&class->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
-		class->queued--;
+		elv_rb_del(&queue->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
+		fti->class[fti_rq_class(rq)].queued--;
 		fti_count_keys(fti, fti_keys(rq), -1);
 		rq->elv.priv[1] = NULL;
 	}
@@ -247,17 +278,17 @@ void fti_move(struct fti_data *fti, struct request *rq,
 	fti_link(fti, rq);
 }
 
-/* The next request of @class at or after where the last one ended. */
-static struct request *fti_from_position(const struct fti_class *class,
+/* The next request of @queue at or after where the last one ended. */
+static struct request *fti_from_position(const struct fti_queue *queue,
 					 enum fti_kind kind)
 {
-	struct rb_node *node = class->sort_list[kind].rb_node;
+	struct rb_node *node = queue->sort_list[kind].rb_node;
 	struct request *found = NULL;
 
 	while (node) {
 		struct request *rq = rb_entry_rq(node);
 
-		if (blk_rq_pos(rq) >= class->position[kind]) {
+		if (blk_rq_pos(rq) >= queue->position[kind]) {
 			found = rq;
 			node = node->rb_left;
 		} else {
@@ -268,13 +299,13 @@ static struct request *fti_from_position(const struct fti_class *class,
 }
 
 /* The first kind that there is, unless it has starved later ones long enough. */
-static enum fti_kind fti_next_kind(struct fti_class *class)
+static enum fti_kind fti_next_kind(struct fti_queue *queue)
 {
 	for (enum fti_kind kind = FTI_READ; kind < FTI_ASYNC; kind++) {
-		if (!fti_has_kind(class, kind, kind))
+		if (!fti_has_kind(queue, kind, kind))
 			continue;
-		if (!fti_has_kind(class, kind + 1, FTI_ASYNC) ||
-		    class->starved[kind]++ < fti_starved)
+		if (!fti_has_kind(queue, kind + 1, FTI_ASYNC) ||
+		    queue->starved[kind]++ < fti_starved)
 			return kind;
 	}
 	return FTI_ASYNC;
@@ -290,55 +321,55 @@ static struct request *fti_older(struct request *a, struct request *b)
 	return !a || (b && b->fifo_time < a->fifo_time) ? b : a;
 }
 
-/* The next read or, if @kind is FTI_SYNC, write of @class from its position on. */
-static struct request *fti_plain_next(struct fti_class *class, enum fti_kind kind)
+/* The next read or, if @kind is FTI_SYNC, write of @queue from its position on. */
+static struct request *fti_plain_next(struct fti_queue *queue, enum fti_kind kind)
 {
-	struct request *rq = fti_from_position(class, kind);
+	struct request *rq = fti_from_position(queue, kind);
 
 	return kind == FTI_READ ?
-		rq : fti_lower(rq, fti_from_position(class, FTI_ASYNC));
+		rq : fti_lower(rq, fti_from_position(queue, FTI_ASYNC));
 }
 
-static struct request *fti_plain_oldest(struct fti_class *class,
+static struct request *fti_plain_oldest(struct fti_queue *queue,
 					enum fti_kind kind)
 {
-	struct request *rq = fti_oldest(class, kind);
+	struct request *rq = fti_oldest(queue, kind);
 
-	return kind == FTI_READ ? rq : fti_older(rq, fti_oldest(class, FTI_ASYNC));
+	return kind == FTI_READ ? rq : fti_older(rq, fti_oldest(queue, FTI_ASYNC));
 }
 
 /* Reads, unless writes have waited for long enough. */
-static enum fti_kind fti_plain_kind(struct fti_class *class)
+static enum fti_kind fti_plain_kind(struct fti_queue *queue)
 {
-	if (!fti_has_kind(class, FTI_READ, FTI_READ))
+	if (!fti_has_kind(queue, FTI_READ, FTI_READ))
 		return FTI_SYNC;
-	if (!fti_has_kind(class, FTI_SYNC, FTI_ASYNC))
+	if (!fti_has_kind(queue, FTI_SYNC, FTI_ASYNC))
 		return FTI_READ;
-	return class->starved[FTI_READ]++ < fti_starved ? FTI_READ : FTI_SYNC;
+	return queue->starved[FTI_READ]++ < fti_starved ? FTI_READ : FTI_SYNC;
 }
 
 /* The same as mq-deadline's: a write is a write. */
-static struct request *fti_select_plain(struct fti_class *class, u64 now)
+static struct request *fti_select_plain(struct fti_queue *queue, u64 now)
 {
-	enum fti_kind kind = class->kind == FTI_READ ? FTI_READ : FTI_SYNC;
-	struct request *rq = fti_plain_next(class, kind);
+	enum fti_kind kind = queue->kind == FTI_READ ? FTI_READ : FTI_SYNC;
+	struct request *rq = fti_plain_next(queue, kind);
 	struct request *oldest;
 
-	if (!rq || class->batch >= fti_batch) {
-		kind = fti_plain_kind(class);
+	if (!rq || queue->batch >= fti_batch) {
+		kind = fti_plain_kind(queue);
 		if (kind != FTI_READ)
-			class->starved[FTI_READ] = 0;
-		class->batch = 0;
-		rq = fti_plain_next(class, kind);
-		oldest = fti_plain_oldest(class, kind);
+			queue->starved[FTI_READ] = 0;
+		queue->batch = 0;
+		rq = fti_plain_next(queue, kind);
+		oldest = fti_plain_oldest(queue, kind);
 		if (!rq || now >= oldest->fifo_time + fti_expire[kind])
 			rq = oldest;
 	}
-	class->kind = kind;
-	class->batch++;
-	class->position[kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	queue->kind = kind;
+	queue->batch++;
+	queue->position[kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	if (kind != FTI_READ)
-		class->position[FTI_ASYNC] = class->position[kind];
+		queue->position[FTI_ASYNC] = queue->position[kind];
 	return rq;
 }
 
@@ -346,35 +377,36 @@ static struct request *fti_select_plain(struct fti_class *class, u64 now)
 struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 			   u64 now)
 {
+	struct fti_queue *queue = &class->queue[fti_turn(class, now)];
 	struct request *rq = NULL;
 	struct request *oldest;
 
 	if (choice.plain)
-		return fti_select_plain(class, now);
+		return fti_select_plain(queue, now);
 	if (choice.expired) {
-		rq = choice.starved ? fti_oldest_waited(class) :
-				      fti_oldest_request(class);
-		class->kind = fti_opf_kind(rq->cmd_flags);
-		class->batch = 0;
+		rq = choice.starved ? fti_oldest_waited(queue) :
+				      fti_oldest_request(queue);
+		queue->kind = fti_opf_kind(rq->cmd_flags);
+		queue->batch = 0;
 		goto found;
 	}
 	/* Who waits is not made to wait for a batch of what nobody waits for. */
-	if (!choice.in_order && (class->kind < FTI_ASYNC || fti_is_async(class)))
-		rq = fti_from_position(class, class->kind);
-	if (rq && class->batch < fti_batch)
+	if (!choice.in_order && (queue->kind < FTI_ASYNC || fti_is_async(queue)))
+		rq = fti_from_position(queue, queue->kind);
+	if (rq && queue->batch < fti_batch)
 		goto found;
 
-	class->kind = fti_next_kind(class);
-	class->batch = 0;
-	oldest = fti_oldest(class, class->kind);
-	rq = choice.in_order ? NULL : fti_from_position(class, class->kind);
-	if (!rq || now >= oldest->fifo_time + fti_expire[class->kind])
+	queue->kind = fti_next_kind(queue);
+	queue->batch = 0;
+	oldest = fti_oldest(queue, queue->kind);
+	rq = choice.in_order ? NULL : fti_from_position(queue, queue->kind);
+	if (!rq || now >= oldest->fifo_time + fti_expire[queue->kind])
 		rq = oldest;
 found:
-	class->batch++;
-	for (enum fti_kind kind = FTI_READ; kind < class->kind; kind++)
-		class->starved[kind] = 0;
-	class->position[class->kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	queue->batch++;
+	for (enum fti_kind kind = FTI_READ; kind < queue->kind; kind++)
+		queue->starved[kind] = 0;
+	queue->position[queue->kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	return rq;
 }
 
@@ -398,9 +430,9 @@ static bool fti_goes_on(const struct request *rq, const struct request *other)
  * @rq, which background had waited for too long, has gone: what of its kind is
  * waited for by the same waits from @now.
  */
-void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now)
+void fti_wait_anew(struct fti_queue *queue, const struct request *rq, u64 now)
 {
-	struct list_head *fifo = &class->fifo[fti_opf_kind(rq->cmd_flags)];
+	struct list_head *fifo = &queue->fifo[fti_opf_kind(rq->cmd_flags)];
 	struct request *other, *next;
 	LIST_HEAD(others);
 
@@ -412,12 +444,18 @@ void fti_wait_anew(struct fti_class *class, const struct request *rq, u64 now)
 	list_splice_tail(&others, fifo);
 }
 
-void fti_init_class(struct fti_class *class)
+static void fti_init_queue(struct fti_queue *queue)
 {
 	for (int kind = 0; kind < FTI_NR_KINDS; kind++) {
-		class->sort_list[kind] = RB_ROOT;
-		INIT_LIST_HEAD(&class->fifo[kind]);
+		queue->sort_list[kind] = RB_ROOT;
+		INIT_LIST_HEAD(&queue->fifo[kind]);
 	}
+}
+
+void fti_init_class(struct fti_class *class)
+{
+	for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+		fti_init_queue(&class->queue[prio]);
 }
 
 #if IS_ENABLED(CONFIG_FASTTRACK_KUNIT_TEST)

@@ -78,6 +78,32 @@ static void fti_test_plain(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, choice.hold);
 }
 
+/* Then I/O priorities count, for a while. */
+static void fti_test_plain_prio(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	u64 aged = FTI_NOW - 2 + FTI_PRIO_AGING;
+
+	state.front = false;
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		state.prio[i] = 1;
+	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2;
+	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
+	state.prio[FASTTRACK_BACKGROUND] = 2;
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
+			FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, aged).class,
+			FASTTRACK_BACKGROUND);
+	state.oldest[FASTTRACK_NEUTRAL] = 0;
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
+			FASTTRACK_BACKGROUND);
+
+	/* A higher one is in the device: when it has ended. */
+	state.oldest[FASTTRACK_BACKGROUND] = 0;
+	state.prio_waits = true;
+	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).hold);
+}
+
 static void fti_test_idle_window(struct kunit *test)
 {
 	const struct fti_bounds *bounds = &fti_test_bounds;
@@ -473,7 +499,7 @@ static void fti_test_no_starvation(struct kunit *test)
 	state.background_next++;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
-	state.oldest_waited = FTI_NOW - fti_most_wait(bounds);
+	state.waited[FASTTRACK_BACKGROUND] = FTI_NOW - fti_most_wait(bounds);
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.starved);
 }
@@ -489,7 +515,7 @@ static void fti_test_neutral_starves(struct kunit *test)
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->neutral_expire;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
-	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL] + 1;
+	state.waited[FASTTRACK_NEUTRAL] = state.oldest[FASTTRACK_NEUTRAL] + 1;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
@@ -516,7 +542,7 @@ static void fti_test_task_starves(struct kunit *test)
 	/* Within its share as long as it has not waited too long. */
 	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW - 1;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2 * bound;
-	state.oldest_waited = FTI_NOW - bound + 1;
+	state.waited[FASTTRACK_BACKGROUND] = FTI_NOW - bound + 1;
 	state.background_next = FTI_NOW + bound;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
@@ -527,15 +553,15 @@ static void fti_test_task_starves(struct kunit *test)
 
 	/* Who of it and of what is neutral should have gone first goes. */
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - bounds->background_expire;
-	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
+	state.waited[FASTTRACK_NEUTRAL] = state.oldest[FASTTRACK_NEUTRAL];
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
-	state.neutral_waited++;
+	state.waited[FASTTRACK_NEUTRAL]++;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	/* Nobody waits for neutral write-back, however old it is. */
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 4 * bound;
-	state.neutral_waited = 0;
+	state.waited[FASTTRACK_NEUTRAL] = 0;
 	choice = fti_choose(&state, bounds, FTI_NOW + 1);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	/* But it has its turn, too. */
@@ -605,14 +631,14 @@ static void fti_test_progress(struct kunit *test)
 		if (bits & BIT(8) && state.oldest[FASTTRACK_BACKGROUND])
 			state.oldest[FASTTRACK_BACKGROUND] = overdue;
 		if (bits & BIT(9)) {
-			state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
-			state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
+			state.waited[FASTTRACK_BACKGROUND] = state.oldest[FASTTRACK_BACKGROUND];
+			state.waited[FASTTRACK_NEUTRAL] = state.oldest[FASTTRACK_NEUTRAL];
 		}
-		if (bits & BIT(10) && state.oldest_waited)
-			state.oldest_waited = starved;
+		if (bits & BIT(10) && state.waited[FASTTRACK_BACKGROUND])
+			state.waited[FASTTRACK_BACKGROUND] = starved;
 		if (bits & BIT(11))
 			bounds.background_depth = 2 * FTI_BUSY_DEPTH;
-		if (bits & BIT(12) && !state.oldest_waited &&
+		if (bits & BIT(12) && !state.waited[FASTTRACK_BACKGROUND] &&
 		    state.in_flight[FASTTRACK_BACKGROUND]) {
 			state.async[FASTTRACK_BACKGROUND] = true;
 			state.async_in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
@@ -631,7 +657,7 @@ static void fti_test_progress(struct kunit *test)
 		if (choice.class != FTI_NONE) {
 			KUNIT_EXPECT_NE(test, state.oldest[choice.class], 0);
 			KUNIT_EXPECT_TRUE(test,
-					  !choice.starved || state.oldest_waited);
+					  !choice.starved || state.waited[FASTTRACK_BACKGROUND]);
 			continue;
 		}
 		KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -673,9 +699,9 @@ static void fti_test_no_storm(struct kunit *test)
 				0 : fti_test_draw(&seed, 40);
 		}
 		if (state.oldest[FASTTRACK_BACKGROUND])
-			state.oldest_waited = min(fti_test_time(&seed), FTI_NOW);
+			state.waited[FASTTRACK_BACKGROUND] = min(fti_test_time(&seed), FTI_NOW);
 		if (state.oldest[FASTTRACK_NEUTRAL])
-			state.neutral_waited = min(fti_test_time(&seed), FTI_NOW);
+			state.waited[FASTTRACK_NEUTRAL] = min(fti_test_time(&seed), FTI_NOW);
 		state.foreground_seen = fti_test_draw(&seed, 2);
 		state.foreground_last = min(fti_test_time(&seed), FTI_NOW);
 		state.neutral_next = fti_test_time(&seed);
@@ -699,8 +725,8 @@ static void fti_test_wakes_with_neutral(struct kunit *test)
 	state.in_flight[FASTTRACK_NEUTRAL] = 1;
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 3 * bounds->background_expire;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - fti_most_wait(bounds);
-	state.oldest_waited = state.oldest[FASTTRACK_BACKGROUND];
-	state.neutral_waited = state.oldest[FASTTRACK_NEUTRAL];
+	state.waited[FASTTRACK_BACKGROUND] = state.oldest[FASTTRACK_BACKGROUND];
+	state.waited[FASTTRACK_NEUTRAL] = state.oldest[FASTTRACK_NEUTRAL];
 	state.background_next = FTI_NOW + NSEC_PER_SEC;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -787,6 +813,7 @@ static void fti_test_tags_used_up(struct kunit *test)
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
 	KUNIT_CASE(fti_test_plain),
+	KUNIT_CASE(fti_test_plain_prio),
 	KUNIT_CASE(fti_test_idle_window),
 	KUNIT_CASE(fti_test_lifted),
 	KUNIT_CASE(fti_test_neutral),

@@ -19,18 +19,18 @@ static void fti_queues_test_kinds(struct kunit *test)
 
 	fti_init_class(&class);
 	for (int i = 0; i < FTI_NR_KINDS; i++) {
-		list_add_tail(&rq[i].queuelist, &class.fifo[i]);
+		list_add_tail(&rq[i].queuelist, &class.queue[FTI_BE].fifo[i]);
 		rq[i].fifo_time = FTI_QUEUES_NOW - i;
 	}
-	KUNIT_EXPECT_EQ(test, fti_oldest_time(&class), FTI_QUEUES_NOW - 2);
+	KUNIT_EXPECT_EQ(test, fti_oldest_time(&class.queue[FTI_BE]), FTI_QUEUES_NOW - 2);
 
 	/* Later kinds have their turn after some of the first. */
 	for (unsigned int i = 0; i < fti_starved; i++)
-		KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_READ);
-	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_SYNC);
+		KUNIT_EXPECT_EQ(test, fti_next_kind(&class.queue[FTI_BE]), FTI_READ);
+	KUNIT_EXPECT_EQ(test, fti_next_kind(&class.queue[FTI_BE]), FTI_SYNC);
 	list_del(&rq[FTI_READ].queuelist);
 	list_del(&rq[FTI_SYNC].queuelist);
-	KUNIT_EXPECT_EQ(test, fti_next_kind(&class), FTI_ASYNC);
+	KUNIT_EXPECT_EQ(test, fti_next_kind(&class.queue[FTI_BE]), FTI_ASYNC);
 }
 
 /* Queue the @i-th of @rq, a write of so many that came one after the other. */
@@ -40,8 +40,8 @@ static void fti_queues_add(struct fti_class *class, struct request *rq, int i,
 	rq[i].cmd_flags = REQ_OP_WRITE | (kind == FTI_SYNC ? REQ_SYNC : 0);
 	rq[i].fifo_time = FTI_QUEUES_NOW + i;
 	rq[i].__sector = sector;
-	elv_rb_add(&class->sort_list[kind], &rq[i]);
-	list_add_tail(&rq[i].queuelist, &class->fifo[kind]);
+	elv_rb_add(&class->queue[FTI_BE].sort_list[kind], &rq[i]);
+	list_add_tail(&rq[i].queuelist, &class->queue[FTI_BE].fifo[kind]);
 }
 
 static void fti_queues_test_in_order(struct kunit *test)
@@ -56,11 +56,11 @@ static void fti_queues_test_in_order(struct kunit *test)
 	fti_queues_add(&class, rq, 1, FTI_ASYNC, 64);
 
 	/* Where the last one ended; and when somebody may wait for the first. */
-	class.kind = FTI_ASYNC;
-	class.position[FTI_ASYNC] = 64;
+	class.queue[FTI_BE].kind = FTI_ASYNC;
+	class.queue[FTI_BE].position[FTI_ASYNC] = 64;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW + 2),
 			    &rq[1]);
-	class.position[FTI_ASYNC] = 64;
+	class.queue[FTI_BE].position[FTI_ASYNC] = 64;
 	choice.in_order = true;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW + 2),
 			    &rq[0]);
@@ -80,21 +80,21 @@ static void fti_queues_test_plain(struct kunit *test)
 	fti_queues_add(&class, rq, 2, FTI_ASYNC, 128);
 
 	/* By sector from where the last one ended; behind the last the oldest. */
-	class.kind = FTI_SYNC;
+	class.queue[FTI_BE].kind = FTI_SYNC;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[1]);
-	class.position[FTI_SYNC] = 65;
-	class.position[FTI_ASYNC] = 65;
+	class.queue[FTI_BE].position[FTI_SYNC] = 65;
+	class.queue[FTI_BE].position[FTI_ASYNC] = 65;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[2]);
-	class.position[FTI_SYNC] = 136;
-	class.position[FTI_ASYNC] = 136;
+	class.queue[FTI_BE].position[FTI_SYNC] = 136;
+	class.queue[FTI_BE].position[FTI_ASYNC] = 136;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[0]);
 	/* The oldest, when a batch is over and it has waited for too long. */
-	class.batch = fti_batch;
-	class.position[FTI_SYNC] = 0;
-	class.position[FTI_ASYNC] = 0;
+	class.queue[FTI_BE].batch = fti_batch;
+	class.queue[FTI_BE].position[FTI_SYNC] = 0;
+	class.queue[FTI_BE].position[FTI_ASYNC] = 0;
 	KUNIT_EXPECT_PTR_EQ(test,
 			    fti_select(&class, choice,
 				       FTI_QUEUES_NOW + fti_expire[FTI_SYNC]),
@@ -119,20 +119,20 @@ static void fti_queues_test_wait_anew(struct kunit *test)
 		bio[i].bi_origin.pid = i;
 	}
 	bio[2].bi_origin.app = 2;
-	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[1]);
+	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class.queue[FTI_BE]), &rq[1]);
 
 	/* A read of the app has gone: its writes wait as before. */
 	rq[0].cmd_flags = REQ_OP_READ;
-	fti_wait_anew(&class, &rq[0], FTI_QUEUES_NOW + 9);
+	fti_wait_anew(&class.queue[FTI_BE], &rq[0], FTI_QUEUES_NOW + 9);
 	KUNIT_EXPECT_EQ(test, rq[1].fifo_time, FTI_QUEUES_NOW + 1);
 
 	/* A write of the app's other task: only its own wait anew. */
 	rq[0].cmd_flags = REQ_OP_WRITE | REQ_SYNC;
-	fti_wait_anew(&class, &rq[0], FTI_QUEUES_NOW + 9);
+	fti_wait_anew(&class.queue[FTI_BE], &rq[0], FTI_QUEUES_NOW + 9);
 	KUNIT_EXPECT_EQ(test, rq[1].fifo_time, FTI_QUEUES_NOW + 9);
 	KUNIT_EXPECT_EQ(test, rq[2].fifo_time, FTI_QUEUES_NOW + 2);
 	KUNIT_EXPECT_EQ(test, rq[3].fifo_time, FTI_QUEUES_NOW + 3);
-	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class), &rq[2]);
+	KUNIT_EXPECT_PTR_EQ(test, fti_oldest_waited(&class.queue[FTI_BE]), &rq[2]);
 }
 
 /* Whose pages are not of one file may be asked for by anybody. */
@@ -208,11 +208,71 @@ static void fti_queues_test_keys(struct kunit *test)
 	spin_unlock(&fti->fti_lock);
 }
 
+/* A lower priority's turn comes after the higher ones, or when it has waited for long. */
+static void fti_queues_test_prio(struct kunit *test)
+{
+	struct request *rq = kunit_kzalloc(test, FTI_NR_PRIOS * sizeof(*rq),
+					   GFP_KERNEL);
+	struct fti_choice choice = { .plain = true };
+	struct fti_class class = {};
+	u64 aged = FTI_QUEUES_NOW + FTI_PRIO_AGING;
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	fti_init_class(&class);
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, FTI_QUEUES_NOW), FTI_BE);
+	for (int prio = 0; prio < FTI_NR_PRIOS; prio++) {
+		rq[prio].cmd_flags = REQ_OP_READ;
+		rq[prio].fifo_time = FTI_QUEUES_NOW + 1 - prio / 2;
+		rq[prio].__sector = 8 * prio;
+		elv_rb_add(&class.queue[prio].sort_list[FTI_READ], &rq[prio]);
+		list_add_tail(&rq[prio].queuelist,
+			      &class.queue[prio].fifo[FTI_READ]);
+	}
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, aged - 1), FTI_RT);
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, aged), FTI_IDLE);
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, aged + 1), FTI_BE);
+	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
+			    &rq[FTI_RT]);
+	list_del(&rq[FTI_RT].queuelist);
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, FTI_QUEUES_NOW), FTI_BE);
+	list_del(&rq[FTI_BE].queuelist);
+	KUNIT_EXPECT_EQ(test, fti_turn(&class, FTI_QUEUES_NOW), FTI_IDLE);
+	KUNIT_EXPECT_TRUE(test, fti_has_waited(&class));
+	list_del(&rq[FTI_IDLE].queuelist);
+	KUNIT_EXPECT_FALSE(test, fti_has_waited(&class));
+}
+
+/* No priority is best-effort, and what is promoted has no other. */
+static void fti_queues_test_prio_of(struct kunit *test)
+{
+	u16 rt = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 4);
+	u16 idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+	struct request *rq = kunit_kzalloc(test, sizeof(*rq), GFP_KERNEL);
+	struct bio *bio = kunit_kzalloc(test, sizeof(*bio), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	KUNIT_ASSERT_NOT_NULL(test, bio);
+	KUNIT_EXPECT_EQ(test, fti_prio_of(FASTTRACK_NEUTRAL, 0), FTI_BE);
+	KUNIT_EXPECT_EQ(test, fti_prio_of(FASTTRACK_NEUTRAL, rt), FTI_RT);
+	KUNIT_EXPECT_EQ(test, fti_prio_of(FASTTRACK_BACKGROUND, idle), FTI_IDLE);
+	KUNIT_EXPECT_EQ(test, fti_prio_of(FASTTRACK_FOREGROUND, idle), FTI_BE);
+
+	rq->bio = bio;
+	bio->bi_ioprio = idle;
+	fti_set_class(rq, FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, fti_rq_prio(rq), FTI_IDLE);
+	KUNIT_EXPECT_EQ(test, fti_rq_class(rq), FASTTRACK_NEUTRAL);
+	fti_set_class(rq, FASTTRACK_FOREGROUND);
+	KUNIT_EXPECT_EQ(test, fti_rq_prio(rq), FTI_BE);
+}
+
 static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_kinds),
 	KUNIT_CASE(fti_queues_test_plain),
 	KUNIT_CASE(fti_queues_test_in_order),
 	KUNIT_CASE(fti_queues_test_wait_anew),
+	KUNIT_CASE(fti_queues_test_prio),
+	KUNIT_CASE(fti_queues_test_prio_of),
 	KUNIT_CASE(fti_queues_test_mixed),
 	KUNIT_CASE(fti_queues_test_keys),
 	{}
