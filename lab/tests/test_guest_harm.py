@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 import pytest
-from guest_script import EXT4, STOCK, WITH_DEVICE, Data, Settings, ask
+from guest_script import ANDROID, EXT4, FASTTRACK, FT, QUEUE, STOCK, WITH_DEVICE, Data, Settings, ask, setting
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run.runner import Tools
@@ -20,11 +21,18 @@ BACKGROUND_PAUSE_MS = 1000
 
 def both(tools: Tools, what: str, data: Data = EXT4, phone_name: str = "s6", **parameters: object) -> list[Any]:
     """What a work of harm.py shows under stock, and under FastTrack."""
+    return under(tools, what, (STOCK, WITH_DEVICE), data, phone_name, **parameters)
+
+
+def under(
+    tools: Tools, what: str, kinds: Sequence[Settings], data: Data = EXT4, phone_name: str = "s6", **parameters: object
+) -> list[Any]:
+    """What it shows with each of some settings."""
 
     def one(settings: Settings) -> Any:
         return ask(tools, f"harm.{what}", data=data, phone_name=phone_name, settings=settings, **parameters)
 
-    return each((STOCK, WITH_DEVICE), one, "settings")
+    return each(kinds, one, "settings")
 
 
 def test_a_foreground_without_io_takes_nothing_from_others(tools: Tools) -> None:
@@ -185,7 +193,23 @@ def test_whom_no_lift_helps_lifts_nothing(tools: Tools, stuck_ms: int) -> None:
         assert shown["lifted"] < 1.5 * shown["held"]
 
 
-def test_an_idle_foreground_pins_nothing(tools: Tools) -> None:
+@pytest.mark.parametrize("lru_gen", [0, 7], ids=["classic", "mglru"])
+def test_an_idle_foreground_pins_nothing(tools: Tools, lru_gen: int) -> None:
     """It has used 60 % of memory; an app behind goes round 70 %."""
-    stock, fasttrack = both(tools, "idle_front")
+    lru = setting("/sys/kernel/mm/lru_gen/enabled", lru_gen)
+    stock, fasttrack = under(tools, "idle_front", ((lru, *STOCK), (lru, *WITH_DEVICE)))
     assert fasttrack["mib"] >= 0.9 * stock["mib"]
+
+
+@pytest.mark.parametrize("state", ["off", "nobody in front", "somebody in front"])
+def test_services_have_their_io_priorities(tools: Tools, state: str) -> None:
+    """As under mq-deadline: idle reads have what the others leave, and cost them nothing."""
+    kinds = {
+        "off": (*FASTTRACK, setting(FT + "enabled", 0)),
+        "nobody in front": (setting(QUEUE + "scheduler", "fasttrack"), ANDROID, setting(FT + "enabled", 1)),
+        "somebody in front": FASTTRACK,
+    }
+    stock, fasttrack = under(tools, "priorities", (STOCK, kinds[state]))
+    assert stock["idle"] < 0.05 * stock["normal"]
+    assert fasttrack["idle"] < 0.05 * fasttrack["normal"]
+    assert fasttrack["normal"] >= 0.95 * stock["normal"]

@@ -54,6 +54,9 @@ FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
 """Of linux/f2fs.h."""
 
+IOPRIO_SET, IOPRIO_NONE, IOPRIO_IDLE = 251, 0, 3
+"""The system call on x86-64, and classes of linux/ioprio.h."""
+
 BLOCK_OF_DATA = PATTERN[:BLOCK]
 
 
@@ -338,6 +341,36 @@ def deep() -> Shown:
     wait(start(SERVICE, serves))
     end(front)
     return {"read_ms": SEEN[1] / 1000, "sync_ms": SEEN[2] / 1000}
+
+
+def priorities() -> Shown:
+    """Two services read directly, 32 deep in all, one of them with I/O priority idle: reads of each in 2 s."""
+    make("cold", 64)
+    drop_caches()
+
+    def serves(ioprio_class: int, counter: int) -> None:
+        # ioprio_set(2) of this thread, which those that it starts inherit.
+        LIBC.syscall(IOPRIO_SET, 1, 0, ioprio_class << 13)
+        handle = os.open(DATA / "cold", os.O_RDONLY | os.O_DIRECT)
+
+        def counts() -> None:
+            block = mmap.mmap(-1, BLOCK)
+            draw = random.Random(threading.get_ident())
+            while True:
+                os.preadv(handle, [block], draw.randrange(64 * MIB // BLOCK) * BLOCK)
+                SEEN[counter] += 1
+
+        for _ in range(15):
+            threading.Thread(target=counts, daemon=True).start()
+        counts()
+
+    services = [start(SERVICE, partial(serves, IOPRIO_NONE, 1)), start(SERVICE, partial(serves, IOPRIO_IDLE, 2))]
+    time.sleep(0.5)
+    before = SEEN[1], SEEN[2]
+    time.sleep(2)
+    shown = {"normal": SEEN[1] - before[0], "idle": SEEN[2] - before[1]}
+    end(*services)
+    return shown
 
 
 def machine() -> Shown:
@@ -654,6 +687,7 @@ if __name__ == "__main__":
         killed,
         atomic,
         deep,
+        priorities,
         machine,
         timer,
         lock_behind,

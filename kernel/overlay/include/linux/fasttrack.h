@@ -126,6 +126,7 @@ void __fasttrack_dirty_pace(struct bdi_writeback *wb);
 bool __fasttrack_dirty_over(struct bdi_writeback *wb);
 void __fasttrack_written(struct bdi_writeback *wb);
 bool __fasttrack_protects(struct folio *folio, int priority, bool dirty);
+bool __fasttrack_ages(u8 *epoch);
 bool __fasttrack_dirty_first(struct pglist_data *pgdat, gfp_t gfp, int priority,
 			     unsigned long *since);
 struct fasttrack_scope __fasttrack_scope_enter(enum fasttrack_class class,
@@ -513,6 +514,12 @@ static inline bool fasttrack_protects(struct folio *folio, int priority,
 {
 	return fasttrack_enabled() &&
 	       __fasttrack_protects(folio, priority, dirty);
+}
+
+/* Shall folios become old, which last did so in @epoch? An idle foreground's are young. */
+static inline bool fasttrack_ages(u8 *epoch)
+{
+	return fasttrack_enabled() && __fasttrack_ages(epoch);
 }
 
 /* Shall reclaim stay at @priority, because background's dirty pages go first? */

@@ -15,7 +15,8 @@
  * where nothing else is left, so no allocation fails for it; at a share of the page
  * cache (foreground_cache_percent), so that an app that reads more than fits
  * leaves cache to the others; and when others have read again as many pages as it
- * protects since the foreground has used any: an idle app pins nothing.
+ * protects since the foreground has used any: an idle app pins nothing. MGLRU, which
+ * makes young what goes back, lets it become old then.
  *
  * Not covered: anonymous memory, which has no file to belong to; and reclaim
  * for a memory cgroup's own limit.
@@ -52,6 +53,11 @@ static unsigned long ft_dirty_vain_written;
  * Updates may get lost.
  */
 static unsigned long ft_refaults_outweighed;
+
+/* Folios of the foreground's have been put back, and MGLRU has made them young. */
+static bool ft_young;
+/* Changes when they shall become old. */
+static u8 ft_young_epoch;
 
 static unsigned long ft_refaults(void)
 {
@@ -206,8 +212,32 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
 	    !ft_protects(priority, own, ft_file_pages(),
 			 READ_ONCE(ft_knobs.foreground_cache_percent)))
 		return false;
+	if (!READ_ONCE(ft_young))
+		WRITE_ONCE(ft_young, true);
 	fasttrack_count(FASTTRACK_RECLAIM_PROTECTED);
 	trace_fasttrack_protect(folio, priority);
+	return true;
+}
+
+/**
+ * __fasttrack_ages - shall the folios of an LRU become old?
+ * @epoch: when they last did so for this; updated
+ *
+ * Once for each time that the foreground's have been protected and it uses them no
+ * longer.
+ *
+ * Context: reclaim; does not sleep.
+ * Return: if so.
+ */
+bool __fasttrack_ages(u8 *epoch)
+{
+	if (READ_ONCE(ft_young) && ft_reclaim_idle(ft_front_pages(FT_PAGES_CACHED))) {
+		WRITE_ONCE(ft_young, false);
+		WRITE_ONCE(ft_young_epoch, ft_young_epoch + 1);
+	}
+	if (READ_ONCE(*epoch) == READ_ONCE(ft_young_epoch))
+		return false;
+	WRITE_ONCE(*epoch, READ_ONCE(ft_young_epoch));
 	return true;
 }
 
