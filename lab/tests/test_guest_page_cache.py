@@ -68,10 +68,10 @@ def test_a_task_that_reclaims_pauses(tools: Tools) -> None:
 
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_write_back_goes_on_a_segment_at_a_time(tools: Tools, fs: str) -> None:
-    """The flusher and a background fsync send the next segment when the last is written; sync(2) takes no longer."""
+    """The flusher, and background syncs of a file, send a segment when the last is written; sync(2) takes no longer."""
     shown = play(tools, "pauses.write_back", data=Data(fs))
     segment = 512 // 4
-    for who in "flusher", "fsync":
+    for who in "flusher", "fsync", "range":
         assert shown[f"free {who}"] > 4 * segment
         assert 0 < shown[f"held {who}"] <= 2 * segment
     assert shown["held sync(2)"] < 1.1 * shown["free sync(2)"]

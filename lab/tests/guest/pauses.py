@@ -23,6 +23,7 @@ from prologue import (
     PATTERN,
     SEEN,
     SERVICE,
+    SYNC_FILE_RANGE_WRITE,
     VM,
     Shown,
     as_uid,
@@ -38,6 +39,7 @@ from prologue import (
     stalls,
     start,
     stat,
+    sync_range,
     touch,
     vmstat,
     write,
@@ -178,8 +180,10 @@ def reclaims(uid: int) -> Shown:
     return {"pauses": pauses, "spent": spent, "stalls": stalled, "filled": SEEN[0]}
 
 
-def pages_under_write_back(sync: bool) -> tuple[int, int]:
+def pages_under_write_back(who: str) -> tuple[int, int]:
     """A background app has made 32 MiB dirty when the foreground comes; they are written back from then on.
+
+    By the flusher, by the app's fsync(2), or by its sync_file_range(2).
 
     Its PID, and the most pages under write-back at a time.
     """
@@ -194,15 +198,17 @@ def pages_under_write_back(sync: bool) -> tuple[int, int]:
         SEEN[0] = 1
         while SEEN[0] == 1:
             time.sleep(0.001)
-        if sync:
+        if who == "fsync":
             os.fsync(handle)
+        elif who == "range":
+            sync_range(handle, 0, 0, SYNC_FILE_RANGE_WRITE)
         time.sleep(1000)
 
     behind = start(BEHIND, fill)
     ms_until(lambda: SEEN[0])
     somebody_in_front()
     SEEN[0] = 2
-    if not sync:
+    if who == "flusher":
         write(VM / "dirty_writeback_centisecs", "500")
     most = 0
     for _ in range(50):
@@ -212,14 +218,14 @@ def pages_under_write_back(sync: bool) -> tuple[int, int]:
 
 
 def write_back() -> Shown:
-    """By the flusher, by an fsync and by sync(2), with and without pauses."""
+    """By the flusher, by syncs of the file and by sync(2), with and without pauses."""
     front = scrolling()
     shown: Shown = {}
     for name, knob in ("free", "0"), ("held", "1"):
-        for sync in False, True:
+        for who in "flusher", "range", "fsync":
             write(FT / "page_allocator", knob)
-            behind, shown[f"{name} fsync" if sync else f"{name} flusher"] = pages_under_write_back(sync)
-            if not sync:
+            behind, shown[f"{name} {who}"] = pages_under_write_back(who)
+            if who == "flusher":
                 # Somebody waits: the flusher does not pause.
                 began = time.monotonic()
                 os.sync()

@@ -217,6 +217,7 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 		  bool (*may)(void *what), void *what)
 {
 	ktime_t timeout = ns_to_ktime(ns);
+	u64 now = ktime_get_ns();
 	DEFINE_WAIT(wait);
 
 	if (queue == FT_QUEUE_TAGS)
@@ -226,8 +227,12 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 	if (may(what)) {
 		struct ft_activity activity = ft_activity_read();
 
-		/* Who waits first starts the timer of a window under way. */
-		if (!ft_busy(&activity, ktime_get_ns()))
+		/*
+		 * Who waits first starts the timer of a window under way. Of one
+		 * that is over current waits for something else.
+		 */
+		if (!ft_busy(&activity, now) &&
+		    now < activity.last + activity.window)
 			ft_idle_begins(&activity);
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 	}

@@ -150,9 +150,18 @@ static u32 ft_app_find(const struct ft_app_key *key)
 {
 	struct ft_app *app;
 
-	hash_for_each_possible_rcu(ft_app_hash, app, node, ft_app_hashed(key))
-		if (ft_same_key(&app->key, key))
-			return ft_app_at(app - ft_apps);
+	hash_for_each_possible_rcu(ft_app_hash, app, node, ft_app_hashed(key)) {
+		unsigned int place = app - ft_apps;
+		u32 id = ft_app_at(place);
+
+		/* The place may be freed meanwhile, and be another app's: ft_app_add(). */
+		smp_rmb();
+		if (!ft_same_key(&app->key, key))
+			continue;
+		/* Who it is was read before it is seen that the place was not freed. */
+		smp_rmb();
+		return id == ft_app_at(place) ? id : 0;
+	}
 	return 0;
 }
 
@@ -198,6 +207,8 @@ static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
 	u32 id = ft_app_number(place);
 	struct ft_app *app = &ft_apps[place];
 
+	/* Who sees who it is sees that the place was freed: ft_app_find(). */
+	smp_wmb();
 	app->key = *key;
 	ft_app_count_anew(place);
 	ft_app_set(id, class);
@@ -316,7 +327,8 @@ void ft_apps_classify(const struct ft_config *config)
 	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
 		enum fasttrack_class class = place == FT_APP_CROWD ?
 			FASTTRACK_BACKGROUND :
-			ft_class_of(config, &ft_apps[place].key);
+			ft_class_anew(config, &ft_apps[place].key,
+				      ft_class_at(place));
 
 		if (ft_class_at(place) != class)
 			__set_bit(place, ft_apps_moved);
@@ -394,22 +406,6 @@ static u32 ft_app_look_up(struct task_struct *task, struct ft_app_key *key)
 		return ft_app_keep(key);
 	*key = ft_key_of(task, rcu_dereference(ft_config));
 	return ft_app_intern(key);
-}
-
-/**
- * __fasttrack_task_changed - a task may be of another app from now on
- * @task: its number is looked up at the next use
- *
- * Context: any. After the change.
- */
-void __fasttrack_task_changed(struct task_struct *task)
-{
-	/*
-	 * What was changed is seen before the number is taken away: who gives one
-	 * meanwhile looks again after that (ft_app_keep()).
-	 */
-	smp_mb();
-	WRITE_ONCE(task->fasttrack_app, 0);
 }
 
 /**

@@ -59,6 +59,13 @@ static bool ft_commits(void)
 	return ft_lately(READ_ONCE(ft_commit_waited)) && READ_ONCE(ft_knobs.promotion);
 }
 
+/* Nobody is in front, and current, which changes metadata, is not behind anybody. */
+static bool ft_commits_as_stock(void)
+{
+	return !ft_foreground_set() && ft_is_user_task(current) &&
+	       __fasttrack_task_class(current) == FASTTRACK_NEUTRAL;
+}
+
 /**
  * __fasttrack_commit_due - shall metadata be written, though nobody waits?
  * @blocks: how many blocks there are
@@ -66,14 +73,16 @@ static bool ft_commits(void)
  *
  * Context: any.
  * Return: if so: the foreground waits for commits now and then; or there are more blocks
- * than its first one should write, and with @rare it does not work now.
+ * than its first one should write, and with @rare it does not work now. With nobody in
+ * front only for what background changes, and workers.
  */
 bool __fasttrack_commit_due(int blocks, bool rare)
 {
 	bool lately = ft_lately(READ_ONCE(ft_commit_waited));
 
 	return READ_ONCE(ft_knobs.promotion) && ft_commit_due(blocks, lately) &&
-	       (lately || !rare || !ft_foreground_works());
+	       (lately || !rare || !ft_foreground_works()) &&
+	       !ft_commits_as_stock();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 

@@ -144,6 +144,32 @@ static enum fasttrack_class ft_class_in(const struct ft_config *config,
 }
 
 /**
+ * ft_class_anew - the class of an app, by another configuration
+ * @config: what decides
+ * @key: who it is
+ * @before: its class until now
+ *
+ * Of an app whose cgroup is gone nobody can say where it was. What it has left is
+ * background's, and not a service's.
+ *
+ * Context: any; under the RCU read lock.
+ * Return: its class.
+ */
+enum fasttrack_class ft_class_anew(const struct ft_config *config,
+				   const struct ft_app_key *key,
+				   enum fasttrack_class before)
+{
+	struct cgroup *cgroup = ft_cgroup_of(key->cgroup);
+	enum fasttrack_class class = ft_class_in(config, key, cgroup);
+
+	if (!cgroup && key->cgroup && config->list[FT_APP_CGROUPS] &&
+	    class == FASTTRACK_NEUTRAL && before != FASTTRACK_NEUTRAL)
+		class = FASTTRACK_BACKGROUND;
+	ft_cgroup_end(cgroup);
+	return class;
+}
+
+/**
  * ft_class_of - the class of an app
  * @config: what decides
  * @key: who it is

@@ -286,7 +286,7 @@ bool ft_worker_is_watched(const struct task_struct *worker)
 bool ft_dirty_is_waited_for(void)
 {
 	return fasttrack_holds_lifted() || atomic_read(&ft_reclaim_waits) ||
-	       ft_data_has_backlog();
+	       (ft_data_has_backlog() && ft_syncs());
 }
 
 /* Reclaim is about to wait, so that the foreground keeps its pages. */

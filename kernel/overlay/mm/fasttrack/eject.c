@@ -3,9 +3,9 @@
  * The safety net: FastTrack switches itself off rather than keep somebody waiting.
  *
  * Whoever sees that a bound does not hold says so, once: a pause or a hold that has
- * lasted for eject_ms, a task that nothing helps, a count that cannot be. Everybody
- * goes, the reason is in the log and in the file "ejected", and FastTrack stays off
- * until it is switched on again. SysRq-F does the same.
+ * lasted for eject_ms, a count that cannot be. Everybody goes, the reason is in the
+ * log and in the file "ejected", and FastTrack stays off until it is switched on
+ * again. SysRq-F does the same.
  */
 #include <linux/kernel.h>
 #include <linux/math64.h>

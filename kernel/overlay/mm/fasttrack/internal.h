@@ -232,6 +232,9 @@ bool ft_foreground_set(void);
 struct ft_config *ft_config_replace(struct ft_config *config);
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key);
+enum fasttrack_class ft_class_anew(const struct ft_config *config,
+				   const struct ft_app_key *key,
+				   enum fasttrack_class before);
 bool ft_never_behind(struct task_struct *task);
 
 /* app.c */

@@ -282,7 +282,8 @@ void __fasttrack_dirty_pace(struct bdi_writeback *wb)
  */
 void __fasttrack_written(struct bdi_writeback *wb)
 {
-	if (ft_data_has_backlog() && ft_sync_is_under(wb))
+	/* Nobody counts any longer what is dirty when no sync comes. */
+	if (ft_data_has_backlog() && (!ft_syncs() || ft_sync_is_under(wb)))
 		ft_data_backlog_set(false);
 	/* Pairs with the barrier in prepare_to_wait() of ft_idle_wait(). */
 	smp_mb();

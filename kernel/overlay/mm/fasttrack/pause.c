@@ -36,8 +36,9 @@
  *  wait     wb_writeback(), when all that    nothing                  yes
  *           is left has been passed over
  *  queued   wb_queue_work(), wb_shutdown()   wb->work_lock            no
- *  fsync    fsync(2), msync(2), io_uring:    nothing                  yes
- *           before they sync a file
+ *  fsync    fsync(2), sync_file_range(2),    nothing                  yes
+ *           msync(2), io_uring: before
+ *           they sync a file
  *  extent   ext4, before a block is added    its handle               no
  *           to an extent that it maps
  *
@@ -108,6 +109,15 @@ static unsigned int ft_pause_state(void)
 {
 	return signal_pending(current) ? TASK_KILLABLE | TASK_FREEZABLE :
 					 TASK_INTERRUPTIBLE;
+}
+
+/* Beside such a signal nobody is woken who is to stop, so current looks this often. */
+#define FT_STOP_LOOK	(20 * NSEC_PER_MSEC)
+
+/* How long current sleeps at a time, of @ns. */
+static u64 ft_pause_length(u64 ns)
+{
+	return signal_pending(current) ? min(ns, FT_STOP_LOOK) : ns;
 }
 
 static bool ft_task_sleeps(void *unused)
@@ -199,6 +209,7 @@ static enum ft_pause_end ft_pause(u64 *paused)
 			break;
 		fasttrack_holds();
 		from = ktime_get_ns();
+		sleep = ft_pause_length(sleep);
 		ft_idle_wait(FT_QUEUE_IDLE, ft_pause_state(), sleep,
 			     ft_task_sleeps, NULL);
 		now = ktime_get_ns();
@@ -222,10 +233,32 @@ static u64 ft_wait_while(enum ft_wait_queue queue, u64 now, u64 until,
 	while (now < until && may(what)) {
 		if (queue != FT_QUEUE_FLUSHER)
 			fasttrack_holds();
-		ft_idle_wait(queue, ft_pause_state(), until - now, may, what);
+		ft_idle_wait(queue, ft_pause_state(), ft_pause_length(until - now),
+			     may, what);
 		now = ktime_get_ns();
 	}
 	return now;
+}
+
+/**
+ * __fasttrack_task_changed - a task may be of another app from now on
+ * @task: its number is looked up at the next use
+ *
+ * Context: any. After the change.
+ */
+void __fasttrack_task_changed(struct task_struct *task)
+{
+	/*
+	 * What was changed is seen before the number is taken away: who gives one
+	 * meanwhile looks again after that (ft_app_keep()).
+	 */
+	smp_mb();
+	WRITE_ONCE(task->fasttrack_app, 0);
+	/* It may be asleep in a pause, which it does not owe any more. */
+	if (task != current) {
+		ft_wake(FT_QUEUE_IDLE);
+		ft_wake(FT_QUEUE_TAGS);
+	}
 }
 
 /* Current, on its way back to user mode, owes a pause. */
@@ -524,10 +557,12 @@ void __fasttrack_writeback_begin(void)
 	current->fasttrack_pages = 0;
 }
 
-static bool ft_flusher_pauses(void *wb)
+static bool ft_flusher_pauses(void *what)
 {
+	struct bdi_writeback *wb = what;
+
 	return ft_pauses() && ft_foreground_works() &&
-	       ft_writeback_may_pause(wb);
+	       !READ_ONCE(wb->fasttrack_throttles) && ft_writeback_may_pause(wb);
 }
 
 /* Pause the flusher while the foreground works. */
@@ -541,6 +576,8 @@ static void ft_pause_flusher(struct bdi_writeback *wb)
 			      began + READ_ONCE(ft_knobs.background_pause),
 			      ft_flusher_pauses, wb);
 	WRITE_ONCE(wb->fasttrack_paused, false);
+	/* One more turn for who is throttled; whoever is then says so again. */
+	WRITE_ONCE(wb->fasttrack_throttles, false);
 	ft_tell_paused(ended - began);
 }
 

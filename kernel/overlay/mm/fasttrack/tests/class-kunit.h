@@ -184,12 +184,34 @@ static void ft_test_never_behind(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_never_behind(task));
 }
 
+/* What an app has left is background's when nobody can say any more where it was. */
+static void ft_test_cgroup_is_gone(struct kunit *test)
+{
+	/* No cgroup has had so many before it. */
+	const struct ft_app_key gone = { .uid = 1000, .cgroup = U64_MAX };
+	const struct ft_app_key none = { .uid = 1000 };
+	struct ft_config *config = ft_test_android(test);
+
+	KUNIT_EXPECT_EQ(test, ft_class_anew(config, &gone, FASTTRACK_FOREGROUND),
+			FASTTRACK_NEUTRAL);
+	ft_test_name(test, config, FT_APP_CGROUPS, 1, 1);
+	KUNIT_EXPECT_EQ(test, ft_class_anew(config, &gone, FASTTRACK_FOREGROUND),
+			FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, ft_class_anew(config, &gone, FASTTRACK_BACKGROUND),
+			FASTTRACK_BACKGROUND);
+	KUNIT_EXPECT_EQ(test, ft_class_anew(config, &gone, FASTTRACK_NEUTRAL),
+			FASTTRACK_NEUTRAL);
+	KUNIT_EXPECT_EQ(test, ft_class_anew(config, &none, FASTTRACK_BACKGROUND),
+			FASTTRACK_NEUTRAL);
+}
+
 static struct kunit_case ft_class_test_cases[] = {
 	KUNIT_CASE(ft_test_nobody_is_an_app_at_boot),
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
 	KUNIT_CASE(ft_test_precedence),
 	KUNIT_CASE(ft_test_groups),
+	KUNIT_CASE(ft_test_cgroup_is_gone),
 	KUNIT_CASE(ft_test_perceptible_travels_as_neutral),
 	KUNIT_CASE(ft_test_never_behind),
 	{}
