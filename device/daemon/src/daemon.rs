@@ -16,7 +16,7 @@ use crate::notify::Notify;
 use crate::settling::Settling;
 use crate::system::System;
 use crate::units::Told;
-use crate::waits::Waits;
+use crate::waits::{state, Waits};
 use fasttrack_bus::{Usage, WireTrouble, SOURCES_MOST};
 use fasttrack_config::{Config, Problem};
 use fasttrack_detector::group::{app_of, is_wide};
@@ -40,6 +40,8 @@ pub struct AgentSeen {
     pub reports: u64,
     /// Whether its session is the active one of its seat.
     pub active: bool,
+    /// Whether its process was stopped when it was last looked at.
+    pub stopped: bool,
     /// Its sources that are in use, first that of the focus.
     pub sources: Vec<String>,
     /// Its sources that have had trouble, by name.
@@ -236,6 +238,7 @@ impl Daemon {
     pub fn tick(&mut self, now: Duration) {
         if self.heart.beat(now, !self.decision.foreground.is_empty()) {
             self.notify.tell("WATCHDOG=1");
+            self.look_at_agents(now);
             self.sweep(now, true);
             let system = &self.system;
             self.frozen_for
@@ -356,6 +359,8 @@ impl Daemon {
         seen.pid = agent;
         seen.reports += 1;
         seen.active = true;
+        // Who reports is not.
+        self.stopped(now, session.clone(), false);
         self.counters.count("reports");
         let arms = matches!(
             report,
@@ -436,8 +441,44 @@ impl Daemon {
     fn active(&mut self, now: Duration, session: SessionKey, active: bool) {
         if let Some(seen) = self.agents.get_mut(&session) {
             seen.active = active;
+            let active = active && !seen.stopped;
             self.event(now, Event::Active { session, active });
         }
+    }
+
+    /// An agent that is stopped does not tell of another app that comes to the front: nobody is in front for it.
+    fn look_at_agents(&mut self, now: Duration) {
+        let sessions: Vec<_> = self.agents.keys().cloned().collect();
+        for session in sessions {
+            let stopped = self.is_stopped(&session);
+            self.stopped(now, session, stopped);
+        }
+    }
+
+    fn is_stopped(&self, session: &SessionKey) -> bool {
+        let pid = self.agents[session].pid;
+        let line = self.system.read(&format!("proc/{pid}/stat"));
+        line.is_ok_and(|line| matches!(state(line.as_bytes()), Some(b'T' | b't')))
+    }
+
+    fn stopped(&mut self, now: Duration, session: SessionKey, stopped: bool) {
+        let Some(seen) = self.agents.get_mut(&session) else {
+            return;
+        };
+        if seen.stopped == stopped {
+            return;
+        }
+        seen.stopped = stopped;
+        let (active, pid) = (seen.active && !stopped, seen.pid);
+        if stopped {
+            let meaning = || {
+                format!("process {pid}, an agent, is stopped: nobody is in front in its session")
+            };
+            self.counters.error("agent stopped", meaning);
+        } else {
+            self.counters.forget("agent stopped");
+        }
+        self.event(now, Event::Active { session, active });
     }
 
     fn by_hand(&mut self, now: Duration, mode: Mode, whom: &[String]) -> Result<(), String> {

@@ -117,6 +117,30 @@ fn the_lease_is_renewed_while_somebody_is_in_front_and_nobody_is_woken_otherwise
     );
 }
 
+/// It cannot tell who comes to the front next, and would be held back with all who are behind.
+#[test]
+fn nobody_is_in_front_for_an_agent_that_is_stopped() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    let front = |tree: &Tree| tree.kernel("foreground_cgroups");
+    for (at, state, there) in [(32, "S", true), (63, "T", false), (94, "T", false)] {
+        tree.put("proc/7/stat", &format!("7 (an agent) {state} 1 7"));
+        daemon.tick(secs(at));
+        assert_eq!(front(&tree) == one.cgroup, there, "{state}");
+    }
+    assert!(status(&mut daemon, 95)
+        .errors
+        .iter()
+        .any(|error| error.contains("is stopped")));
+    // It goes on, and says nothing new.
+    tree.put("proc/7/stat", "7 (an agent) S 1 7");
+    says(&mut daemon, 96, Report::Launch(app(&one))).expect("taken");
+    assert_eq!(front(&tree), one.cgroup);
+    assert!(status(&mut daemon, 97).errors.is_empty());
+}
+
 #[test]
 fn what_is_written_by_hand_after_the_daemon_stays() {
     let tree = Tree::with_kernel();
