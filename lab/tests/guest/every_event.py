@@ -99,9 +99,12 @@ def play() -> Shown:
     time.sleep(0.05)
     behind.append(start(BEHIND, lambda: writes_for_ever("target", 1)))
     behind.append(start(BEHIND, lambda: reads_for_ever("behind")))
+    # All of the range at once, not a segment at a time.
+    write(FT / "page_allocator", "0")
     SEEN[0] = 2
     time.sleep(0.01)
     as_uid(FRONT, waits_for_a_page)
+    write(FT / "page_allocator", "1")
     time.sleep(1)
     (DATA / "locked").touch(0o666)
     behind.append(start(BEHIND, makes_longer))
