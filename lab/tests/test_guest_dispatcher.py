@@ -115,6 +115,8 @@ def test_device_is_told_by_ioprio(tools: Tools) -> None:
     shown = ask(tools, "dispatcher.issued", settings=FASTTRACK)
     assert shown["front"] and all(" rt,0,0 " in line for line in shown["front"])
     assert shown["behind"] and not any(" rt," in line for line in shown["behind"])
+    # `ionice -c3` of an app in front means what it says.
+    assert shown["idle front"] and all(" idle," in line for line in shown["idle front"])
 
 
 def test_requests_merged_on_insertion_are_counted_once(tools: Tools) -> None:

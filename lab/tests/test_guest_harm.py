@@ -60,6 +60,24 @@ def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> N
     assert fasttrack["ms"] < 1.25 * stock["ms"]
 
 
+def test_a_sync_in_front_does_not_wait_for_a_migration_behind(tools: Tools) -> None:
+    """It takes the rwsem under which a whole file system writes back, and who holds that would pause with it."""
+    stock, fasttrack = both(tools, "migrates")
+    assert stock["changed"]
+    assert fasttrack["ms"] < 1.25 * stock["ms"]
+
+
+def test_a_service_that_unpacks_costs_the_front_no_more_than_on_stock(tools: Tools) -> None:
+    stock, fasttrack = both(tools, "service_unpacks")
+    assert fasttrack["ms"] < stock["ms"]
+
+
+def test_music_behind_does_not_stop(tools: Tools) -> None:
+    """Its reads are neutral: beside a deep queue in front they have their turn."""
+    stock, fasttrack = both(tools, "music")
+    assert fasttrack["ms"] < max(1.25 * stock["ms"], 1.25 * NEUTRAL_EXPIRE_MS)
+
+
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_a_sync_now_and_then_waits_for_little(tools: Tools, fs: str) -> None:
     """The first waits for all that was dirty before; the others for what is written in 10 ms, and for a commit.

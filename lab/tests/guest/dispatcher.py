@@ -19,6 +19,8 @@ from prologue import (
     DEBUG,
     DISK,
     FRONT,
+    IOPRIO_IDLE,
+    IOPRIO_NONE,
     QUEUE,
     Shown,
     as_uid,
@@ -29,6 +31,7 @@ from prologue import (
     pairs,
     read,
     run,
+    set_ioprio,
     stat,
     tags,
     trace_lines,
@@ -118,18 +121,21 @@ def reserve(behind: list[str]) -> Shown:
 
 
 def issued() -> Shown:
-    """What the block layer says of a read of each of two apps."""
+    """What the block layer says of a read of each of two apps, and of one in front that has a priority of its own."""
     Path(DISK).chmod(0o666)
 
-    def of(uid: int) -> list[str]:
+    def of(uid: int, place: int, ioprio: int = IOPRIO_NONE) -> list[str]:
+        def reads() -> None:
+            if ioprio:
+                set_ioprio(ioprio)
+            os.pread(os.open(DISK, os.O_RDONLY), BLOCK, place << 24)
+
         enable("block/block_rq_issue")
-        found = trace_lines(
-            "block_rq_issue", lambda: as_uid(uid, lambda: os.pread(os.open(DISK, os.O_RDONLY), BLOCK, uid << 12))
-        )
+        found = trace_lines("block_rq_issue", lambda: as_uid(uid, reads))
         enable("block/block_rq_issue", False)
         return found
 
-    return {"front": of(FRONT), "behind": of(BEHIND)}
+    return {"front": of(FRONT, 1), "behind": of(BEHIND, 2), "idle front": of(FRONT, 3, IOPRIO_IDLE)}
 
 
 def merged() -> Shown:

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -23,6 +24,8 @@ from prologue import (
     DATA,
     FRONT,
     FT,
+    IOPRIO_IDLE,
+    IOPRIO_NONE,
     LIBC,
     MIB,
     PATTERN,
@@ -41,6 +44,7 @@ from prologue import (
     reads_for_ever,
     reads_whole,
     run,
+    set_ioprio,
     start,
     stat,
     wait,
@@ -51,11 +55,11 @@ from prologue import (
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 """Of linux/fs.h."""
 
+GET_FLAGS, SET_FLAGS, EXTENTS = 0x80086601, 0x40086602, 0x80000
+"""Of linux/fs.h; a flag of ext4's."""
+
 F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
 """Of linux/f2fs.h."""
-
-IOPRIO_SET, IOPRIO_NONE, IOPRIO_IDLE = 251, 0, 3
-"""The system call on x86-64, and classes of linux/ioprio.h."""
 
 BLOCK_OF_DATA = PATTERN[:BLOCK]
 
@@ -190,6 +194,38 @@ def whole(who: str) -> Shown:
     return {"ms": SEEN[1] / 1000}
 
 
+def migrates() -> Shown:
+    """Behind, an fsync of 240 MiB and, without a right, `chattr -e` of a file; the longest fsync of a page in front."""
+
+    def syncs() -> None:
+        handle = os.open(DATA / "large", os.O_CREAT | os.O_WRONLY, 0o644)
+        for at in range(240):
+            os.pwrite(handle, PATTERN, at * MIB)
+        SEEN[0] = 1
+        os.fsync(handle)
+
+    def changes() -> None:
+        (DATA / "other").write_bytes(PATTERN[: 8 * BLOCK])
+        handle = os.open(DATA / "other", os.O_RDONLY)
+        ms_until(lambda: SEEN[0], limit_s=60)
+        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
+        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags & ~EXTENTS))
+        SEEN[2] = 1
+
+    def stores() -> None:
+        handle = os.open(DATA / "small", os.O_CREAT | os.O_WRONLY, 0o644)
+        for _ in range(50):
+            os.pwrite(handle, BLOCK_OF_DATA, 0)
+            SEEN[1] = max(SEEN[1], int(timed(lambda: os.fsync(handle)) * 1000))
+            time.sleep(0.1)
+
+    behind = start(BEHIND, syncs), start(BEHIND + 1, changes)
+    ms_until(lambda: SEEN[0], limit_s=60)
+    wait(start(FRONT, stores))
+    end(*behind)
+    return {"ms": SEEN[1] / 1000, "changed": SEEN[2]}
+
+
 def unpacks(app: int) -> None:
     """Archives of 1500 small files are unpacked, one after the other; old trees go. SEEN[APP] counts files."""
     for number in range(100000):
@@ -229,6 +265,52 @@ def syncs_now_and_then() -> Shown:
     shown["files_s"] = (SEEN[0] + SEEN[1] - before) / (time.monotonic() - begin)
     end(*behind)
     return shown | {"ms": took()}
+
+
+def service_unpacks() -> Shown:
+    """An editor in front saves a file 30 times, each by a new one, beside two programs of a service that unpack: ms."""
+
+    def saves() -> None:
+        def one() -> None:
+            handle = os.open(DATA / "new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+            os.write(handle, PATTERN[: 10 * BLOCK])
+            os.fsync(handle)
+            os.close(handle)
+            (DATA / "new").rename(DATA / "text")
+
+        for _ in range(30):
+            SEEN[2] += int(timed(one) * 1000)
+            time.sleep(0.05)
+
+    DATA.chmod(0o1777)
+    services = [start(SERVICE, partial(unpacks, app)) for app in range(2)]
+    time.sleep(2)
+    wait(start(FRONT, saves))
+    end(*services)
+    return {"ms": SEEN[2] / 1000}
+
+
+def music() -> Shown:
+    """A player with a real-time policy behind reads 64 KiB each 50 ms, beside a deep queue in front: the longest."""
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    front = start(FRONT, lambda: floods_deep("cold", 8))
+    behind = start(BEHIND, lambda: writes_for_ever("target"))
+    time.sleep(0.5)
+
+    def plays() -> None:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.setuid(BEHIND)
+        handle = os.open(DATA / "film", os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        for at in range(60):
+            SEEN[1] = max(SEEN[1], int(timed(partial(os.pread, handle, MIB // 16, at * MIB)) * 1000))
+            time.sleep(0.05)
+
+    wait(start(0, plays))
+    end(front, behind)
+    return {"ms": SEEN[1] / 1000}
 
 
 def flusher() -> Shown:
@@ -349,8 +431,7 @@ def priorities() -> Shown:
     drop_caches()
 
     def serves(ioprio_class: int, counter: int) -> None:
-        # ioprio_set(2) of this thread, which those that it starts inherit.
-        LIBC.syscall(IOPRIO_SET, 1, 0, ioprio_class << 13)
+        set_ioprio(ioprio_class)
         handle = os.open(DATA / "cold", os.O_RDONLY | os.O_DIRECT)
 
         def counts() -> None:
@@ -682,7 +763,10 @@ if __name__ == "__main__":
         seldom,
         position,
         whole,
+        migrates,
         syncs_now_and_then,
+        service_unpacks,
+        music,
         flusher,
         killed,
         atomic,
