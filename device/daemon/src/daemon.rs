@@ -16,7 +16,7 @@ use crate::notify::Notify;
 use crate::settling::Settling;
 use crate::system::System;
 use crate::units::Told;
-use crate::waits::{state, Waits};
+use crate::waits::{self, Waits};
 use fasttrack_bus::{Usage, WireTrouble, SOURCES_MOST};
 use fasttrack_config::{Config, Problem};
 use fasttrack_detector::group::{app_of, is_wide};
@@ -448,17 +448,19 @@ impl Daemon {
 
     /// An agent that is stopped does not tell of another app that comes to the front: nobody is in front for it.
     fn look_at_agents(&mut self, now: Duration) {
-        let sessions: Vec<_> = self.agents.keys().cloned().collect();
-        for session in sessions {
-            let stopped = self.is_stopped(&session);
-            self.stopped(now, session, stopped);
+        let agents: Vec<_> = self
+            .agents
+            .iter()
+            .map(|(session, seen)| (session.clone(), seen.pid))
+            .collect();
+        for (session, pid) in agents {
+            let line = self.system.read(&format!("proc/{pid}/stat"));
+            self.stopped(
+                now,
+                session,
+                line.is_ok_and(|line| waits::is_stopped(&line)),
+            );
         }
-    }
-
-    fn is_stopped(&self, session: &SessionKey) -> bool {
-        let pid = self.agents[session].pid;
-        let line = self.system.read(&format!("proc/{pid}/stat"));
-        line.is_ok_and(|line| matches!(state(line.as_bytes()), Some(b'T' | b't')))
     }
 
     fn stopped(&mut self, now: Duration, session: SessionKey, stopped: bool) {

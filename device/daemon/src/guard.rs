@@ -21,6 +21,7 @@ use crate::clean;
 use crate::frozen;
 use crate::pressure;
 use crate::system::System;
+use crate::waits;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 use rustix::net::RecvFlags;
@@ -173,9 +174,7 @@ impl Watch {
 /// Whether a process is stopped, by a signal or by who traces it.
 fn is_stopped(pid: u32) -> bool {
     // The daemon is a process of this system wherever the files of a test's are.
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    state.starts_with(['T', 't'])
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|line| waits::is_stopped(&line))
 }
 
 /// What is frozen, and until when.

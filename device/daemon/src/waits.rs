@@ -132,9 +132,14 @@ fn is_waiting(stat: &File) -> io::Result<bool> {
 }
 
 /// The state in a line of `/proc/PID/stat`: the letter after the last bracket. A name can have brackets, and is short.
-pub fn state(line: &[u8]) -> Option<u8> {
+fn state(line: &[u8]) -> Option<u8> {
     let bracket = line.iter().rposition(|byte| *byte == b')')?;
     line.get(bracket + 2).copied()
+}
+
+/// Whether a line of `/proc/PID/stat` is of a process that is stopped, by a signal or by who traces it.
+pub fn is_stopped(line: &str) -> bool {
+    matches!(state(line.as_bytes()), Some(b'T' | b't'))
 }
 
 #[cfg(test)]
