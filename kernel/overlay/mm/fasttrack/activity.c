@@ -231,8 +231,7 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 		 * Who waits first starts the timer of a window under way. Of one
 		 * that is over current waits for something else.
 		 */
-		if (!ft_busy(&activity, now) &&
-		    now < activity.last + activity.window)
+		if (!ft_busy(&activity, now) && ft_works(&activity, now))
 			ft_idle_begins(&activity);
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 	}

@@ -183,11 +183,8 @@ enum fasttrack_class ft_class_anew(const struct ft_config *config,
 enum fasttrack_class ft_class_of(const struct ft_config *config,
 				 const struct ft_app_key *key)
 {
-	struct cgroup *cgroup = ft_cgroup_of(key->cgroup);
-	enum fasttrack_class class = ft_class_in(config, key, cgroup);
-
-	ft_cgroup_end(cgroup);
-	return class;
+	/* Of one that is new nobody knows that it was an app's. */
+	return ft_class_anew(config, key, FASTTRACK_NEUTRAL);
 }
 
 /**
