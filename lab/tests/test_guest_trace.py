@@ -24,6 +24,7 @@ from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs import phone, policy, scenario
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.exec_job import FOREGROUND_UID, exec_job
+from fasttrack_lab.run.result import Result
 from fasttrack_lab.run.runner import RunSpec, Tools, run
 from fasttrack_lab.trace import io_profile, sources, trace_report
 from fasttrack_lab.trace.interaction import Interaction
@@ -51,6 +52,12 @@ class Traced:
     """A trace, and the device's counters around it."""
 
     shown: dict[str, Any]
+
+    @classmethod
+    def of_logs(cls, logs: Path) -> Traced:
+        program = str(guest_program.build(guest_program.COLLECTOR))
+        lines = process.output([program, "cat", "--json", str(logs)]).splitlines()
+        return cls({"records": [json.loads(line) for line in lines]})
 
     def of(self, name: str) -> list[dict[str, Any]]:
         return [record for record in self.shown["records"] if record["record"] == name]
@@ -174,16 +181,29 @@ def test_a_file_that_another_takes_the_name_of_has_ended(traced: Traced) -> None
     assert [one["bytes"] for one in told if one["event"] == "unlink"] == [SAVED]
 
 
-def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
+def _exec(tools: Tools, line: str, to: Path) -> Result:
     """As `exec --trace`."""
     s6, stock = phone.load("s6"), policy.load("stock")
-    job = exec_job("dd if=/dev/zero of=x bs=64k count=16 conv=fsync", [], 1.0, 60.0)
-    to = tmp_path / "logs"
+    job = exec_job(line, [], 1.0, 60.0)
     result = run(RunSpec(Cell("exec", "s6", "stock", (), 1), s6, stock, job, trace_to=to), tools)
     assert result.ok, result.verdict.error
-    program = str(guest_program.build(guest_program.COLLECTOR))
-    lines = process.output([program, "cat", "--json", str(to)]).splitlines()
-    traced = Traced({"records": [json.loads(line) for line in lines]})
+    return result
+
+
+def test_to_look_at_a_file_writes_nothing_back(tools: Tools, tmp_path: Path) -> None:
+    """ext4 writes back what was emptied and is written anew when anybody closes it, who has only read as well."""
+    to = tmp_path / "logs"
+    _exec(tools, "echo old > x; exec 3> x; dd if=/dev/zero bs=64k count=64 >&3; sleep 2; exec 3>&-; sync x", to)
+    traced = Traced.of_logs(to)
+    assert traced.owned("/data/app/foreground/x") == {("write", FOREGROUND_UID): 4 * MIB}
+    tasks = traced.names("task")
+    assert "fasttrack-trace" not in {tasks[bio["carrier"]].get("name") for bio in traced.of("bio")}
+
+
+def test_a_run_leaves_its_logs(tools: Tools, tmp_path: Path) -> None:
+    to = tmp_path / "logs"
+    result = _exec(tools, "dd if=/dev/zero of=x bs=64k count=16 conv=fsync", to)
+    traced = Traced.of_logs(to)
     assert traced.owned("/data/app/foreground/x") == {("write", FOREGROUND_UID): MIB}
     (session,) = traced.of("session")
     assert session["clear_names"] and "kernel" in session["sources"].split()
@@ -211,9 +231,7 @@ def test_a_replay_leaves_its_logs(tools: Tools, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Tools, "of_checkout", lambda: tools)
     done = CliRunner().invoke(command, [str(recording), "--phone", "s6", "--trace", str(to)])
     assert done.exit_code == 0, done.output
-    program = str(guest_program.build(guest_program.COLLECTOR))
-    lines = process.output([program, "cat", "--json", str(to)]).splitlines()
-    traced = Traced({"records": [json.loads(line) for line in lines]})
+    traced = Traced.of_logs(to)
     (path,) = {one["path"] for one in traced.of("file") if one.get("path", "").endswith("data/app/db")}
     assert traced.owned(path) == {("write", uid): 8 * 4096}
     assert {one["kind"] for one in traced.of("call")} >= {"write", "fsync"}

@@ -2,13 +2,19 @@
 //! Types of files (A8).
 
 use fasttrack_trace_log::FileType;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A database of SQLite begins so.
 const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// A file that was changed within this time is not opened. What was emptied and written anew is written back by whoever
+/// closes it (ext4's `auto_da_alloc`). After 30 s the kernel has written it back itself (`dirty_expire_centisecs`), 5 s
+/// late at most.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// What databases' other files add to its name.
 const BESIDE: [(&str, FileType); 3] = [
@@ -76,31 +82,48 @@ pub fn of(path: &Path, directory: bool) -> FileType {
 /// A database, or a file beside one.
 fn by_content(path: &Path) -> Option<FileType> {
     let name = path.file_name()?.to_str()?;
+    // One at work cannot be looked at: such a name beside it will do.
+    let of_database = |stem: &str| is_database(&path.with_file_name(stem)) != Some(false);
     for (ending, kind) in BESIDE {
         if let Some(stem) = name.strip_suffix(ending) {
-            return is_database(&path.with_file_name(stem)).then_some(kind);
+            return of_database(stem).then_some(kind);
         }
     }
     if let Some((stem, _)) = name.rsplit_once("-mj") {
-        return is_database(&path.with_file_name(stem)).then_some(FileType::SQLITE_TEMP);
+        return of_database(stem).then_some(FileType::SQLITE_TEMP);
     }
     // One that is new has no content until its first transaction ends, but a file beside it.
     let beside = |ending: &str| {
         let other: PathBuf = path.with_file_name(format!("{name}{ending}"));
         other.exists()
     };
-    let database = is_database(path) || beside("-journal") || beside("-wal");
+    let database = beside("-journal") || beside("-wal") || is_database(path) == Some(true);
     database.then_some(FileType::SQLITE_DB)
 }
 
-fn is_database(path: &Path) -> bool {
+/// Whether a file begins as a database does; nothing of one that must not be opened now.
+fn is_database(path: &Path) -> Option<bool> {
     let mut begin = [0; MAGIC.len()];
-    let regular = path.metadata().is_ok_and(|found| found.is_file());
-    // A look must not write a time of access. It is allowed to root and to the file's owner, who alone look.
+    let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
+        return Some(false);
+    };
+    if !is_settled(&found) {
+        return None;
+    }
+    // A look must not write a time of access. It is allowed to root and to the file's owner, who alone look. Nor must
+    // it wait for who has a lease.
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NOATIME);
+    options
+        .read(true)
+        .custom_flags(libc::O_NOATIME | libc::O_NONBLOCK);
     let opened = |mut file: File| file.read_exact(&mut begin).is_ok();
-    regular && options.open(path).is_ok_and(opened) && begin == MAGIC
+    Some(options.open(path).is_ok_and(opened) && begin == MAGIC)
+}
+
+/// One from the future is of another clock, and not being changed.
+fn is_settled(found: &Metadata) -> bool {
+    let changed = found.modified().ok().map(|changed| changed.elapsed());
+    changed.is_none_or(|age| age.map_or(true, |age| age >= SETTLED))
 }
 
 /// The type by the name alone.
@@ -138,6 +161,7 @@ pub fn by_name(path: &Path) -> FileType {
 mod tests {
     use super::*;
     use std::fs;
+    use std::time::SystemTime;
 
     #[test]
     fn names_have_types() {
@@ -167,6 +191,7 @@ mod tests {
         let make = |name: &str, content: &[u8]| {
             let path = dir.path().join(name);
             fs::write(&path, content).expect("written");
+            settle(&path);
             path
         };
         let database = make("History", b"SQLite format 3\0and more");
@@ -179,5 +204,28 @@ mod tests {
         assert_ne!(of(&other, false), FileType::SQLITE_JOURNAL);
         assert_eq!(of(&young, false), FileType::SQLITE_DB);
         assert_eq!(of(dir.path(), true), FileType::DIRECTORY);
+    }
+
+    /// Its name and its neighbours say what it is, until it is at rest.
+    #[test]
+    fn a_file_that_is_being_changed_is_not_opened() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let database = dir.path().join("History");
+        fs::write(&database, MAGIC).expect("written");
+        assert_ne!(of(&database, false), FileType::SQLITE_DB);
+        let journal = dir.path().join("History-journal");
+        fs::write(&journal, b"").expect("written");
+        assert_eq!(of(&database, false), FileType::SQLITE_DB);
+        assert_eq!(of(&journal, false), FileType::SQLITE_JOURNAL);
+        fs::remove_file(&journal).expect("removed");
+        settle(&database);
+        assert_eq!(of(&database, false), FileType::SQLITE_DB);
+    }
+
+    /// As if it were changed long ago.
+    fn settle(path: &Path) {
+        let file = File::options().append(true).open(path).expect("a file");
+        let before = SystemTime::now() - 2 * SETTLED;
+        file.set_modified(before).expect("another time");
     }
 }
