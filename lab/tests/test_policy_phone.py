@@ -26,6 +26,13 @@ def test_the_promised_policies_are_there() -> None:
     assert {policy.load(name).name for name in policy.names()} == set(policy.names())
 
 
+@pytest.mark.parametrize(("name", "kib"), [("n5", 512), ("n6", 512), ("s6", 1024), ("ufs31", 1024)])
+def test_the_longest_request_is_as_large_as_the_device_takes(name: str, kib: int) -> None:
+    found = phone.load(name)
+    (rate,) = [entry.published for entry in found.calibration if entry.name == "seq-write"]
+    assert found.longest_request_s == pytest.approx(kib * 1024 / (rate * 1e6))
+
+
 def test_stock_is_mq_deadline_and_read_first() -> None:
     stock = policy.load("stock")
     assert stock.settings_json({}) == [{"path": "/sys/block/sda/queue/scheduler", "value": "mq-deadline"}]

@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from fasttrack_lab.run.boot.backend import BootSpec
 from fasttrack_lab.run.boot.qemu import FIRMWARE_MIB, Qemu
+from fasttrack_lab.run.script import init_script
 from fasttrack_lab.smp import boots, workload
+
+
+def test_the_guest_starts_with_the_workload() -> None:
+    """The file that a boot takes as init is there, and plays both phases."""
+    init = init_script(boots.GUEST.read_text())
+    assert init.read_text() == boots.GUEST.read_text()
+    assert {workload.play.__name__, workload.check.__name__} <= set(re.findall(r"^def (\w+)", init.read_text(), re.M))
 
 
 def actor(beats: int = 5, gap_s: float = 1.0) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fasttrack_lab.host.errors import LabError, UsageProblem
 from fasttrack_lab.host.paths import PHONES
+from fasttrack_lab.inputs import phone_digest
 
 GUEST_MIB = 1024
 """Default memory of a guest, in MiB, where a phone has more.
@@ -59,10 +60,6 @@ class Calibration:
     source: str
 
 
-LARGEST_REQUEST = 1 << 20
-"""In bytes, at least what the largest request of each phone is."""
-
-
 @dataclass(frozen=True)
 class Phone:
     """One emulated phone."""
@@ -82,9 +79,9 @@ class Phone:
 
     @property
     def longest_request_s(self) -> float:
-        """What the device takes for one request at most: LARGEST_REQUEST at its published rate of sequential writes."""
+        """What the device takes for one request at most: its largest, at its published rate of sequential writes."""
         rate = next(entry.published for entry in self.calibration if entry.name == "seq-write")
-        return LARGEST_REQUEST / 1e6 / rate
+        return int(phone_digest.parameters(self.name)["max_kib"]) * 1024 / 1e6 / rate
 
     @property
     def format(self) -> list[str]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stress with two processors: what the host does (run.py), and the guest's init (guest.py)."""
+"""Stress with two processors: what the host does (boots.py), and the guest's init (workload.py)."""

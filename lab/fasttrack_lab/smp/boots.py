@@ -10,15 +10,15 @@ from typing import Any
 
 from fasttrack_lab.build.kernel.kbuild import Kernel
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import LAB, cache_dir
+from fasttrack_lab.host.paths import cache_dir
 from fasttrack_lab.host.rundir import run_dir
 from fasttrack_lab.run.boot.backend import BootSpec, Outcome
 from fasttrack_lab.run.boot.qemu import Qemu
 from fasttrack_lab.run.result import judge_boot, judge_power_cut, tail
 from fasttrack_lab.run.script import init_script
-from fasttrack_lab.smp.workload import GAP_LIMIT_S
+from fasttrack_lab.smp import workload
 
-GUEST = LAB / "fasttrack_lab" / "smp" / "guest.py"
+GUEST = Path(workload.__file__)
 PHONE = "ufs31"
 MEMORY_MIB = 256
 """So little that hogs, the page cache and the reserve get into each other's way."""
@@ -60,7 +60,7 @@ class Report:
         return found + [
             f"{name} stood still for {actor['longest_gap_s']} s"
             for name, actor in self.actors.items()
-            if actor["longest_gap_s"] > GAP_LIMIT_S
+            if actor["longest_gap_s"] > workload.GAP_LIMIT_S
         ]
 
 
