@@ -480,6 +480,14 @@ def test_a_broken_run_is_no_long_one(lab: Lab, tmp_path: Path) -> None:
     assert [(one.over, one.error) for one in made if one.error] == [(None, lab.error)]
 
 
+def test_without_a_baseline_no_run_is_a_long_one(lab: Lab, tmp_path: Path) -> None:
+    """It has the scenario's own limit then, which is no multiple of anything."""
+    lab.takes, lab.broken = {"kyber": 1e6}, {"stock//1"}
+    made = {(one.cell.policy, one.cell.background): one for one in run(lab, tmp_path, capped=True)}
+    late = made["kyber", "update"]
+    assert (late.over, (late.error or "").startswith(limits.LIMIT_ENDED)) == (None, True)
+
+
 def test_tables_say_above_what_a_run_was_ended(lab: Lab, tmp_path: Path) -> None:
     """It is in no mean, and no failure."""
     lab.takes = {"kyber": 100.5}

@@ -94,6 +94,39 @@ def test_a_cell_with_a_failed_seed_is_no_result() -> None:
     assert (fasttrack.near, fasttrack.over) == (8, pytest.approx(1.0))
 
 
+def ended(policy: str, phone: str, seed: int) -> list[Record]:
+    """Every run; that of POLICY on PHONE beside update with SEED is ended at 20 times its own time alone."""
+    long = (policy, phone, "update", seed)
+    return [
+        replace(item, error="late", result=None, over=20.0)
+        if (item.cell.policy, item.cell.phone, item.cell.background, item.cell.seed) == long
+        else item
+        for item in made()
+    ]
+
+
+def test_a_run_that_was_ended_counts_with_what_it_is_at_least() -> None:
+    """Its policy is no better for it, and does not come after those that are slower."""
+    ranks = {rank.policy: rank for rank in ranking.ranks(report.summary(report.runs(ended("pa", "n6", 2))))}
+    assert list(ranks) == ["fasttrack", "pa", "stock", "kyber"]
+    pa, fasttrack = ranks["pa"], ranks["fasttrack"]
+    assert (pa.measured, pa.ended, pa.near) == (8, 2, 6)
+    assert pa.slowdown == pytest.approx((1.01**6 * (0.8 + 20) / 2 * (1.01 + 20) / 2) ** (1 / 8))
+    assert pa.texts(cells=True)[3] == "≥ 10.51 (facebook beside update on n6)"
+    assert (fasttrack.near, fasttrack.over, fasttrack.ended) == (8, pytest.approx(1.0), 0)
+    assert fasttrack.texts(cells=True)[2] == "1.00"
+
+
+def test_nobody_is_the_fastest_by_a_run_that_was_ended() -> None:
+    """All are slower than 20 times here but one that failed: there is no fastest."""
+    made_here = [
+        replace(item, error="late", result=None, over=20.0) if item.cell.background == "update" else item
+        for item in made()
+    ]
+    found = ranking.against_each_other(report.summary(report.runs(made_here)))
+    assert found.filter(pl.col("background") == "update")[ranking.TO_FASTEST].is_null().all()
+
+
 def test_a_cell_with_fewer_seeds_than_others_is_no_result() -> None:
     """As a comparison that goes on has it."""
     lost = {("pa", "n6", "gallery-launch", "update", 2)}

@@ -128,6 +128,7 @@ def run_missing(
         kept = f", {failed} of them failed: --again-failed retries them" if failed else ""
         ui.say(f"{len(runs) - len(missing)} of {len(runs)} runs are in {directory} already{kept}")
     by_spec = {id(spec): (cell, key) for cell, (spec, key) in missing.items()}
+    shortened: set[Cell] = set()
     begun_s = ended_s = monotonic()
 
     def keep(spec: runner.RunSpec, result: Result) -> None:
@@ -139,7 +140,7 @@ def run_missing(
         starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
         touch_s = float(spec.job["touch_s"])
         real_s = round(ended_s - before_s, 3)
-        over = limits.TIMES if cell in capped and (error or "").startswith(limits.LIMIT_ENDED) else None
+        over = limits.TIMES if cell in shortened and (error or "").startswith(limits.LIMIT_ENDED) else None
         append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s, over))
 
     def make(made: Sequence[runner.RunSpec]) -> None:
@@ -150,6 +151,7 @@ def run_missing(
     baselines = limits.alone(record for record in read(directory) if wanted.get(record.cell) == record.key)
     last = {cell: limits.limited(spec, cell, baselines) for cell, (spec, _) in missing.items() if cell in capped}
     by_spec |= {id(spec): by_spec[id(missing[cell][0])] for cell, spec in last.items()}
+    shortened |= {cell for cell, spec in last.items() if spec is not missing[cell][0]}
     make([last[cell] for cell in limits.longest_first(last)])
     if missing and len(missing) < len(runs):
         ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")

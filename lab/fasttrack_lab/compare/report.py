@@ -49,6 +49,8 @@ NOTES = (
     "The storage device is a model, calibrated against published figures; it is not a measurement of a phone.",
 )
 MEASURES = ("response_s", "slowdown", "background_mb_s")
+LEAST = {"response_s": pl.col("over") * pl.col("baseline_s"), "slowdown": pl.col("over")}
+"""What a measure of a run is at least that was ended when long."""
 _PLATFORM = ["phone", "fs", "lru"]
 _GROUP = ["scenario", *_PLATFORM, "policy", "background"]
 _RUN_SCHEMA: dict[str, Any] = {
@@ -136,7 +138,10 @@ def runs(records: Iterable[Record]) -> pl.DataFrame:
 
 
 def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataFrame:
-    """One row a scenario, phone, file system, LRU, policy and background: mean, lowest and highest over the seeds."""
+    """One row a scenario, phone, file system, LRU, policy and background: mean, lowest and highest over the seeds.
+
+    The mean `…_least` has the runs that were ended when long, with what they are at least.
+    """
     spreads = [
         expression
         for name in measures
@@ -151,6 +156,7 @@ def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataF
         pl.col("error").count().alias("failed"),
         pl.col("over").count().alias("over"),
         pl.col("over").max().alias("over_times"),
+        *(pl.coalesce(name, least).mean().alias(f"{name}_least") for name, least in LEAST.items()),
         *spreads,
         pl.col("longest_pause_s", "longest_hold_s", "longest_write_wait_s").max(),
     )

@@ -93,6 +93,13 @@ class Measured:
             raise NotMeasured(f"{column} of {scenario} on {phone}, {policy}, background {background}")
         return float(value)
 
+    def stated(self, scenario: str, phone: str, policy: str, background: str, measure: str) -> float:
+        """The mean over all seeds, for a statement; NotMeasured where a run of the cell failed, or none is there."""
+        value = self.of_all_seeds(scenario, phone, policy, background, f"{measure}_mean")
+        if math.isinf(value):
+            raise NotMeasured(f"every seed of {scenario} on {phone}, {policy}, background {background}")
+        return value
+
     def ended_when_long(self, scenario: str, phone: str, policy: str, background: str) -> float | None:
         """Of a cell of which no run counts because all were ended: at how many times their own time alone, at least."""
         row = self._by_name.get((scenario, phone, policy, background))

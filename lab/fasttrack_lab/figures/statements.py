@@ -33,7 +33,7 @@ SIX_CHANGE = -0.94
 
 def _change(measured: Measured, scenario: str, phone: str, policy: str, background: str) -> float:
     """Response time against stock: -0.74 is 74 % less."""
-    return measured.mean(scenario, phone, policy, background, TO_STOCK) - 1
+    return measured.stated(scenario, phone, policy, background, TO_STOCK) - 1
 
 
 def mean_change(
@@ -41,14 +41,14 @@ def mean_change(
 ) -> float:
     """The mean change over phones and combinations."""
     pairs = product(combinations, phones)
-    ratios = (measured.mean(scenario, phone, policy, behind, TO_STOCK) for (scenario, behind), phone in pairs)
+    ratios = (measured.stated(scenario, phone, policy, behind, TO_STOCK) for (scenario, behind), phone in pairs)
     return mean(ratios) - 1
 
 
 def _times(measured: Measured, phone: str, background: str, paper: dict[str, float]) -> Finding:
     """Times of the switch by policy."""
     return numbers(
-        Value(policy, there, measured.mean(SWITCH, phone, policy, background, RESPONSE_S), SECONDS)
+        Value(policy, there, measured.stated(SWITCH, phone, policy, background, RESPONSE_S), SECONDS)
         for policy, there in paper.items()
     )
 
@@ -84,7 +84,7 @@ def _f12(measured: Measured, phones: tuple[str, ...]) -> Finding:
 def _f13(measured: Measured, phones: tuple[str, ...]) -> Finding:
     slowdowns: dict[str, list[float]] = {"eMMC": [], "UFS": []}
     for (scenario, background), phone in product(COMBINATIONS, phones):
-        value = measured.mean(scenario, phone, MINUS, background, TO_ALONE)
+        value = measured.stated(scenario, phone, MINUS, background, TO_ALONE)
         slowdowns[phones_of_lab.load(phone).storage].append(value)
     every = [value for values in slowdowns.values() for value in values]
     slower = sum(value > 1 for value in every)
@@ -109,20 +109,20 @@ def _f15(measured: Measured, phones: tuple[str, ...]) -> Finding:
 
 
 def _f16(measured: Measured, phones: tuple[str, ...]) -> Finding:
-    ratio = measured.mean(SWITCH, phones[0], FASTTRACK, BACKUP, TO_ALONE)
+    ratio = measured.stated(SWITCH, phones[0], FASTTRACK, BACKUP, TO_ALONE)
     return numbers([Value(FASTTRACK, 1.0, ratio, NORMALISED)])
 
 
 def _f17(measured: Measured, phones: tuple[str, ...]) -> Finding:
     return numbers(
-        Value(f"{count} apps", there, measured.mean(SWITCH, phones[0], FASTTRACK, MANY[count], TO_ALONE), NORMALISED)
+        Value(f"{count} apps", there, measured.stated(SWITCH, phones[0], FASTTRACK, MANY[count], TO_ALONE), NORMALISED)
         for count, there in MANY_TO_ALONE.items()
     )
 
 
 def _f18(measured: Measured, phones: tuple[str, ...]) -> Finding:
     change = _change(measured, SWITCH, phones[0], FASTTRACK, MANY[6])
-    stock = measured.mean(SWITCH, phones[0], STOCK, MANY[6], TO_ALONE)
+    stock = measured.stated(SWITCH, phones[0], STOCK, MANY[6], TO_ALONE)
     return numbers([Value(FASTTRACK, SIX_CHANGE, change, CHANGE), Value(STOCK, SIX_STOCK_TO_ALONE, stock, SLOWDOWN)])
 
 
