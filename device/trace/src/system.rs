@@ -3,7 +3,7 @@
 
 use crate::file_type;
 use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume};
-use rustix::fs::{major, minor, AtFlags, StatxFlags};
+use rustix::fs::{major, minor, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -40,15 +40,14 @@ struct Handle {
 /// Asks /proc, /sys and the mounted file systems.
 #[derive(Debug, Default)]
 pub struct System {
-    mounts: HashMap<u64, Option<Mount>>,
+    mounts: HashMap<u64, Mount>,
 }
 
-/// Where a file system is mounted.
+/// Where a file system is mounted. It is open for a look alone: what is open cannot be unmounted.
 #[derive(Debug)]
 struct Mount {
-    directory: File,
-    inode: u64,
     path: PathBuf,
+    inode: u64,
     /// Not a part of it, as bind mounts are.
     whole: bool,
 }
@@ -98,7 +97,7 @@ impl Lookup for System {
         let start = number(folder.join("start")).and_then(|text| text.trim().parse().ok());
         let block = self
             .mount(dev)
-            .and_then(|mount| rustix::fs::fstatvfs(&mount.directory).ok())
+            .and_then(|(_, directory)| rustix::fs::fstatvfs(directory).ok())
             .map_or(BLOCK_SECTORS, |stat| (stat.f_bsize / 512).max(1));
         Volume {
             disk: disk.filter(|_| partition).unwrap_or(dev),
@@ -125,7 +124,7 @@ impl Lookup for System {
     }
 
     fn absolute(&mut self, dev: u64, path: &str) -> Option<String> {
-        let mount = self.mount(dev).filter(|mount| mount.whole)?;
+        let (mount, _) = self.mount(dev).filter(|(mount, _)| mount.whole)?;
         let found = mount.path.join(path.trim_start_matches('/'));
         Some(found.to_string_lossy().into_owned())
     }
@@ -152,20 +151,28 @@ pub fn kernel_dev(dev: u64) -> u64 {
 }
 
 impl System {
-    /// A mounted directory of a device.
-    fn mount(&mut self, dev: u64) -> Option<&Mount> {
-        if self.mounts.get(&dev).is_none_or(Option::is_none) {
-            self.mounts.insert(dev, mounted(dev));
-        }
-        self.mounts.get(&dev)?.as_ref()
+    /// Where a device is mounted, and the directory there by O_PATH.
+    fn mount(&mut self, dev: u64) -> Option<(&Mount, File)> {
+        let known = self.mounts.get(&dev);
+        let directory = known.and_then(|mount| directory(&mount.path, dev, Some(mount.inode)));
+        let directory = match directory {
+            Some((directory, _)) => directory,
+            None => {
+                self.mounts.remove(&dev);
+                let (mount, directory) = mounted(dev)?;
+                self.mounts.insert(dev, mount);
+                directory
+            }
+        };
+        self.mounts.get(&dev).map(|mount| (mount, directory))
     }
 
     /// A file by its inode, without access to its content. Needs CAP_DAC_READ_SEARCH, but for where it is mounted: the
     /// first directory of ext4 has a number that is not asked for.
     fn open(&mut self, dev: u64, inode: u64, generation: Option<u64>) -> Option<File> {
-        let mount = self.mount(dev)?;
+        let (mount, directory) = self.mount(dev)?;
         if mount.inode == inode {
-            return mount.directory.try_clone().ok();
+            return Some(directory);
         }
         let mut handle = Handle {
             bytes: 8,
@@ -175,11 +182,14 @@ impl System {
                 .filter(|inode| *inode >= FIRST_INODE)?,
             generation: u32::try_from(generation.unwrap_or(0)).ok()?,
         };
+        // The call below takes no O_PATH.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(directory, ".", flags, Mode::empty()).ok()?;
         // SAFETY: the handle has the layout of `struct file_handle` with 8 bytes; the result is a new descriptor.
         unsafe {
             let found = libc::syscall(
                 libc::SYS_open_by_handle_at,
-                mount.directory.as_raw_fd(),
+                directory.as_raw_fd(),
                 std::ptr::from_mut(&mut handle),
                 libc::O_PATH | libc::O_CLOEXEC,
             );
@@ -188,8 +198,20 @@ impl System {
     }
 }
 
+/// The directory at `path` by O_PATH, and its inode, if it is of that device and inode. Whatever else is mounted there
+/// now is asked nothing, for it may be a server that does not answer.
+fn directory(path: &Path, dev: u64, inode: Option<u64>) -> Option<(File, u64)> {
+    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let stat = rustix::fs::statx(&found, "", flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let kind = FileType::from_raw_mode(stat.stx_mode.into());
+    let there = u64::from(stat.stx_dev_major) << 20 | u64::from(stat.stx_dev_minor);
+    let same = there == dev && inode.is_none_or(|inode| inode == stat.stx_ino);
+    (same && kind == FileType::Directory).then(|| (File::from(found), stat.stx_ino))
+}
+
 /// Where a file system is mounted as a whole, or a part of it where none is.
-fn mounted(dev: u64) -> Option<Mount> {
+fn mounted(dev: u64) -> Option<(Mount, File)> {
     let name = kernel_name(dev);
     let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mut part = None;
@@ -199,23 +221,13 @@ fn mounted(dev: u64) -> Option<Mount> {
             continue;
         }
         let path = PathBuf::from(words.get(4)?.replace("\\040", " "));
-        let Ok(directory) = File::open(&path) else {
-            continue;
-        };
         // Another one may be mounted over it.
-        let Ok(there) = directory.metadata() else {
+        let Some((directory, inode)) = directory(&path, dev, None) else {
             continue;
         };
-        if kernel_dev(there.dev()) != dev {
-            continue;
-        }
         let whole = words.get(3) == Some(&"/");
-        let found = Mount {
-            directory,
-            inode: there.ino(),
-            path,
-            whole,
-        };
+        let mount = Mount { path, inode, whole };
+        let found = (mount, directory);
         if whole {
             return Some(found);
         }
@@ -229,12 +241,27 @@ mod tests {
     use super::*;
     use fasttrack_trace_log::FileType;
 
+    /// Also where another one is now at the path at which it was.
     #[test]
-    fn where_a_file_system_is_mounted_is_a_directory() {
+    fn a_file_system_is_found_where_it_is_mounted_and_not_held() {
         let there = fs::metadata("/proc").expect("a mounted file system");
+        let (dev, inode) = (kernel_dev(there.dev()), there.ino());
         let mut system = System::default();
-        let found = system.file(kernel_dev(there.dev()), there.ino(), None);
-        let facts = found.expect("its first directory");
-        assert_eq!(facts.file_type, Some(FileType::DIRECTORY));
+        for former in ["/proc", "/", "/proc/nowhere"] {
+            let mount = Mount {
+                path: PathBuf::from(former),
+                inode,
+                whole: true,
+            };
+            system.mounts.insert(dev, mount);
+            let facts = system.file(dev, inode, None).expect("its first directory");
+            assert_eq!(facts.file_type, Some(FileType::DIRECTORY), "{former}");
+            // It opens none by its inode.
+            assert_eq!(system.file(dev, inode + 1, None), None);
+        }
+        let open = fs::read_dir("/proc/self/fd").expect("descriptors");
+        for link in open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()) {
+            assert_ne!(link, Path::new("/proc"));
+        }
     }
 }
