@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Types of files (A8).
 
+use crate::leases::Leases;
 use fasttrack_trace_log::FileType;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A database of SQLite begins so.
 const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// The size of a database is a multiple of its pages', powers of two from this, bytes.
+const LEAST_PAGE: u64 = 512;
 
 /// A file that was changed within this time is not opened. What was emptied and written anew is written back by whoever
 /// closes it (ext4's `auto_da_alloc`). After 30 s the kernel has written it back itself (`dirty_expire_centisecs`), 5 s
@@ -71,19 +75,20 @@ pub fn known_extension(ending: &str) -> bool {
     lists.iter().any(|list| list.contains(&ending)) || more.contains(&ending)
 }
 
-/// The type of a file at a path of this system.
-pub fn of(path: &Path, directory: bool) -> FileType {
+/// The type of a file at a path of this system. One of which somebody has a lease is not opened.
+pub fn of(path: &Path, directory: bool, leases: &mut Leases) -> FileType {
     match directory {
         true => FileType::DIRECTORY,
-        false => by_content(path).unwrap_or_else(|| by_name(path)),
+        false => by_content(path, leases).unwrap_or_else(|| by_name(path)),
     }
 }
 
 /// A database, or a file beside one.
-fn by_content(path: &Path) -> Option<FileType> {
+fn by_content(path: &Path, leases: &mut Leases) -> Option<FileType> {
     let name = path.file_name()?.to_str()?;
+    let mut is = |path: &Path| is_database(path, leases);
     // One at work cannot be looked at: such a name beside it will do.
-    let of_database = |stem: &str| is_database(&path.with_file_name(stem)) != Some(false);
+    let mut of_database = |stem: &str| is(&path.with_file_name(stem)) != Some(false);
     for (ending, kind) in BESIDE {
         if let Some(stem) = name.strip_suffix(ending) {
             return of_database(stem).then_some(kind);
@@ -97,12 +102,13 @@ fn by_content(path: &Path) -> Option<FileType> {
         let other: PathBuf = path.with_file_name(format!("{name}{ending}"));
         other.exists()
     };
-    let database = beside("-journal") || beside("-wal") || is_database(path) == Some(true);
+    let database = beside("-journal") || beside("-wal") || is(path) == Some(true);
     database.then_some(FileType::SQLITE_DB)
 }
 
-/// Whether a file begins as a database does; nothing of one that must not be opened now.
-fn is_database(path: &Path) -> Option<bool> {
+/// Whether a file begins as a database does; nothing of one that must not be opened now. To open a file may wake who
+/// scans what is opened, so few are.
+fn is_database(path: &Path, leases: &mut Leases) -> Option<bool> {
     let mut begin = [0; MAGIC.len()];
     let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
         return Some(false);
@@ -110,8 +116,14 @@ fn is_database(path: &Path) -> Option<bool> {
     if !is_settled(&found) {
         return None;
     }
+    if found.len() < LEAST_PAGE || found.len() % LEAST_PAGE != 0 {
+        return Some(false);
+    }
+    if leases.has(found.ino()) {
+        return None;
+    }
     // A look must not write a time of access. It is allowed to root and to the file's owner, who alone look. Nor must
-    // it wait for who has a lease.
+    // it wait for who has just got a lease.
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -161,7 +173,22 @@ pub fn by_name(path: &Path) -> FileType {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::fd::AsRawFd;
     use std::time::SystemTime;
+
+    /// `F_SETSIG` of asm-generic/fcntl.h.
+    const F_SETSIG: libc::c_int = 10;
+
+    fn of(path: &Path, directory: bool) -> FileType {
+        super::of(path, directory, &mut Leases::default())
+    }
+
+    /// What a database of one page has.
+    fn page() -> Vec<u8> {
+        let mut page = MAGIC.to_vec();
+        page.resize(LEAST_PAGE as usize, 1);
+        page
+    }
 
     #[test]
     fn names_have_types() {
@@ -194,15 +221,17 @@ mod tests {
             settle(&path);
             path
         };
-        let database = make("History", b"SQLite format 3\0and more");
+        let database = make("History", &page());
         let journal = make("History-journal", b"");
         let other = make("Story-journal", b"dear diary");
         let young = make("new", b"");
         make("new-wal", b"");
+        let no_page = make("Bookmarks", b"SQLite format 3\0and more");
         assert_eq!(of(&database, false), FileType::SQLITE_DB);
         assert_eq!(of(&journal, false), FileType::SQLITE_JOURNAL);
         assert_ne!(of(&other, false), FileType::SQLITE_JOURNAL);
         assert_eq!(of(&young, false), FileType::SQLITE_DB);
+        assert_ne!(of(&no_page, false), FileType::SQLITE_DB);
         assert_eq!(of(dir.path(), true), FileType::DIRECTORY);
     }
 
@@ -211,7 +240,7 @@ mod tests {
     fn a_file_that_is_being_changed_is_not_opened() {
         let dir = tempfile::TempDir::new().expect("a directory");
         let database = dir.path().join("History");
-        fs::write(&database, MAGIC).expect("written");
+        fs::write(&database, page()).expect("written");
         assert_ne!(of(&database, false), FileType::SQLITE_DB);
         let journal = dir.path().join("History-journal");
         fs::write(&journal, b"").expect("written");
@@ -220,6 +249,27 @@ mod tests {
         fs::remove_file(&journal).expect("removed");
         settle(&database);
         assert_eq!(of(&database, false), FileType::SQLITE_DB);
+    }
+
+    /// Who has a lease is not asked for it.
+    #[test]
+    fn a_look_breaks_no_lease() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        for bytes in [1000, 4096] {
+            let path = dir.path().join(bytes.to_string());
+            fs::write(&path, vec![1; bytes]).expect("written");
+            settle(&path);
+            let file = File::options().append(true).open(&path).expect("a file");
+            let ask = |command, argument: libc::c_int| {
+                // SAFETY: these commands take a number.
+                unsafe { libc::fcntl(file.as_raw_fd(), command, argument) }
+            };
+            // What tells of a broken lease is ignored, where SIGIO would end this process.
+            assert_eq!(ask(F_SETSIG, libc::SIGURG), 0);
+            assert_eq!(ask(libc::F_SETLEASE, libc::F_WRLCK), 0);
+            of(&path, false);
+            assert_eq!(ask(libc::F_GETLEASE, 0), libc::F_WRLCK, "{bytes} bytes");
+        }
     }
 
     /// As if it were changed long ago.

@@ -13,6 +13,7 @@ pub mod flight;
 pub mod histograms;
 pub mod identity;
 pub mod join;
+pub mod leases;
 pub mod output;
 pub mod payers;
 pub mod privacy;

@@ -3,6 +3,7 @@
 
 use crate::file_type;
 use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume};
+use crate::leases::Leases;
 use rustix::fs::{major, minor, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -41,6 +42,7 @@ struct Handle {
 #[derive(Debug, Default)]
 pub struct System {
     mounts: HashMap<u64, Mount>,
+    leases: Leases,
 }
 
 /// Where a file system is mounted. It is open for a look alone: what is open cannot be unmounted.
@@ -79,7 +81,9 @@ impl Lookup for System {
         let path = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd())).ok();
         let path = path.filter(|path| same(path, inode));
         let directory = found.metadata().is_ok_and(|metadata| metadata.is_dir());
-        let file_type = path.as_deref().map(|path| file_type::of(path, directory));
+        let file_type = path
+            .as_deref()
+            .map(|path| file_type::of(path, directory, &mut self.leases));
         Some(FileFacts {
             path: path.map(|path| path.to_string_lossy().into_owned()),
             created_ns: born.then_some(created),
