@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub enum Sync {
     /// When the kernel likes.
     Never,
-    /// When the file is closed.
+    /// When the file is closed: a power cut may take the whole file that is open.
     File,
     /// After each block.
     Block,
@@ -107,6 +107,34 @@ struct Open {
     places: Vec<(u64, BlockHeader)>,
 }
 
+/// A file that is closed.
+struct Closed {
+    number: u64,
+    bytes: u64,
+    /// Nothing of an earlier session's: it is read when it goes.
+    content: Option<Content>,
+}
+
+/// What is lost with a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Content {
+    /// Records, and the losses that they tell of, so that none is forgotten.
+    count: u64,
+    since: Option<Time>,
+}
+
+impl Content {
+    fn of<'a>(headers: impl Iterator<Item = &'a BlockHeader>) -> Content {
+        headers.fold(Content::default(), |content, header| {
+            let first = Time(header.first);
+            Content {
+                count: content.count + u64::from(header.records) + header.lost,
+                since: Some(content.since.map_or(first, |since| since.min(first))),
+            }
+        })
+    }
+}
+
 /// A block in the making.
 #[derive(Default)]
 struct Pending {
@@ -130,8 +158,7 @@ pub struct LogWriter {
     sequence: u64,
     open: Option<Open>,
     pending: Pending,
-    /// Files that are closed: number, bytes.
-    closed: VecDeque<(u64, u64)>,
+    closed: VecDeque<Closed>,
     losses: Vec<Record>,
     /// No file can be made: these are lost.
     refused: Option<Pending>,
@@ -139,6 +166,18 @@ pub struct LogWriter {
     failed: Option<WriteError>,
     /// The last write has failed.
     failing: bool,
+    /// [`durable`], in whose place tests have another.
+    durable: fn(&File, Sync) -> io::Result<()>,
+}
+
+/// Makes a file durable, and its name: ext4, f2fs, XFS and btrfs do so for a new file without a sync of the directory,
+/// for which f2fs would write a checkpoint.
+fn durable(file: &File, sync: Sync) -> io::Result<()> {
+    match sync {
+        Sync::Never => Ok(()),
+        Sync::File => file.sync_all(),
+        Sync::Block => file.sync_data(),
+    }
 }
 
 fn told<T>(path: &Path, result: io::Result<T>) -> Result<T, WriteError> {
@@ -165,7 +204,11 @@ impl LogWriter {
         }
         let mut closed = VecDeque::new();
         for (number, path) in told(directory, log_files(directory))? {
-            closed.push_back((number, told(&path, fs::metadata(&path))?.len()));
+            closed.push_back(Closed {
+                number,
+                bytes: told(&path, fs::metadata(&path))?.len(),
+                content: None,
+            });
         }
         Ok(LogWriter {
             directory: directory.to_path_buf(),
@@ -181,6 +224,7 @@ impl LogWriter {
             written: 0,
             failed: None,
             failing: false,
+            durable,
         })
     }
 
@@ -317,13 +361,7 @@ impl LogWriter {
             number,
         };
         let bytes = header.bytes();
-        let mut begun = file.write_all(&bytes);
-        if self.options.sync != Sync::Never {
-            begun = begun
-                .and_then(|()| file.sync_all())
-                .and_then(|()| File::open(&self.directory)?.sync_all());
-        }
-        if let Err(error) = begun {
+        if let Err(error) = file.write_all(&bytes) {
             // An empty file would be damage to whoever reads.
             let _ = fs::remove_file(&path);
             return Err(WriteError::Io(path, error));
@@ -344,7 +382,7 @@ impl LogWriter {
     fn new_file(&self) -> Result<(u64, PathBuf, File), WriteError> {
         let mut opened = OpenOptions::new();
         opened.append(true).create_new(true).mode(0o600);
-        let mut number = self.closed.back().map_or(1, |(number, _)| number + 1);
+        let mut number = self.closed.back().map_or(1, |last| last.number + 1);
         loop {
             let path = self.path(number);
             match opened.open(&path) {
@@ -386,7 +424,7 @@ impl LogWriter {
         self.written += bytes.len() as u64;
         self.failing = false;
         match self.options.sync {
-            Sync::Block => open.file.sync_data(),
+            Sync::Block => (self.durable)(&open.file, Sync::Block),
             Sync::File | Sync::Never => Ok(()),
         }
     }
@@ -408,9 +446,13 @@ impl LogWriter {
                 open.bytes += crate::format::END as u64;
             }
             if self.options.sync != Sync::Never {
-                ended = ended.and(open.file.sync_all());
+                ended = ended.and((self.durable)(&open.file, Sync::File));
             }
-            self.closed.push_back((open.number, open.bytes));
+            self.closed.push_back(Closed {
+                number: open.number,
+                bytes: open.bytes,
+                content: Some(Content::of(open.places.iter().map(|(_, header)| header))),
+            });
         }
         // Without an index a file is scanned: no record is lost.
         if let Err(error) = ended {
@@ -422,13 +464,13 @@ impl LogWriter {
     /// Removes the oldest files while there are too many bytes; one that cannot go is tried again after the next block.
     fn keep_cap(&mut self) {
         let now = self.open.as_ref().map_or(0, |open| open.bytes);
-        while self.closed.iter().map(|(_, bytes)| bytes).sum::<u64>() + now > self.options.cap_bytes
+        while self.closed.iter().map(|file| file.bytes).sum::<u64>() + now > self.options.cap_bytes
         {
-            let Some(&(number, _)) = self.closed.front() else {
+            let Some(oldest) = self.closed.front() else {
                 break;
             };
-            let path = self.path(number);
-            let lost = evicted(number, &path, self.pending_time());
+            let path = self.path(oldest.number);
+            let lost = evicted(oldest, &path, self.pending_time());
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return self.fail(WriteError::Io(path, error));
@@ -445,24 +487,19 @@ impl LogWriter {
     }
 }
 
-/// What was in a file that goes, and the losses that it told of: so that none is forgotten. Its times are those of
-/// its boot, so the loss is of `now`.
-fn evicted(number: u64, path: &Path, now: u64) -> Record {
-    let headers: Vec<BlockHeader> = match LogFile::open(path) {
-        Ok(file) => file.headers().copied().collect(),
-        Err(_) => Vec::new(),
-    };
+/// The loss of a file that goes. Its times are those of its boot, so the loss is of `now`.
+fn evicted(oldest: &Closed, path: &Path, now: u64) -> Record {
+    let content = oldest.content.or_else(|| {
+        let file = LogFile::open(path).ok()?;
+        Some(Content::of(file.headers()))
+    });
+    let content = content.unwrap_or_default();
     Record::from(Loss {
         time: Time(now),
         reason: Some(LossReason::DISK_CAP),
-        since: headers.iter().map(|header| Time(header.first)).min(),
-        count: Some(
-            headers
-                .iter()
-                .map(|header| u64::from(header.records) + header.lost)
-                .sum(),
-        ),
-        file: Some(number),
+        since: content.since,
+        count: Some(content.count),
+        file: Some(oldest.number),
         ..Loss::default()
     })
 }
@@ -509,5 +546,60 @@ impl Pending {
                 ..Loss::default()
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Bio;
+    use std::cell::RefCell;
+    use tempfile::TempDir;
+
+    thread_local! {
+        /// What was made durable: whether it was a directory, and when.
+        static SYNCED: RefCell<Vec<(bool, Sync)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn counted(file: &File, sync: Sync) -> io::Result<()> {
+        let directory = file.metadata()?.is_dir();
+        SYNCED.with_borrow_mut(|synced| synced.push((directory, sync)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_is_made_durable_once_and_its_directory_never() {
+        for sync in [Sync::Never, Sync::File, Sync::Block] {
+            SYNCED.with_borrow_mut(Vec::clear);
+            let dir = TempDir::new().expect("a directory");
+            let options = Options {
+                file_bytes: 200,
+                sync,
+                ..Options::default()
+            };
+            let mut writer = LogWriter::new(dir.path(), [7; 16], options).expect("a directory");
+            writer.durable = counted;
+            for time in 0..20 {
+                let bio = Bio {
+                    time: Time(time),
+                    ..Bio::default()
+                };
+                writer.push(&[Record::from(bio)]).expect("written");
+                writer.end_block().expect("written");
+            }
+            writer.close().expect("closed");
+            let files = log_files(dir.path()).expect("files").len();
+            let synced = SYNCED.take();
+            let count = |sync| synced.iter().filter(|one| **one == (false, sync)).count();
+            let of_files = if sync == Sync::Never { 0 } else { files };
+            // With a block's, that of the index is one more in each file.
+            let of_blocks = if sync == Sync::Block { 20 + files } else { 0 };
+            assert!(files > 2);
+            assert_eq!(
+                (count(Sync::File), count(Sync::Block)),
+                (of_files, of_blocks)
+            );
+            assert_eq!(synced.len(), of_files + of_blocks);
+        }
     }
 }

@@ -203,8 +203,7 @@ fn two_hundred_power_cuts() {
             let durable = match sync {
                 Sync::Block => bytes.len(),
                 Sync::File if *path != last => bytes.len(),
-                Sync::File => 64,
-                Sync::Never => 0,
+                Sync::File | Sync::Never => 0,
             };
             let left = after_the_cut(bytes, durable, &mut random);
             fs::write(path, left).expect("written");

@@ -269,6 +269,49 @@ fn the_cap_removes_the_oldest_and_counts_them() {
     assert!(bios > 100, "{bios} of 3000 are left");
 }
 
+/// What a session has written itself is not read for it.
+#[test]
+fn the_cap_counts_a_file_that_is_unreadable() {
+    let dir = TempDir::new().expect("a directory");
+    write(dir.path(), small(), 10);
+    let options = Options {
+        cap_bytes: 8000,
+        ..small()
+    };
+    let mut writer = LogWriter::new(dir.path(), SESSION, options).expect("a directory");
+    let files = || log_files(dir.path()).expect("files");
+    let mut bios = (0..).map(bio);
+    let mut push = || {
+        writer
+            .push(&[bios.next().expect("a bio")])
+            .expect("written")
+    };
+    while files().len() < 3 {
+        push();
+    }
+    let mut expected = Vec::new();
+    for (number, path) in files().drain(..2) {
+        let file = LogFile::open(&path).expect("closed");
+        let count: u64 = file.headers().map(|one| u64::from(one.records)).sum();
+        let since = file.headers().map(|one| Time(one.first)).min();
+        expected.push((Some(number), Some(count), since));
+    }
+    fs::write(dir.path().join("00000002.ftlog"), "no log").expect("spoilt");
+    while files()[0].0 < 3 {
+        push();
+    }
+    writer.close().expect("closed");
+    let (found, bad) = read_all(&[dir.path().to_path_buf()]);
+    let lost: Vec<_> = found
+        .iter()
+        .filter_map(|record| match record {
+            Record::Loss(loss) => Some((loss.file, loss.count, loss.since)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((lost, bad), (expected, 0));
+}
+
 #[test]
 fn a_session_continues_with_the_next_number() {
     let dir = TempDir::new().expect("a directory");

@@ -74,7 +74,7 @@ pub enum Command {
 pub enum Sync {
     /// When the kernel likes.
     Never,
-    /// When a file is full.
+    /// When a file is full: a power cut may take the one that is being written.
     File,
     /// After each block.
     Block,
