@@ -137,16 +137,13 @@ pub struct Names {
     last: u64,
 }
 
-/// Forgets the oldest.
-fn trim<T>(kept: &mut BTreeMap<u64, Named<T>>) -> Vec<u64> {
+/// Forgets the oldest, if there is no room for one more; which these are.
+fn trim<T>(kept: &mut BTreeMap<u64, Named<T>>) -> HashSet<u64> {
     if kept.len() < KEPT {
-        return Vec::new();
+        return HashSet::new();
     }
-    let gone: Vec<u64> = kept.keys().take(KEPT / 10).copied().collect();
-    for id in &gone {
-        kept.remove(id);
-    }
-    gone
+    let oldest = (0..KEPT / 10).map_while(|_| kept.pop_first());
+    oldest.map(|(id, _)| id).collect()
 }
 
 impl Names {
@@ -227,10 +224,25 @@ impl Names {
         one == other || of(one).is_some_and(|app| app.0.is_some() && Some(app) == of(other))
     }
 
-    fn add_task(&mut self, pid: u64, record: Task) -> u64 {
-        for id in trim(&mut self.tasks) {
-            self.by_pid.retain(|_, kept| *kept != id);
+    /// Makes room for one more task.
+    fn trim_tasks(&mut self) {
+        let gone = trim(&mut self.tasks);
+        if !gone.is_empty() {
+            self.by_pid.retain(|_, id| !gone.contains(id));
         }
+    }
+
+    /// Makes room for one more file.
+    fn trim_files(&mut self) {
+        let gone = trim(&mut self.files);
+        if !gone.is_empty() {
+            self.by_inode.retain(|_, id| !gone.contains(id));
+            self.gone.retain(|id| !gone.contains(id));
+        }
+    }
+
+    fn add_task(&mut self, pid: u64, record: Task) -> u64 {
+        self.trim_tasks();
         self.last = self.last.wrapping_add(2);
         let id = self.last;
         let record = Task {
@@ -297,9 +309,7 @@ impl Names {
         if let Some(id) = self.by_inode.get(&(dev, inode)) {
             return Some(*id);
         }
-        for id in trim(&mut self.files) {
-            self.by_inode.retain(|_, kept| *kept != id);
-        }
+        self.trim_files();
         // What is found now is another one's if this one has ended since.
         let ended = self.ends.get(&(dev, inode));
         let found = match ended.is_some_and(|end| *end >= time) {
@@ -343,7 +353,7 @@ impl Names {
         let Some(id) = event.number("task").map(shown_id) else {
             return;
         };
-        trim(&mut self.tasks);
+        self.trim_tasks();
         let record = Task {
             time: Time(event.time),
             task: Some(id),
@@ -390,7 +400,7 @@ impl Names {
         inode: u64,
         why: FileEvent,
     ) -> File {
-        trim(&mut self.files);
+        self.trim_files();
         // It may be gone when this is read, and its number another file's.
         let generation = event.number("generation");
         let found = self.lookup.file(dev, inode, generation);
@@ -635,5 +645,52 @@ mod tests {
         // What it does yet is that file's.
         assert_eq!(names.file(5, 77, 10), Some(42));
         assert_eq!(names.unlinked(5, 77, 11), None);
+    }
+
+    /// Gives `count` events of these fields to `tell`, with values that `of` has for their numbers, from 1.
+    fn tell<const N: usize>(
+        fields: [&str; N],
+        count: usize,
+        of: impl Fn(u64) -> [u64; N],
+        mut tell: impl FnMut(&Event<'_>),
+    ) {
+        let mut event = WideEvent::new("io_event", &fields.map(|field| (field, 0)));
+        for number in 1..=count as u64 {
+            let values = of(number);
+            event.data = values.iter().flat_map(|one| one.to_ne_bytes()).collect();
+            tell(&event.at(number));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_tells_of_files_is_forgotten() {
+        let mut names = Names::new(Box::new(Nothing), 1);
+        let fields = ["file", "dev", "inode", "event"];
+        // Each is used and then removed.
+        let of = |number| [number / 2, 5, number / 2, 2 * (number % 2)];
+        tell(fields, 6 * KEPT, of, |event| drop(names.told_file(event)));
+        assert!(names.files.len() <= KEPT && names.by_inode.len() <= KEPT);
+        assert!(names.gone.len() <= KEPT);
+        // The last are known.
+        let last = 3 * KEPT as u64;
+        assert_eq!(names.file(5, last, 0), Some(shown_id(last)));
+        // One that was forgotten has another id, and a record.
+        let again = names.file(5, 1, 0).expect("an id");
+        assert_ne!(again, shown_id(1));
+        assert_eq!(names.files[&again].record.inode, Some(1));
+    }
+
+    #[test]
+    fn a_task_that_is_forgotten_has_another_id() {
+        let mut names = Names::new(Box::new(Nothing), 1);
+        let before = names.task(7, 0);
+        let of = |number| [number, number, 0];
+        tell(["task", "tgid", "uid"], KEPT, of, |event| {
+            names.told_task(event)
+        });
+        assert!(names.record(before).is_none());
+        let again = names.task(7, 0);
+        assert_ne!(again, before);
+        assert!(names.record(again).is_some());
     }
 }
