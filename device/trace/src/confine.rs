@@ -132,6 +132,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_write,
     libc::SYS_writev,
     libc::SYS_openat,
+    libc::SYS_openat2,
     libc::SYS_open_by_handle_at,
     libc::SYS_close,
     libc::SYS_dup,
@@ -222,6 +223,7 @@ mod tests {
             confine(Needs::of(dir.path(), false)).expect("given up");
             fs::write(&file, "written").expect("as before");
             assert_eq!(fs::read_to_string(&file).expect("as before"), "written");
+            crate::system::remembered(&file).expect("as before");
             fs::remove_file(&file).expect("as before");
             // What asks for it otherwise is refused, too.
             let status = fs::read_to_string("/proc/thread-self/status").expect("as before");

@@ -2,12 +2,15 @@
 //! What the running system says of tasks, files and devices.
 
 use crate::file_type;
-use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume};
+use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume, PAGE_BYTES};
 use crate::leases::Leases;
-use rustix::fs::{major, minor, AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::fs::{
+    major, minor, AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, CWD,
+};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +19,6 @@ const BLOCK_SECTORS: u64 = 8;
 
 /// Of loop devices, and of their partitions.
 const LOOP_MAJOR: u64 = 7;
-
-const PAGE: u64 = 4096;
 
 /// `FILEID_INO32_GEN` of linux/exportfs.h: inode and generation, 32 bits each.
 const INODE_HANDLE: i32 = 1;
@@ -118,12 +119,12 @@ impl Lookup for System {
         let folder = PathBuf::from(format!("/sys/dev/block/{}/loop", kernel_name(dev)));
         let said = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let path = said("backing_file")?;
-        let file = fs::metadata(path.trim_end_matches('\n')).ok()?;
+        let file = stat(&remembered(path.trim_end_matches('\n').as_ref()).ok()?)?;
         let offset: u64 = said("offset")?.trim().parse().ok()?;
-        (offset % PAGE == 0).then(|| Image {
-            dev: kernel_dev(file.dev()),
-            inode: file.ino(),
-            first: offset / PAGE,
+        (offset % PAGE_BYTES == 0).then(|| Image {
+            dev: dev_of(&file),
+            inode: file.stx_ino,
+            first: offset / PAGE_BYTES,
         })
     }
 
@@ -206,12 +207,31 @@ impl System {
 /// now is asked nothing, for it may be a server that does not answer.
 fn directory(path: &Path, dev: u64, inode: Option<u64>) -> Option<(File, u64)> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let stat = rustix::fs::statx(&found, "", flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let stat = stat(&found)?;
     let kind = FileType::from_raw_mode(stat.stx_mode.into());
-    let there = u64::from(stat.stx_dev_major) << 20 | u64::from(stat.stx_dev_minor);
-    let same = there == dev && inode.is_none_or(|inode| inode == stat.stx_ino);
+    let same = dev_of(&stat) == dev && inode.is_none_or(|inode| inode == stat.stx_ino);
     (same && kind == FileType::Directory).then(|| (File::from(found), stat.stx_ino))
+}
+
+/// A file by O_PATH if the kernel has its whole path in memory, as it has of one that is open. No server is asked for
+/// it. Before Linux 5.12 the path is walked.
+pub(crate) fn remembered(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::open(path, flags, Mode::empty()),
+        found => found,
+    }
+}
+
+/// Type, device and inode of an open file, without a question to a server.
+fn stat(file: &OwnedFd) -> Option<Statx> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    rustix::fs::statx(file, "", flags, StatxFlags::TYPE | StatxFlags::INO).ok()
+}
+
+/// A file's device, as events have it.
+fn dev_of(file: &Statx) -> u64 {
+    u64::from(file.stx_dev_major) << 20 | u64::from(file.stx_dev_minor)
 }
 
 /// Where a file system is mounted as a whole, or a part of it where none is.
@@ -267,5 +287,17 @@ mod tests {
         for link in open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()) {
             assert_ne!(link, Path::new("/proc"));
         }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_have_in_memory_is_not_asked_for() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let file = dir.path().join("file");
+        fs::write(&file, "written").expect("written");
+        let found = stat(&remembered(&file).expect("open until now")).expect("facts");
+        assert_eq!(found.stx_ino, fs::metadata(&file).expect("a file").ino());
+        // Nobody knows yet that it is not there.
+        let missing = remembered(&dir.path().join("none"));
+        assert_eq!(missing.expect_err("no file"), Errno::AGAIN);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use names::Nothing;
 pub use names::{shown_id, FileFacts, Image, Lookup, Names, TaskFacts, Volume};
 pub use pages::{Owner, Pages};
 pub use rwbs::{Flags, Rwbs};
-pub use segments::dev_of;
+pub use segments::{dev_of, PAGE_BYTES};
 
 #[cfg(test)]
 use crate::tracefs::EventFormat;

@@ -12,7 +12,7 @@ use fasttrack_trace_log::{Bio, BlockType, Cause, Class, Operation, Record, Segme
 pub(super) const PAGE_SECTORS: u64 = 8;
 
 /// Bytes of a page.
-pub(super) const PAGE_BYTES: u64 = PAGE_SECTORS * 512;
+pub const PAGE_BYTES: u64 = PAGE_SECTORS * 512;
 
 /// `status` of an extent of ext4: written or unwritten. Others have no place on the disk.
 const ON_DISK: u64 = 3;
