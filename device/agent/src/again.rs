@@ -22,28 +22,36 @@ pub struct Again {
 impl Again {
     /// Waits for an event; `RecvTimeoutError::Timeout` when all is to be told again.
     pub fn wait(&mut self, from: &Receiver<Event>) -> Result<Event, RecvTimeoutError> {
-        let Some(at) = self.at else {
-            return from.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        let event = match self.at {
+            None => from.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => from.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
-        let event = from.recv_timeout(at.saturating_duration_since(Instant::now()));
-        if event == Err(RecvTimeoutError::Timeout) {
-            self.at = None;
+        match event {
+            Err(RecvTimeoutError::Timeout) => self.at = None,
+            // It refuses all until it knows the sessions.
+            Ok(Event::Daemon) => self.tries = 0,
+            _ => {}
         }
         event
     }
 
     /// The daemon was told something, or was not. WHOLE: it was all that holds.
     pub fn told(&mut self, whole: bool, taken: bool, now: Instant) {
-        match (taken, self.at) {
-            (true, _) if whole => *self = Again::default(),
-            (true, None) => self.tries = 0,
+        if taken {
             // What was not taken before is told yet.
-            (true, Some(_)) | (false, Some(_)) => {}
-            (false, None) if self.tries < TRIES => {
-                self.at = Some(now + FIRST * 2_u32.pow(self.tries));
-                self.tries += 1;
+            if whole {
+                *self = Again::default();
             }
-            (false, None) => {}
+            return;
+        }
+        // That others were refused for long says nothing of a new report: the session may be active again.
+        if !whole {
+            self.tries = 0;
+        }
+        if self.tries < TRIES {
+            let at = now + FIRST * 2_u32.pow(self.tries);
+            self.at = Some(self.at.map_or(at, |before| before.min(at)));
+            self.tries += 1;
         }
     }
 }
@@ -52,18 +60,52 @@ impl Again {
 mod tests {
     use super::*;
 
+    /// All the pauses before it is told again, s, after something new was refused.
+    fn pauses(again: &mut Again, now: Instant) -> Vec<u64> {
+        let mut after = Vec::new();
+        again.told(false, false, now);
+        for _ in 0..TRIES + 2 {
+            after.extend(again.at.take().map(|at| (at - now).as_secs()));
+            again.told(true, false, now);
+        }
+        after
+    }
+
     #[test]
     fn what_was_refused_is_told_again_later_and_later_and_not_for_ever() {
         let now = Instant::now();
         let mut again = Again::default();
-        let mut after = Vec::new();
-        for _ in 0..TRIES + 2 {
-            again.told(false, false, now);
-            after.extend(again.at.take().map(|at| (at - now).as_secs()));
-        }
-        assert_eq!(after, [2, 4, 8, 16, 32, 64]);
+        assert_eq!(pauses(&mut again, now), [2, 4, 8, 16, 32, 64]);
         again.told(true, true, now);
+        assert_eq!(pauses(&mut again, now), [2, 4, 8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn what_is_refused_anew_is_told_again_as_soon_as_what_was_refused_first() {
+        let now = Instant::now();
+        let mut again = Again::default();
+        pauses(&mut again, now);
+        assert_eq!((again.at, again.tries), (None, TRIES));
         again.told(false, false, now);
+        assert_eq!(again.at, Some(now + FIRST));
+        // Nor does it wait for what is told again late.
+        again.at = Some(now + FIRST * 32);
+        again.told(false, false, now);
+        assert_eq!((again.at, again.tries), (Some(now + FIRST), 1));
+        // Another that is refused later does not put it off.
+        again.told(false, false, now + FIRST / 2);
+        assert_eq!(again.at, Some(now + FIRST));
+    }
+
+    #[test]
+    fn a_daemon_that_comes_is_told_again_from_the_start() {
+        let now = Instant::now();
+        let mut again = Again::default();
+        pauses(&mut again, now);
+        let (to, from) = std::sync::mpsc::channel();
+        assert!(to.send(Event::Daemon).is_ok());
+        assert_eq!(again.wait(&from), Ok(Event::Daemon));
+        again.told(true, false, now);
         assert_eq!(again.at, Some(now + FIRST));
     }
 

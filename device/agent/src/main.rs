@@ -224,16 +224,19 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
         }
         let mut taken = true;
         for step in merge.take(event) {
-            let told = match step {
-                Step::Tell(report) => sink.take(&report).map(|()| reports = true),
-                Step::Trouble(trouble) => sink.trouble(&trouble),
+            let (report, told) = match step {
+                Step::Tell(report) => {
+                    let told = sink.take(&report).map(|()| reports = true);
+                    (Some(report), told)
+                }
+                Step::Trouble(trouble) => (None, sink.trouble(&trouble)),
                 Step::Sources(all) => {
                     (names, named) = (all, false);
-                    Ok(())
+                    (None, Ok(()))
                 }
                 Step::Log(line) => {
                     eprintln!("{line}");
-                    Ok(())
+                    (None, Ok(()))
                 }
             };
             match told {
@@ -241,7 +244,7 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
                 Err(fault) if print => return Err(fault),
                 Err(Fault(why)) => {
                     taken = false;
-                    log(merge.untold(why));
+                    log(merge.untold(report, why));
                 }
                 Ok(()) => {}
             }
@@ -250,9 +253,67 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
             named = true;
             // A daemon of another version may not know what they are: reports are told all the same.
             if let Err(Fault(why)) = sink.sources(&names) {
-                log(merge.untold(why));
+                log(merge.untold(None, why));
             }
         }
         again.told(whole, taken, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fasttrack_agent::merge::Trouble;
+    use fasttrack_detector::report::{AppRef, Report, Sense};
+
+    /// A daemon that refuses what it is told while the session is not active.
+    struct Refusing {
+        refuses: Vec<Report>,
+        taken: Vec<Report>,
+    }
+
+    impl Sink for Refusing {
+        fn take(&mut self, report: &Report) -> Result<(), Fault> {
+            if let Some(at) = self.refuses.iter().position(|one| one == report) {
+                self.refuses.remove(at);
+                return Err(Fault::new("the session is not active"));
+            }
+            self.taken.push(report.clone());
+            Ok(())
+        }
+
+        fn trouble(&mut self, _: &Trouble) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sense_that_ends_while_the_session_is_away_is_told_when_it_is_back() {
+        let music = |on| Report::Perceptible {
+            app: AppRef {
+                cgroup: "/m".into(),
+                inode: 1,
+                id: "m".into(),
+                pid: 0,
+            },
+            sense: Sense::Audio,
+            on,
+        };
+        let (to, from) = sync_channel(EVENTS_MOST);
+        for event in [
+            Event::Other(music(true)),
+            Event::Other(music(false)),
+            Event::Daemon,
+            Event::Daemon,
+        ] {
+            to.send(event).expect("room");
+        }
+        drop(to);
+        let mut sink = Refusing {
+            refuses: vec![music(false), music(false)],
+            taken: Vec::new(),
+        };
+        follow(&from, &mut sink, false).expect("it ends");
+        assert_eq!(sink.taken, [music(true), music(false)]);
     }
 }

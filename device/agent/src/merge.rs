@@ -14,6 +14,9 @@ const LOGGED_MOST: usize = 64;
 /// Launches that are remembered: two sources see most of them.
 const LAUNCHES_MOST: usize = 32;
 
+/// Senses that have ended and whose end the daemon has not taken: as many as it remembers of a session.
+const ENDED_MOST: usize = fasttrack_detector::policy::APPS_MOST;
+
 /// What follows from an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -54,6 +57,8 @@ pub struct Merge {
     away: Vec<(&'static str, Nobody)>,
     told: Option<Report>,
     senses: Vec<(AppRef, Sense)>,
+    /// The daemon takes these for senses that hold.
+    ended: VecDeque<(AppRef, Sense)>,
     launches: VecDeque<u64>,
     counts: BTreeMap<&'static str, Counts>,
     last: BTreeMap<&'static str, String>,
@@ -89,10 +94,23 @@ impl Merge {
         }
     }
 
-    /// The daemon was not told: it is counted as any fault is, and the line to log, if it is new.
+    /// The daemon was not told this report, or anything else: it is counted as any fault is, and the line to log, if it
+    /// is new.
     ///
-    /// What holds is told again after a while (see [`crate::again`]), and when the daemon comes: it then knows nothing.
-    pub fn untold(&mut self, why: String) -> Option<String> {
+    /// What holds, and which senses have ended, is told again after a while (see [`crate::again`]), and when the daemon
+    /// comes: it then knows nothing.
+    pub fn untold(&mut self, report: Option<Report>, why: String) -> Option<String> {
+        if let Some(Report::Perceptible {
+            app,
+            sense,
+            on: false,
+        }) = report
+        {
+            if self.ended.len() >= ENDED_MOST {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((app, sense));
+        }
         let steps = self.take(Event::Fault {
             source: "daemon",
             why,
@@ -143,7 +161,10 @@ impl Merge {
                 return Vec::new();
             }
             match on {
-                true => self.senses.push(key),
+                true => {
+                    self.ended.retain(|one| *one != key);
+                    self.senses.push(key);
+                }
                 false => self.senses.retain(|one| *one != key),
             }
         }
@@ -161,16 +182,15 @@ impl Merge {
     }
 
     fn again(&mut self) -> Vec<Step> {
-        let senses = self.senses.iter().cloned();
-        let senses = senses.map(|(app, sense)| Report::Perceptible {
-            app,
-            sense,
-            on: true,
-        });
+        let perceptible = |on| move |(app, sense)| Report::Perceptible { app, sense, on };
+        // An end that is refused once more comes back by `untold`.
+        let ended = std::mem::take(&mut self.ended).into_iter();
+        let ended = ended.map(perceptible(false));
+        let senses = self.senses.iter().cloned().map(perceptible(true));
         let troubles = self.last.keys().filter_map(|source| self.told_of(source));
         let troubles: Vec<Step> = troubles.map(Step::Trouble).collect();
-        let reports = self.told.iter().cloned().chain(senses).map(Step::Tell);
-        reports.chain(troubles).collect()
+        let reports = self.told.iter().cloned().chain(ended).chain(senses);
+        reports.map(Step::Tell).chain(troubles).collect()
     }
 
     fn trouble(&mut self, source: &'static str, why: String) -> Vec<Step> {
@@ -308,6 +328,44 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_sense_is_told_until_it_is_taken() {
+        let mut merge = Merge::default();
+        let music = |name: &str, on| Report::Perceptible {
+            app: app(name),
+            sense: Sense::Audio,
+            on,
+        };
+        let tell = |name: &str, on| Step::Tell(music(name, on));
+        let refused = |merge: &mut Merge, name: &str| {
+            merge.take(Event::Other(music(name, true)));
+            assert_eq!(
+                merge.take(Event::Other(music(name, false))),
+                [tell(name, false)]
+            );
+            merge.untold(Some(music(name, false)), "inactive".into());
+        };
+        let told = |merge: &mut Merge| {
+            let mut steps = merge.take(Event::Daemon);
+            steps.retain(|step| matches!(step, Step::Tell(_)));
+            steps
+        };
+        refused(&mut merge, "m");
+        assert_eq!(told(&mut merge), [tell("m", false)]);
+        merge.untold(Some(music("m", false)), "inactive".into());
+        assert_eq!(told(&mut merge), [tell("m", false)]);
+        // It was taken.
+        assert_eq!(told(&mut merge), []);
+        // What is heard again has not ended.
+        refused(&mut merge, "m");
+        merge.take(Event::Other(music("m", true)));
+        assert_eq!(told(&mut merge), [tell("m", true)]);
+        merge.untold(Some(music("m", true)), "inactive".into());
+        assert_eq!(told(&mut merge), [tell("m", true)]);
+        (0..2 * ENDED_MOST).for_each(|number| refused(&mut merge, &number.to_string()));
+        assert_eq!(merge.ended.len(), ENDED_MOST);
+    }
+
+    #[test]
     fn a_launch_that_two_see_is_told_once() {
         let mut merge = Merge::default();
         let launch = |inode| Event::Other(Report::Launch(AppRef { inode, ..app("a") }));
@@ -341,7 +399,10 @@ mod tests {
         // A new daemon hears of it, too.
         assert_eq!(merge.take(Event::Daemon), [trouble(2)]);
         // That it was not told is no news for the daemon that is not there.
-        assert_eq!(merge.untold("gone".into()), Some("daemon: gone".into()));
+        assert_eq!(
+            merge.untold(None, "gone".into()),
+            Some("daemon: gone".into())
+        );
         assert_eq!(
             merge.counts()["sway"],
             Counts {
