@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// What is older than this when it is looked for was there before, s.
 const FRESH: f64 = 1.0;
+/// The same of who gets a token: it begins after that was announced, but announcements wait while another is looked for,
+/// each for as long as all looks take.
+const ANNOUNCED: f64 = 5.0;
 /// How long to wait before each look: who says that it starts something may do so before or after.
 const LOOKS: [Duration; 5] = [
     Duration::ZERO,
@@ -31,31 +34,32 @@ pub enum By<'a> {
 }
 
 /// The processes with which an app begins, in a group: those whose descendants the others are.
+///
+/// An environment is read only of who has just begun, and once: the kernel takes the process's `mmap_lock` for that, and
+/// reads its stack back where that was swapped out.
 pub fn roots(place: &Place, group: &str, by: By<'_>) -> Vec<u32> {
-    let all = place.processes(group);
-    let is = |pid: u32| match by {
-        By::Parent(_) => is_fresh(place, pid),
-        By::Token(token) => TOKENS
-            .iter()
-            .any(|name| place.has_variable(pid, name, token)),
+    let Some(now) = place.now() else {
+        return Vec::new();
     };
+    let is_younger = |pid: u32, age: f64| {
+        let started = place.started(pid);
+        started.is_some_and(|started| now.saturating_sub(started) as f64 <= age * TICKS)
+    };
+    let all = place.processes(group);
+    let mut found = all.clone();
+    found.retain(|pid| match by {
+        By::Parent(_) => is_younger(*pid, FRESH),
+        By::Token(token) => is_younger(*pid, ANNOUNCED) && place.has_variable(*pid, &TOKENS, token),
+    });
     let is_root = |pid: u32| {
         let parent = place.parent(pid).unwrap_or(0);
         match by {
             // Who starts another for good forks twice: the second belongs to nobody in this group.
             By::Parent(manager) => pid != manager && (parent == manager || !all.contains(&parent)),
-            By::Token(_) => !(all.contains(&parent) && is(parent)),
+            By::Token(_) => !found.contains(&parent),
         }
     };
-    let all = all.iter().copied();
-    all.filter(|pid| is(*pid) && is_root(*pid)).collect()
-}
-
-fn is_fresh(place: &Place, pid: u32) -> bool {
-    let (Some(now), Some(started)) = (place.now(), place.started(pid)) else {
-        return false;
-    };
-    now.saturating_sub(started) as f64 <= FRESH * TICKS
+    found.iter().copied().filter(|pid| is_root(*pid)).collect()
 }
 
 /// Looks for them until there is one, and gives each a scope.
@@ -105,14 +109,28 @@ mod tests {
     #[test]
     fn a_token_is_found_in_the_first_process_that_has_it() {
         let fake = fake();
-        for (pid, name) in [(20, TOKENS[0]), (21, TOKENS[0]), (23, TOKENS[1])] {
-            let token = if pid == 23 { "other" } else { "this" };
+        for (pid, name) in [(12, TOKENS[1]), (20, TOKENS[0]), (21, TOKENS[0])] {
+            let token = if pid == 12 { "other" } else { "this" };
             fake.environment(pid, &format!("A=b\0{name}={token}\0"));
         }
         let by = |token| roots(&fake.place(), SESSION, By::Token(token));
         assert_eq!(
             (by("this"), by("other"), by("th")),
-            (vec![20], vec![23], vec![])
+            (vec![20], vec![12], vec![])
         );
+    }
+
+    #[test]
+    fn of_who_was_there_before_no_environment_is_read_and_of_others_once() {
+        let fake = fake();
+        let pids = [10, 11, 12, 20, 21, 22, 23];
+        for pid in pids {
+            fake.environment(pid, &format!("{}=this\0", TOKENS[0]));
+        }
+        let mut opened = pids.map(|pid| fake.opened(pid, "environ"));
+        let found = roots(&fake.place(), SESSION, By::Token("this"));
+        assert_eq!(found, [12, 20, 22]);
+        let opened = opened.each_mut().map(|opened| opened());
+        assert_eq!(opened, [0, 0, 1, 1, 1, 1, 0]);
     }
 }

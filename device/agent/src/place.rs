@@ -89,13 +89,15 @@ impl Place {
         Some((seconds * TICKS) as u64)
     }
 
-    /// Whether a variable of a process's environment, as it began, has this value.
-    pub fn has_variable(&self, pid: u32, name: &str, value: &str) -> bool {
+    /// Whether one of these variables of a process's environment, as it began, has this value.
+    pub fn has_variable(&self, pid: u32, names: &[&str], value: &str) -> bool {
         let environment = fs::read(self.process(pid).join("environ")).unwrap_or_default();
-        let wanted = format!("{name}={value}");
-        environment
-            .split(|byte| *byte == 0)
-            .any(|one| one == wanted.as_bytes())
+        let is = |variable: &[u8]| {
+            names
+                .iter()
+                .any(|name| variable == format!("{name}={value}").as_bytes())
+        };
+        environment.split(|byte| *byte == 0).any(is)
     }
 
     /// Processes of a control group, without those of the groups below it.

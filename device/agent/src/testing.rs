@@ -6,7 +6,9 @@ use crate::resolve::Resolver;
 use crate::units;
 use fasttrack_detector::report::AppRef;
 pub use fasttrack_fuzz::mutate;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use std::fs;
+use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
 
@@ -103,6 +105,21 @@ impl FakePlace {
     /// A process's environment.
     pub fn environment(&self, pid: u32, text: &str) {
         fs::write(self.file(pid, "environ"), text).expect("a file");
+    }
+
+    /// Counts, from now on, how often a file of a process is opened to be read.
+    pub fn opened(&self, pid: u32, name: &str) -> impl FnMut() -> usize {
+        let inotify = inotify::init(CreateFlags::NONBLOCK).expect("inotify");
+        // Two that are equal and follow each other would be one.
+        let wanted = WatchFlags::OPEN | WatchFlags::CLOSE_NOWRITE;
+        inotify::add_watch(&inotify, self.file(pid, name), wanted).expect("a watch");
+        move || {
+            let mut buffer = [MaybeUninit::uninit(); 4096];
+            let mut reader = Reader::new(&inotify, &mut buffer);
+            std::iter::from_fn(|| reader.next().ok().map(|event| event.events()))
+                .filter(|events| events.contains(ReadFlags::OPEN))
+                .count()
+        }
     }
 
     /// What /proc/uptime has.
