@@ -2,10 +2,9 @@
 //! The configuration of `fasttrack-agent`: `fasttrack/agent.toml` in the folders of the XDG Base Directory
 //! Specification. A user's own file wins over the administrator's, setting by setting.
 
-use crate::{names, read, wrong_toml, Problem, Wrong};
-use serde::Deserialize;
+use crate::settings::{Settings, Wrong};
+use crate::{read, Problem};
 use std::path::{Path, PathBuf};
-use toml::Spanned;
 
 /// Its name below each folder.
 pub const FILE: &str = "fasttrack/agent.toml";
@@ -51,13 +50,6 @@ pub struct Agent {
     pub without: Vec<String>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawAgent {
-    source: Option<Spanned<String>>,
-    without: Option<Vec<Spanned<String>>>,
-}
-
 /// Where the files may be, the weaker first, by the variables of an environment. A relative folder is none.
 pub fn places(root: &Path, var: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let var = |name: &str| var(name).filter(|value| !value.is_empty());
@@ -73,8 +65,9 @@ pub fn places(root: &Path, var: impl Fn(&str) -> Option<String>) -> Vec<PathBuf>
 pub fn load(root: &Path, var: impl Fn(&str) -> Option<String>) -> (Agent, Vec<Problem>) {
     let (mut agent, mut problems) = (Agent::default(), Vec::new());
     for file in places(root, var) {
-        if let Some(text) = read(&file, &mut problems) {
-            problems.extend(add(&mut agent, &file, &text));
+        match read(&file) {
+            Ok(text) => problems.extend(text.iter().flat_map(|text| add(&mut agent, &file, text))),
+            Err(problem) => problems.push(problem),
         }
     }
     (agent, problems)
@@ -82,23 +75,22 @@ pub fn load(root: &Path, var: impl Fn(&str) -> Option<String>) -> (Agent, Vec<Pr
 
 /// Adds the settings of one file. Says what is wrong with it.
 pub fn add(agent: &mut Agent, file: &Path, text: &str) -> Vec<Problem> {
-    let raw: RawAgent = match toml::from_str(text) {
-        Ok(raw) => raw,
-        Err(error) => return vec![wrong_toml(file, text, &error)],
+    let mut all = match Settings::parse(text) {
+        Ok(all) => all,
+        Err(error) => return vec![Problem::no_toml(file, text, &error)],
     };
-    let mut wrong: Wrong = Vec::new();
-    if let Some(name) = raw.source {
-        let what = format!("a source of focus: {}", FOCUS.join(", "));
-        let fits = |name: &str| FOCUS.contains(&name);
-        if let Some(name) = names(vec![name], fits, &what, &mut wrong).pop() {
-            agent.source = Some(name);
-        }
+    let mut wrong = Wrong::new();
+    let what = format!("a source of focus: {}", FOCUS.join(", "));
+    let fits = |name: &str| FOCUS.contains(&name);
+    if let Some(name) = all.text("source", fits, &what, &mut wrong) {
+        agent.source = Some(name);
     }
-    if let Some(all) = raw.without {
-        let fits = |name: &str| FOCUS.contains(&name) || OTHERS.contains(&name);
-        let what = "a source; 'fasttrack-agent --list' has them";
-        agent.without = names(all, fits, what, &mut wrong);
+    let what = "a source; 'fasttrack-agent --list' has them";
+    let fits = |name: &str| FOCUS.contains(&name) || OTHERS.contains(&name);
+    if let Some(names) = all.texts("without", fits, what, &mut wrong) {
+        agent.without = names;
     }
+    all.end(&mut wrong);
     Problem::of(file, text, wrong)
 }
 
@@ -152,6 +144,9 @@ mod tests {
         assert!(wrong("\nwithout = [\n\"x\"]\n")
             .1
             .starts_with("a.toml:3: \"x\" is not"));
+        let (agent, problems) = wrong("sauce = 1\nsource = 7\nwithout = [\"x11\"]\n");
+        assert_eq!(problems.lines().count(), 2, "{problems}");
+        assert_eq!(agent.without, ["x11"]);
         assert!(wrong("sauce = 1\n")
             .1
             .starts_with("a.toml:1: unknown field"));

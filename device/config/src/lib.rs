@@ -6,19 +6,19 @@
 //! 1. `/usr/lib/fasttrack/fasttrackd.toml`, or `/etc/fasttrack/fasttrackd.toml` in its place;
 //! 2. `fasttrackd.toml.d/*.toml` of both folders, by name; one in `/etc` hides one of the same name in `/usr/lib`.
 //!
-//! A setting that is wrong is an error with its file and line, and keeps its default: a typing error must not leave the
-//! user without the rest.
+//! A setting that is wrong, or that there is not, is an error with its file and line and has no effect: the others of its
+//! file hold, and of this one what weaker files say. A typing error must not switch on what was switched off. A file that
+//! is no TOML has no effect as a whole, unless it was good before: see [`Reader`].
 
 pub mod agent;
+mod settings;
 
-use serde::Deserialize;
+use settings::{Settings, Wrong};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use toml::Spanned;
 
 /// Folders of the configuration below the root of the system, the weaker first.
 pub const FOLDERS: [&str; 2] = ["usr/lib/fasttrack", "etc/fasttrack"];
@@ -127,13 +127,23 @@ pub struct Problem {
 
 impl Problem {
     /// What is wrong in a file, by where it is in its text.
-    fn of(file: &Path, text: &str, wrong: Wrong) -> Vec<Problem> {
-        let problem = |(span, what): (Range<usize>, String)| Problem {
+    fn of(file: &Path, text: &str, mut wrong: Wrong) -> Vec<Problem> {
+        wrong.sort_by_key(|(place, _)| place.start);
+        let problems = wrong.into_iter().map(|(place, what)| Problem {
             file: file.to_path_buf(),
-            line: line_of(text, span.start),
-            what,
-        };
-        wrong.into_iter().map(problem).collect()
+            line: line_of(text, place.start),
+            what: one_line(&what),
+        });
+        problems.collect()
+    }
+
+    /// A text that is no TOML.
+    fn no_toml(file: &Path, text: &str, error: &toml::de::Error) -> Problem {
+        Problem {
+            file: file.to_path_buf(),
+            line: error.span().map_or(0, |span| line_of(text, span.start)),
+            what: one_line(error.message()),
+        }
     }
 }
 
@@ -141,34 +151,6 @@ impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}: {}", self.file.display(), self.line, self.what)
     }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    effects: Option<RawEffects>,
-    reports: Option<RawReports>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawEffects {
-    kernel: Option<bool>,
-    weights: Option<bool>,
-    memory: Option<bool>,
-    memory_low_mib: Option<Spanned<u64>>,
-    enable_io: Option<bool>,
-    freezer: Option<bool>,
-    ioprio: Option<bool>,
-    background: Option<Vec<Spanned<String>>>,
-    never_freeze: Option<Vec<Spanned<String>>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawReports {
-    per_second: Option<Spanned<u32>>,
-    burst: Option<Spanned<u32>>,
 }
 
 /// The files of a system's configuration, the weaker first.
@@ -194,144 +176,108 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
 
 /// The configuration of a system, and what is wrong with it.
 pub fn load(root: &Path) -> (Config, Vec<Problem>) {
-    let mut config = Config::default();
-    let mut problems = Vec::new();
-    for file in files(root) {
-        if let Some(text) = read(&file, &mut problems) {
-            problems.extend(add(&mut config, &file, &text));
+    Reader::default().load(root)
+}
+
+/// Reads the configuration of a system again and again. A file that cannot be read or is no TOML counts as it was when it
+/// last was good: who is in the midst of editing it must not have all of its settings taken back.
+#[derive(Debug, Default)]
+pub struct Reader {
+    good: BTreeMap<PathBuf, String>,
+}
+
+impl Reader {
+    /// The configuration, and what is wrong with it now.
+    pub fn load(&mut self, root: &Path) -> (Config, Vec<Problem>) {
+        let mut config = Config::default();
+        let mut problems = Vec::new();
+        let mut before = std::mem::take(&mut self.good);
+        for file in files(root) {
+            let mut text = match read(&file) {
+                Ok(Some(text)) => Some(text),
+                Ok(None) => continue,
+                Err(problem) => {
+                    problems.push(problem);
+                    None
+                }
+            };
+            if let Some(text) = &text {
+                problems.extend(add(&mut config, &file, text));
+            }
+            if !text.as_deref().is_some_and(is_toml) {
+                text = before.remove(&file);
+                // What was wrong with it was told.
+                if let Some(text) = &text {
+                    add(&mut config, &file, text);
+                }
+            }
+            self.good.extend(text.map(|text| (file, text)));
         }
+        (config, problems)
     }
-    (config, problems)
 }
 
 /// What a file has, if it is there.
-fn read(file: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+fn read(file: &Path) -> Result<Option<String>, Problem> {
     match fs::read_to_string(file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => {
-            problems.push(Problem {
-                file: file.to_path_buf(),
-                line: 0,
-                what: format!("cannot be read: {error}"),
-            });
-            None
-        }
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Problem {
+            file: file.to_path_buf(),
+            line: 0,
+            what: format!("cannot be read: {error}"),
+        }),
     }
+}
+
+fn is_toml(text: &str) -> bool {
+    Settings::parse(text).is_ok()
 }
 
 /// Adds the settings of one file. Says what is wrong with it.
 pub fn add(config: &mut Config, file: &Path, text: &str) -> Vec<Problem> {
-    let raw: RawFile = match toml::from_str(text) {
-        Ok(raw) => raw,
-        Err(error) => return vec![wrong_toml(file, text, &error)],
+    let mut all = match Settings::parse(text) {
+        Ok(all) => all,
+        Err(error) => return vec![Problem::no_toml(file, text, &error)],
     };
-    let mut wrong = Vec::new();
+    let mut wrong = Wrong::new();
     add_effects(
         &mut config.effects,
-        raw.effects.unwrap_or_default(),
+        all.section("effects", &mut wrong),
         &mut wrong,
     );
-    let reports = raw.reports.unwrap_or_default();
-    number(
-        &mut config.reports.per_second,
-        reports.per_second,
-        1..=1000,
-        &mut wrong,
-    );
-    number(
-        &mut config.reports.burst,
-        reports.burst,
-        1..=10_000,
-        &mut wrong,
-    );
+    let mut section = all.section("reports", &mut wrong);
+    let reports = &mut config.reports;
+    section.number("per_second", &mut reports.per_second, 1..=1000, &mut wrong);
+    section.number("burst", &mut reports.burst, 1..=10_000, &mut wrong);
+    section.end(&mut wrong);
+    all.end(&mut wrong);
     Problem::of(file, text, wrong)
 }
 
-/// A text that is no TOML, or has a setting that there is not.
-fn wrong_toml(file: &Path, text: &str, error: &toml::de::Error) -> Problem {
-    Problem {
-        file: file.to_path_buf(),
-        line: error.span().map_or(0, |span| line_of(text, span.start)),
-        what: one_line(error.message()),
-    }
-}
-
-type Wrong = Vec<(Range<usize>, String)>;
-
-fn add_effects(effects: &mut Effects, raw: RawEffects, wrong: &mut Wrong) {
-    let switches = [
-        (&mut effects.kernel, raw.kernel),
-        (&mut effects.weights, raw.weights),
-        (&mut effects.memory, raw.memory),
-        (&mut effects.enable_io, raw.enable_io),
-        (&mut effects.freezer, raw.freezer),
-        (&mut effects.ioprio, raw.ioprio),
-    ];
-    for (setting, value) in switches {
-        *setting = value.unwrap_or(*setting);
-    }
-    number(
+fn add_effects(effects: &mut Effects, mut section: Settings, wrong: &mut Wrong) {
+    section.switch("kernel", &mut effects.kernel, wrong);
+    section.switch("weights", &mut effects.weights, wrong);
+    section.switch("memory", &mut effects.memory, wrong);
+    section.number(
+        "memory_low_mib",
         &mut effects.memory_low_mib,
-        raw.memory_low_mib,
         1..=65_536,
         wrong,
     );
-    if let Some(units) = raw.background {
-        let fits = |name: &str| is_unit(name);
-        effects.background = names(
-            units,
-            fits,
-            "a unit's name, such as packagekit.service",
-            wrong,
-        );
+    section.switch("enable_io", &mut effects.enable_io, wrong);
+    section.switch("freezer", &mut effects.freezer, wrong);
+    section.switch("ioprio", &mut effects.ioprio, wrong);
+    let what = "a unit's name, such as packagekit.service";
+    if let Some(units) = section.texts("background", is_unit, what, wrong) {
+        effects.background = units;
     }
-    if let Some(parts) = raw.never_freeze {
-        let fits = |part: &str| part.len() >= 2 && !part.contains('/');
-        effects.never_freeze = names(
-            parts,
-            fits,
-            "a part of a name of at least two letters without '/'",
-            wrong,
-        );
+    let fits = |part: &str| part.len() >= 2 && !part.contains('/');
+    let what = "a part of a name of at least two letters without '/'";
+    if let Some(parts) = section.texts("never_freeze", fits, what, wrong) {
+        effects.never_freeze = parts;
     }
-}
-
-fn number<T: Copy + PartialOrd + fmt::Display>(
-    setting: &mut T,
-    value: Option<Spanned<T>>,
-    range: std::ops::RangeInclusive<T>,
-    wrong: &mut Wrong,
-) {
-    let Some(value) = value else { return };
-    if range.contains(value.get_ref()) {
-        *setting = *value.get_ref();
-    } else {
-        let what = format!(
-            "{} is not from {} to {}",
-            value.get_ref(),
-            range.start(),
-            range.end()
-        );
-        wrong.push((value.span(), what));
-    }
-}
-
-fn names(
-    given: Vec<Spanned<String>>,
-    fits: impl Fn(&str) -> bool,
-    what: &str,
-    wrong: &mut Wrong,
-) -> Vec<String> {
-    let mut good = Vec::new();
-    for name in given {
-        if fits(name.get_ref()) {
-            good.push(name.into_inner());
-        } else {
-            wrong.push((name.span(), format!("{:?} is not {what}", name.get_ref())));
-        }
-    }
-    good
+    section.end(wrong);
 }
 
 fn is_unit(name: &str) -> bool {
@@ -393,7 +339,10 @@ mod tests {
             "{unknown:?}"
         );
         let kind = wrong("[effects]\nfreezer = \"yes\"\n");
-        assert!(kind[0].starts_with("f.toml:2: invalid type"), "{kind:?}");
+        assert_eq!(
+            kind,
+            ["f.toml:2: invalid type: string \"yes\", expected a boolean"]
+        );
         let grammar = wrong("[effects]\nfreezer == true\n");
         assert!(grammar[0].starts_with("f.toml:2: "), "{grammar:?}");
     }
@@ -408,6 +357,77 @@ mod tests {
         );
         assert_eq!(problems.len(), 1);
         assert_eq!((config.reports.per_second, config.reports.burst), (50, 7));
+    }
+
+    #[test]
+    fn a_wrong_type_and_an_unknown_setting_spoil_no_other() {
+        let mut config = Config::default();
+        let text = "[effects]\nkernel = false\nenable_io = false\nfreezer = \"on\"\n";
+        let problems = add(&mut config, Path::new("f"), text);
+        let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [4]);
+        let effects = &config.effects;
+        assert_eq!(
+            (effects.kernel, effects.enable_io, effects.freezer),
+            (false, false, false)
+        );
+        let mut config = Config::default();
+        let text = "later = 1979-05-27\neffects.kernel = false\n\
+            [effects.later.still]\nx = 1979-05-27\n\
+            [reports]\nburst = 7\nper_second = { a.b = [] }\n\
+            [[other]]\nkernel = true\n";
+        let problems = add(&mut config, Path::new("f"), text);
+        let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [1, 3, 7, 8]);
+        assert_eq!((config.effects.kernel, config.reports.burst), (false, 7));
+        for text in ["effects = 3", "effects = 1979-05-27", "[[effects]]"] {
+            let problems = wrong(text);
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].ends_with("expected a section"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_list_what_is_wrong_is_left_out() {
+        let mut config = Config::default();
+        let text = "[effects]\nnever_freeze = [\n\"ab\",\n7,\n[\"cd\"],\n\"ef\"]\n";
+        let problems = add(&mut config, Path::new("f"), text);
+        let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [4, 5]);
+        assert_eq!(config.effects.never_freeze, ["ab", "ef"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_when_it_is_read_again_counts_as_before() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("etc/fasttrack/fasttrackd.toml.d");
+        fs::create_dir_all(&folder).expect("folders");
+        let put = |text: &[u8]| fs::write(folder.join("local.toml"), text).expect("a file");
+        let mut reader = Reader::default();
+        let mut kernel = || {
+            let (config, problems) = reader.load(root.path());
+            (config.effects.kernel, problems.len())
+        };
+        put(b"x ==\n");
+        assert_eq!(kernel(), (true, 1));
+        put(b"[effects]\nkernel = false\n");
+        assert_eq!(kernel(), (false, 0));
+        for spoilt in [&b"x ==\n"[..], b"x ==\n", b"\xff"] {
+            put(spoilt);
+            assert_eq!(kernel(), (false, 1));
+        }
+        put(b"[effects]\n");
+        assert_eq!(kernel(), (true, 0));
+        put(b"[effects]\nkernel = false\n");
+        assert_eq!(kernel(), (false, 0));
+        // One that is taken away is good, and says nothing; nor does a link to nowhere.
+        fs::remove_file(folder.join("local.toml")).expect("a file");
+        std::os::unix::fs::symlink("nowhere", folder.join("local.toml")).expect("a link");
+        assert_eq!(kernel(), (true, 0));
+        fs::remove_file(folder.join("local.toml")).expect("a link");
+        assert_eq!(kernel(), (true, 0));
+        put(b"x ==\n");
+        assert_eq!(kernel(), (true, 1));
     }
 
     #[test]
@@ -454,14 +474,21 @@ mod tests {
 
     #[test]
     fn no_text_makes_it_panic_or_leaves_a_setting_out_of_bounds() {
-        let good =
-            "[effects]\nbackground = [\"a.service\"]\nmemory_low_mib = 12\n[reports]\nburst = 3\n";
+        let good = "[effects]\nkernel = false\nbackground = [\"a.service\"]\n\
+            memory_low_mib = 12\n[reports]\nburst = 3\n";
         fasttrack_fuzz::mutate(good.as_bytes(), |bytes| {
             let mut config = Config::default();
             let text = String::from_utf8_lossy(bytes);
             let problems = add(&mut config, Path::new("a.toml"), &text);
             assert!((1..=65_536).contains(&config.effects.memory_low_mib));
             assert!((1..=10_000).contains(&config.reports.burst));
+            let all: toml::Table = text.parse().unwrap_or_default();
+            let kernel = all.get("effects").and_then(|all| all.get("kernel"));
+            // In a text that is TOML no other setting hides this one.
+            assert_eq!(
+                config.effects.kernel,
+                kernel.and_then(toml::Value::as_bool).unwrap_or(true)
+            );
             let lines = text.split('\n').count();
             assert!(problems.iter().all(|problem| problem.line <= lines));
         });

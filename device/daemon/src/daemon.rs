@@ -18,7 +18,7 @@ use crate::system::System;
 use crate::units::Told;
 use crate::waits::{self, Waits};
 use fasttrack_bus::{Usage, WireTrouble, SOURCES_MOST};
-use fasttrack_config::{Config, Problem};
+use fasttrack_config::{Config, Problem, Reader};
 use fasttrack_detector::group::{app_of, is_wide};
 use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
@@ -60,6 +60,8 @@ pub struct FrozenFor {
 /// The daemon, without bus and clock.
 pub struct Daemon {
     pub(crate) system: System,
+    /// Remembers what files had before they were spoilt.
+    reader: Reader,
     pub(crate) config: Config,
     pub(crate) problems: Vec<Problem>,
     pub(crate) found: Vec<Found>,
@@ -98,7 +100,8 @@ impl Daemon {
         watchdog_us: Option<u64>,
         mut counters: Counters,
     ) -> Daemon {
-        let (config, problems) = fasttrack_config::load(&system.path(""));
+        let mut reader = Reader::default();
+        let (config, problems) = reader.load(&system.path(""));
         for problem in &problems {
             counters.error(&format!("configuration {problem}"), || {
                 format!("configuration: {problem}")
@@ -107,6 +110,7 @@ impl Daemon {
         let effects = Effects::new(system, &config.effects, &mut counters);
         Daemon {
             system: system.clone(),
+            reader,
             config,
             problems,
             found: Vec::new(),
@@ -319,7 +323,7 @@ impl Daemon {
         self.reloaded = Some(now);
         self.counters.count("reloads");
         self.notify.tell("RELOADING=1");
-        let (config, problems) = fasttrack_config::load(&self.system.path(""));
+        let (config, problems) = self.reader.load(&self.system.path(""));
         for problem in &problems {
             self.counters.forget(&format!("configuration {problem}"));
             self.counters

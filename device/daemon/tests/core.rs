@@ -759,16 +759,19 @@ fn a_wrong_configuration_is_told_with_its_line_and_read_again() {
         "[effects]\nkernel = false\n",
     );
     daemon.reload(secs(3));
-    let status = status(&mut daemon, 4);
-    assert_eq!(status.rung, "observe");
-    assert!(
-        !status
-            .notes
-            .iter()
-            .any(|note| note.starts_with("configuration")),
-        "{:?}",
-        status.notes
-    );
+    let good = status(&mut daemon, 4);
+    assert_eq!(good.rung, "observe");
+    let told = |status: &Status| {
+        let mut notes = status.notes.iter();
+        notes.any(|note| note.starts_with("configuration"))
+    };
+    assert!(!told(&good), "{:?}", good.notes);
+    assert_eq!(tree.kernel("enabled"), "0");
+    // Of one that is no TOML what it last said stays.
+    tree.put("etc/fasttrack/fasttrackd.toml", "x ==\n");
+    daemon.reload(secs(5));
+    let spoilt = status(&mut daemon, 6);
+    assert_eq!((spoilt.rung.as_str(), told(&spoilt)), ("observe", true));
     assert_eq!(tree.kernel("enabled"), "0");
 }
 
