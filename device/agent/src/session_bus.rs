@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the session's bus says: new units of the user manager, apps that it starts itself, screen savers and whether
 //! Mutter has switched the screen off, input methods, the desktop's inhibitors, GameMode's games.
-//! One connection and one thread for all; the bus wakes it for nothing else, but for who asks for titles of windows
+//! One thread for all; the bus wakes it for nothing else, but for who asks for titles of windows
 //! ([`crate::titles`]).
 
 use crate::activation::Activation;
@@ -75,8 +75,9 @@ impl Source for SessionBus {
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         bus::runtime()?.block_on(async {
-            let bus = Connection::session().await?;
-            follow(bus, self.sources, &self.env, out).await
+            let listens = Connection::session().await?;
+            let asks = Connection::session().await?;
+            follow(&listens, &asks, self.sources, &self.env, out).await
         })
     }
 
@@ -85,25 +86,35 @@ impl Source for SessionBus {
     }
 }
 
-async fn follow(bus: Connection, sources: Sources, env: &Env, out: &Out) -> Result<(), Fault> {
-    let mut messages = MessageStream::from(&bus);
-    listen(&bus).await?;
-    let mut session = Session {
-        bus: bus.clone(),
-        inputs: BTreeMap::new(),
-        named: Named::default(),
-        activation: Activation::listen(&bus, env, out).await?,
-        out,
-    };
-    if let Err(Fault(why)) = titles::serve(&bus, sources, env, out.resolver()).await {
+/// Follows what one connection hears, and asks by another. An answer would wait behind the signals that were not taken
+/// yet, of which there is room for some: whoever took one could wait for its answer for ever.
+async fn follow(
+    listens: &Connection,
+    asks: &Connection,
+    sources: Sources,
+    env: &Env,
+    out: &Out,
+) -> Result<(), Fault> {
+    listen(listens).await?;
+    let activation = Activation::listen(listens, env, out).await?;
+    if let Err(Fault(why)) = titles::serve(listens, sources, env, out.resolver()).await {
         out.say(Event::Fault {
             source: "titles",
             why,
         })?;
     }
+    // From here on nothing is asked by this connection. What was said until now is asked for.
+    let mut messages = MessageStream::from(listens);
+    let mut session = Session {
+        bus: asks.clone(),
+        inputs: BTreeMap::new(),
+        named: Named::default(),
+        activation,
+        out,
+    };
     session.units().await;
     for name in INPUTS {
-        if let Some(owner) = bus::owner(&bus, name).await? {
+        if let Some(owner) = bus::owner(asks, name).await? {
             session.input(name, &owner).await?;
         }
     }
@@ -156,6 +167,7 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
 }
 
 struct Session<'a> {
+    /// By which others are asked.
     bus: Connection,
     inputs: BTreeMap<String, Vec<AppRef>>,
     named: Named,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Mutter's screen, on a bus of the test's own with a stand-in for Mutter.
+//! A bus of the test's own, with stand-ins for who is on a session's.
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
 use super::*;
 use crate::testing::bus::Bus;
 use crate::testing::FakePlace;
 use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Mutter's modes: on, standby, suspend, off; and -1 where it does not know.
 struct Mutter(i32);
@@ -29,15 +31,15 @@ async fn set(mutter: &Connection, mode: i32) {
     told.expect("told");
 }
 
-/// What is said of the screen next, not waited for without end.
-async fn dark(from: &Receiver<Event>) -> Option<bool> {
+/// What is said next under this name of whether somebody is there, not waited for without end.
+async fn away(from: &Receiver<Event>, name: &str) -> Option<bool> {
     for _ in 0..1000 {
         match from.try_recv() {
             Ok(Event::Away {
-                source: "screen",
+                source,
                 why: Nobody::Locked,
                 on,
-            }) => return Some(on),
+            }) if source == name => return Some(on),
             Ok(_) => {}
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
@@ -60,15 +62,71 @@ fn mutters_screen_that_is_off_is_as_one_that_is_locked() {
         mutter.request_name(MUTTER).await.expect("its name");
         let changes = async {
             // It was off before the agent came.
-            assert_eq!(dark(&from).await, Some(true));
+            assert_eq!(away(&from, "screen").await, Some(true));
             for (mode, expected) in [(0, false), (1, true), (0, false), (3, true), (-1, false)] {
                 set(&mutter, mode).await;
-                assert_eq!(dark(&from).await, Some(expected), "{mode}");
+                assert_eq!(away(&from, "screen").await, Some(expected), "{mode}");
             }
         };
+        let (listens, asks) = (bus.connect().await, bus.connect().await);
+        let followed = follow(&listens, &asks, crate::choose::all, &env, &out);
         tokio::select! {
-            end = follow(bus.connect().await, crate::choose::all, &env, &out) => panic!("{end:?}"),
+            end = followed => panic!("{end:?}"),
             () = changes => {}
+        }
+    });
+}
+
+/// The user manager, with units that it has forgotten as soon as it is asked for them.
+struct Manager(Arc<Notify>);
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
+impl Manager {
+    fn subscribe(&self) {
+        self.0.notify_one();
+    }
+
+    fn get_unit(&self, name: &str) -> zbus::fdo::Result<OwnedObjectPath> {
+        Err(zbus::fdo::Error::Failed(format!("there is no {name}")))
+    }
+}
+
+#[test]
+fn many_new_units_at_once_stop_nothing() {
+    let Some(bus) = Bus::start() else {
+        return;
+    };
+    let (to, from) = sync_channel(64);
+    let out = Out::new("session-bus", FakePlace::new().resolver(), to);
+    let env = Env::default();
+    bus::runtime().expect("a runtime").block_on(async {
+        let manager = bus.connect().await;
+        let path = "/org/freedesktop/systemd1";
+        let server = manager.object_server();
+        let subscribed = Arc::new(Notify::new());
+        server
+            .at(path, Manager(subscribed.clone()))
+            .await
+            .expect("served");
+        manager.request_name(SYSTEMD).await.expect("its name");
+        let object = OwnedObjectPath::try_from("/u").expect("a path");
+        let says = async {
+            subscribed.notified().await;
+            // As the manager does when it is reloaded.
+            for number in 0..1000 {
+                let unit = (format!("app-x-{number}.scope"), &object);
+                let sent = manager.emit_signal(None::<&str>, path, MANAGER, "UnitNew", &unit);
+                sent.await.expect("sent");
+            }
+            let locks = manager.emit_signal(None::<&str>, "/", SAVERS[0], "ActiveChanged", &true);
+            locks.await.expect("sent");
+            assert_eq!(away(&from, "session-bus").await, Some(true));
+        };
+        let (listens, asks) = (bus.connect().await, bus.connect().await);
+        let followed = follow(&listens, &asks, crate::choose::all, &env, &out);
+        tokio::select! {
+            end = followed => panic!("{end:?}"),
+            () = says => {}
         }
     });
 }
