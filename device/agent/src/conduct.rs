@@ -392,6 +392,7 @@ fn once(source: &mut dyn Source, out: &Out) -> Result<(), Fault> {
     for why in [Nobody::Inactive, Nobody::Locked, Nobody::Idle] {
         out.away(why, false)?;
     }
+    out.deaf()?;
     Err(fault)
 }
 

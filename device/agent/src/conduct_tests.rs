@@ -116,7 +116,8 @@ impl Play {
     /// What comes next: a source's name, "nobody" or "fault".
     fn next(&self) -> String {
         let mut told = self.told.iter();
-        let told = told.find(|event| !matches!(event, Event::Away { on: false, .. }));
+        let told =
+            told.find(|event| !matches!(event, Event::Away { on: false, .. } | Event::Deaf { .. }));
         match told.expect("something") {
             Event::Focus(Report::CannotTell(name)) => name,
             Event::Focus(Report::Nobody(_)) => "nobody".into(),
@@ -304,6 +305,8 @@ fn others_come_and_go_besides() {
     play.stage.end("sound", Err(Fault::new("closed")));
     play.ended();
     assert_eq!(play.next(), "fault");
+    let deaf = |event| event == Event::Deaf { source: "sound" };
+    assert!(play.told.try_iter().any(deaf));
     play.pass();
     assert_eq!((play.focus(), play.next()), (Some("best"), "sound".into()));
     let mut play = Play::new(Wanted {

@@ -6,7 +6,6 @@ use super::*;
 use crate::event::Event;
 use crate::testing::bus::Bus;
 use crate::testing::FakePlace;
-use fasttrack_detector::report::Report;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +60,7 @@ fn told(from: &Receiver<Event>) -> Vec<(String, bool)> {
     let mut all = Vec::new();
     while let Ok(event) = from.try_recv() {
         match event {
-            Event::Other(Report::Perceptible { app, sense, on }) => {
+            Event::Sense { app, sense, on, .. } => {
                 assert_eq!(sense == Sense::Game, app.id == "org.example.Game");
                 all.push((app.id, on));
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What sources tell the agent, which has one owner of state: whoever takes these.
 
-use fasttrack_detector::report::{Nobody, Report};
+use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 
 /// Something that a source has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +17,24 @@ pub enum Event {
         /// Whether it begins or ends.
         on: bool,
     },
-    /// A launch, a first window, or what can be noticed.
+    /// A launch or a first window.
     Other(Report),
+    /// An app can, or can no longer, be noticed.
+    Sense {
+        /// Who says so.
+        source: &'static str,
+        /// The app.
+        app: AppRef,
+        /// By what.
+        sense: Sense,
+        /// Whether it begins or ends.
+        on: bool,
+    },
+    /// A source has ended: of what it has said can be noticed, it will not say the end.
+    Deaf {
+        /// Which.
+        source: &'static str,
+    },
     /// A window of which nobody can tell whose it is.
     Unknown {
         /// Who says so.

@@ -289,23 +289,25 @@ mod tests {
 
     #[test]
     fn a_sense_that_ends_while_the_session_is_away_is_told_when_it_is_back() {
+        let app = AppRef {
+            cgroup: "/m".into(),
+            inode: 1,
+            id: "m".into(),
+            pid: 0,
+        };
         let music = |on| Report::Perceptible {
-            app: AppRef {
-                cgroup: "/m".into(),
-                inode: 1,
-                id: "m".into(),
-                pid: 0,
-            },
+            app: app.clone(),
+            sense: Sense::Audio,
+            on,
+        };
+        let heard = |on| Event::Sense {
+            source: "pipewire",
+            app: app.clone(),
             sense: Sense::Audio,
             on,
         };
         let (to, from) = sync_channel(EVENTS_MOST);
-        for event in [
-            Event::Other(music(true)),
-            Event::Other(music(false)),
-            Event::Daemon,
-            Event::Daemon,
-        ] {
+        for event in [heard(true), heard(false), Event::Daemon, Event::Daemon] {
             to.send(event).expect("room");
         }
         drop(to);

@@ -6,6 +6,7 @@
 //! registered game: videos are watched, and gamepads are no input to a compositor. What is already known is not told twice.
 
 use crate::event::Event;
+use fasttrack_detector::decision::same_app;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -50,13 +51,16 @@ pub struct Counts {
     pub unknown: u64,
 }
 
+/// Of which source, who can be noticed by what. A source that names an app again may name another process of it.
+type Heard = (&'static str, AppRef, Sense);
+
 /// The state of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Merge {
     focus: Option<Report>,
     away: Vec<(&'static str, Nobody)>,
     told: Option<Report>,
-    senses: Vec<(AppRef, Sense)>,
+    senses: Vec<Heard>,
     /// The daemon takes these for senses that hold.
     ended: VecDeque<(AppRef, Sense)>,
     launches: VecDeque<u64>,
@@ -81,6 +85,13 @@ impl Merge {
                 self.front()
             }
             Event::Other(report) => self.other(report),
+            Event::Sense {
+                source,
+                app,
+                sense,
+                on,
+            } => self.sense(source, app, sense, on),
+            Event::Deaf { source } => self.deaf(source),
             Event::Unknown { source, why } => {
                 self.counts.entry(source).or_default().unknown += 1;
                 self.trouble(source, why)
@@ -130,8 +141,7 @@ impl Merge {
     /// The most telling reason first: a locked screen of a session that is not active is of no interest.
     fn effective(&self) -> Option<Report> {
         let order = [Nobody::Inactive, Nobody::Locked, Nobody::Idle];
-        let watches =
-            |(_, sense): &(AppRef, Sense)| matches!(sense, Sense::Inhibitor | Sense::Game);
+        let watches = |(_, _, sense): &Heard| matches!(sense, Sense::Inhibitor | Sense::Game);
         let watched = self.senses.iter().any(watches);
         let away = order
             .into_iter()
@@ -153,21 +163,34 @@ impl Merge {
         now.map(Step::Tell).into_iter().collect()
     }
 
-    fn other(&mut self, report: Report) -> Vec<Step> {
-        if let Report::Perceptible { app, sense, on } = &report {
-            let key = (app.clone(), *sense);
-            let known = self.senses.contains(&key);
-            if known == *on {
-                return Vec::new();
-            }
-            match on {
-                true => {
-                    self.ended.retain(|one| *one != key);
-                    self.senses.push(key);
-                }
-                false => self.senses.retain(|one| *one != key),
-            }
+    /// The daemon is told when the first source says so, and when none says so any more.
+    fn sense(&mut self, source: &'static str, app: AppRef, sense: Sense, on: bool) -> Vec<Step> {
+        let is_it = |(_, one, other): &Heard| same_app(one, &app) && *other == sense;
+        let is_own = |one: &Heard| one.0 == source && is_it(one);
+        let before = self.senses.iter().any(is_it);
+        match on {
+            true if self.senses.iter().any(is_own) => {}
+            true => self.senses.push((source, app.clone(), sense)),
+            false => self.senses.retain(|one| !is_own(one)),
         }
+        if self.senses.iter().any(is_it) == before {
+            return Vec::new();
+        }
+        let same = |(one, other): &(AppRef, Sense)| same_app(one, &app) && *other == sense;
+        self.ended.retain(|one| !same(one));
+        let mut steps = vec![Step::Tell(Report::Perceptible { app, sense, on })];
+        steps.extend(self.front());
+        steps
+    }
+
+    fn deaf(&mut self, source: &'static str) -> Vec<Step> {
+        let all = self.senses.iter().filter(|one| one.0 == source);
+        let all: Vec<Heard> = all.cloned().collect();
+        let over = |(source, app, sense)| self.sense(source, app, sense, false);
+        all.into_iter().flat_map(over).collect()
+    }
+
+    fn other(&mut self, report: Report) -> Vec<Step> {
         if let Report::Launch(app) = &report {
             // A log of Android has no inodes.
             if app.inode > 0 && self.launches.contains(&app.inode) {
@@ -186,7 +209,8 @@ impl Merge {
         // An end that is refused once more comes back by `untold`.
         let ended = std::mem::take(&mut self.ended).into_iter();
         let ended = ended.map(perceptible(false));
-        let senses = self.senses.iter().cloned().map(perceptible(true));
+        let senses = self.senses.iter().cloned();
+        let senses = senses.map(|(_, app, sense)| perceptible(true)((app, sense)));
         let troubles = self.last.keys().filter_map(|source| self.told_of(source));
         let troubles: Vec<Step> = troubles.map(Step::Trouble).collect();
         let reports = self.told.iter().cloned().chain(ended).chain(senses);
@@ -230,6 +254,16 @@ mod tests {
 
     fn front(name: &str) -> Report {
         Report::Front(vec![app(name)])
+    }
+
+    fn heard(source: &'static str, name: &str, sense: Sense, on: bool) -> Event {
+        let app = app(name);
+        Event::Sense {
+            source,
+            app,
+            sense,
+            on,
+        }
     }
 
     fn away(why: Nobody, on: bool) -> Event {
@@ -298,11 +332,11 @@ mod tests {
         merge.take(Event::Focus(front("g")));
         assert_eq!(merge.take(away(Nobody::Idle, true)), [idle()]);
         let back = [Step::Tell(game(true)), Step::Tell(front("g"))];
-        assert_eq!(merge.take(Event::Other(game(true))), back);
+        assert_eq!(merge.take(heard("gamemode", "g", Sense::Game, true)), back);
         assert_eq!(merge.take(away(Nobody::Locked, true)).len(), 1);
         merge.take(away(Nobody::Locked, false));
         let ends = [Step::Tell(game(false)), idle()];
-        assert_eq!(merge.take(Event::Other(game(false))), ends);
+        assert_eq!(merge.take(heard("gamemode", "g", Sense::Game, false)), ends);
     }
 
     #[test]
@@ -315,15 +349,15 @@ mod tests {
         };
         merge.take(Event::Focus(front("a")));
         assert_eq!(
-            merge.take(Event::Other(music(true))),
+            merge.take(heard("pipewire", "m", Sense::Audio, true)),
             [Step::Tell(music(true))]
         );
-        assert_eq!(merge.take(Event::Other(music(true))), []);
+        assert_eq!(merge.take(heard("pipewire", "m", Sense::Audio, true)), []);
         assert_eq!(
             merge.take(Event::Daemon),
             [Step::Tell(front("a")), Step::Tell(music(true))]
         );
-        merge.take(Event::Other(music(false)));
+        merge.take(heard("pipewire", "m", Sense::Audio, false));
         assert_eq!(merge.take(Event::Daemon), [Step::Tell(front("a"))]);
     }
 
@@ -337,9 +371,9 @@ mod tests {
         };
         let tell = |name: &str, on| Step::Tell(music(name, on));
         let refused = |merge: &mut Merge, name: &str| {
-            merge.take(Event::Other(music(name, true)));
+            merge.take(heard("pipewire", name, Sense::Audio, true));
             assert_eq!(
-                merge.take(Event::Other(music(name, false))),
+                merge.take(heard("pipewire", name, Sense::Audio, false)),
                 [tell(name, false)]
             );
             merge.untold(Some(music(name, false)), "inactive".into());
@@ -357,12 +391,44 @@ mod tests {
         assert_eq!(told(&mut merge), []);
         // What is heard again has not ended.
         refused(&mut merge, "m");
-        merge.take(Event::Other(music("m", true)));
+        merge.take(heard("pipewire", "m", Sense::Audio, true));
         assert_eq!(told(&mut merge), [tell("m", true)]);
         merge.untold(Some(music("m", true)), "inactive".into());
         assert_eq!(told(&mut merge), [tell("m", true)]);
         (0..2 * ENDED_MOST).for_each(|number| refused(&mut merge, &number.to_string()));
         assert_eq!(merge.ended.len(), ENDED_MOST);
+    }
+
+    #[test]
+    fn a_sense_ends_with_the_last_who_says_so_whichever_process_it_names() {
+        let mut merge = Merge::default();
+        let said = |source, pid, on| Event::Sense {
+            source,
+            app: AppRef { pid, ..app("v") },
+            sense: Sense::Inhibitor,
+            on,
+        };
+        let told = |steps: &[Step]| match steps {
+            [] => None,
+            [Step::Tell(Report::Perceptible { on, .. })] => Some(*on),
+            other => panic!("{other:?}"),
+        };
+        for (event, expected) in [
+            (said("logind", 5, true), Some(true)),
+            // Another process of the app has taken the place of the first.
+            (said("logind", 6, false), Some(false)),
+            (said("logind", 5, true), Some(true)),
+            (said("desktop", 0, true), None),
+            (said("logind", 5, false), None),
+            (said("logind", 5, true), None),
+            (said("desktop", 0, false), None),
+            (Event::Deaf { source: "desktop" }, None),
+            (Event::Deaf { source: "logind" }, Some(false)),
+            (said("logind", 5, false), None),
+        ] {
+            assert_eq!(told(&merge.take(event.clone())), expected, "{event:?}");
+        }
+        assert!(merge.senses.is_empty());
     }
 
     #[test]

@@ -191,7 +191,18 @@ impl Out {
 
     /// An app can, or can no longer, be noticed.
     pub fn perceptible(&self, app: AppRef, sense: Sense, on: bool) -> Result<(), Fault> {
-        self.say(Event::Other(Report::Perceptible { app, sense, on }))
+        let source = self.name;
+        self.say(Event::Sense {
+            source,
+            app,
+            sense,
+            on,
+        })
+    }
+
+    /// Of nothing that this source has said can be noticed the end will be said.
+    pub fn deaf(&self) -> Result<(), Fault> {
+        self.say(Event::Deaf { source: self.name })
     }
 
     /// Nobody uses the session, or somebody does again.

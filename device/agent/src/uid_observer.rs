@@ -10,7 +10,8 @@ use crate::fault::Fault;
 use crate::source::{Out, Probe, Source};
 use crate::uids::{app, Uids};
 use fasttrack_bus::APPS_MOST;
-use fasttrack_detector::report::{Report, Sense};
+use fasttrack_detector::report::{AppRef, Report, Sense};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::Path;
 
 const DEVICE: &str = "/dev/binder";
@@ -54,15 +55,19 @@ pub fn follow(driver: impl Driver, out: &Out) -> Result<(), Fault> {
     let answer = link.call(manager, REGISTER, &arguments, &[at as u64])?;
     binder::registered(&answer)?;
     link.listen();
-    let mut uids = Uids::default();
-    let end = observe(&mut link, &mut uids, out);
-    for uid in uids.noticed() {
-        out.perceptible(app(out.resolver().place(), uid), Sense::Audio, false)?;
+    let mut heard = BTreeMap::new();
+    let end = observe(&mut link, &mut heard, out);
+    for app in heard.into_values() {
+        out.perceptible(app, Sense::Audio, false)?;
     }
     end
 }
 
-fn observe(link: &mut Link<impl Driver>, uids: &mut Uids, out: &Out) -> Result<(), Fault> {
+/// Who can be noticed, as it was told: a group that has gone meanwhile has another path.
+type Heard = BTreeMap<u32, AppRef>;
+
+fn observe(link: &mut Link<impl Driver>, heard: &mut Heard, out: &Out) -> Result<(), Fault> {
+    let mut uids = Uids::default();
     loop {
         let call = link.incoming()?;
         let before = uids.clone();
@@ -78,24 +83,25 @@ fn observe(link: &mut Link<impl Driver>, uids: &mut Uids, out: &Out) -> Result<(
             }
         };
         if changed {
-            tell(&before, uids, out)?;
+            tell(&before, &uids, heard, out)?;
         }
     }
 }
 
-fn tell(before: &Uids, now: &Uids, out: &Out) -> Result<(), Fault> {
+fn tell(before: &Uids, now: &Uids, heard: &mut Heard, out: &Out) -> Result<(), Fault> {
     let place = out.resolver().place();
-    let (old, new) = (before.noticed(), now.noticed());
-    let changes = old
-        .iter()
-        .filter(|uid| !new.contains(uid))
-        .map(|uid| (uid, false));
-    let begun = new
-        .iter()
-        .filter(|uid| !old.contains(uid))
-        .map(|uid| (uid, true));
-    for (uid, on) in changes.chain(begun) {
-        out.perceptible(app(place, *uid), Sense::Audio, on)?;
+    let noticed = now.noticed();
+    let mut ended = heard.clone();
+    ended.retain(|uid, _| !noticed.contains(uid));
+    for (uid, app) in ended {
+        heard.remove(&uid);
+        out.perceptible(app, Sense::Audio, false)?;
+    }
+    for uid in noticed {
+        if let Entry::Vacant(new) = heard.entry(uid) {
+            let app = new.insert(app(place, uid));
+            out.perceptible(app.clone(), Sense::Audio, true)?;
+        }
     }
     let front = now.front();
     if front != before.front() {
@@ -117,6 +123,30 @@ mod tests {
     use crate::binder_driver::tests::Played;
     use crate::testing::FakePlace;
     use fasttrack_detector::report::Nobody;
+
+    #[test]
+    fn who_ends_is_named_as_when_it_began_though_its_group_is_gone() {
+        let fake = FakePlace::new();
+        let group = fake.group("/apps/uid_10160", 0);
+        let (to, from) = std::sync::mpsc::sync_channel(8);
+        let out = Out::new("uid-observer", fake.resolver(), to);
+        let mut now = Uids::default();
+        let mut heard = Heard::new();
+        let heard_by = call(&[10_160, 4, 7, 0, 0]);
+        now.take(binder::parse(4, &heard_by).expect("a call"));
+        tell(&Uids::default(), &now, &mut heard, &out).expect("told");
+        std::fs::remove_dir(fake.place().directory(&group.cgroup)).expect("a group");
+        tell(&now, &Uids::default(), &mut heard, &out).expect("told");
+        for expected in [true, false] {
+            let Ok(Event::Sense { app, on, .. }) = from.try_recv() else {
+                panic!("no sense");
+            };
+            assert_eq!(
+                (&app.cgroup, app.inode, on),
+                (&group.cgroup, group.inode, expected)
+            );
+        }
+    }
 
     #[test]
     fn an_observer_is_registered_and_what_it_is_told_is_said() {
@@ -158,7 +188,7 @@ mod tests {
                     ids.join(" ")
                 }
                 Event::Focus(Report::Nobody(Nobody::Unfocused)) => "nobody".into(),
-                Event::Other(Report::Perceptible { app, on, .. }) => format!("{} {on}", app.id),
+                Event::Sense { app, on, .. } => format!("{} {on}", app.id),
                 Event::Fault { .. } => "fault".into(),
                 other => panic!("{other:?}"),
             })
