@@ -186,6 +186,16 @@ mod tests {
             assert_eq!(pieces.take(sender, true, b"x"), None);
             assert!(pieces.0.len() <= BEGUN_MOST);
         }
+        let good = b"\x011new: ID=7\x000 NAME=xxxxxx\x021new: ID=8 NAME=y";
+        mutate(good, |bytes| {
+            for piece in bytes.chunks(20) {
+                let (sender, begins) = (piece[0].into(), piece.get(1) == Some(&b'1'));
+                let text = pieces.take(sender, begins, piece.get(2..).unwrap_or_default());
+                assert!(text.is_none_or(|text| text.len() < MESSAGE_MOST + 20));
+            }
+            let longest = pieces.0.values().map(Vec::len).max();
+            assert!(pieces.0.len() <= BEGUN_MOST && longest.is_none_or(|most| most < MESSAGE_MOST));
+        });
         // One without an end is forgotten.
         pieces.take(1, true, b"");
         (0..MESSAGE_MOST).for_each(|_| drop(pieces.take(1, false, b"xx")));

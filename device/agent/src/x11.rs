@@ -6,7 +6,7 @@
 use crate::env::Env;
 use crate::fault::Fault;
 use crate::source::{Out, Probe, Source};
-use crate::window::{Titled, Window};
+use crate::window::{pid, Titled, Window};
 use std::collections::BTreeSet;
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectError, ReplyError};
@@ -21,6 +21,8 @@ use x11rb::rust_connection::{ConnectionError, RustConnection};
 const PARENTS_MOST: usize = 8;
 /// Most windows that are read of a list, in words of four bytes.
 const LIST_MOST: u32 = 4096;
+/// Bytes of an answer before what is longer.
+const REPLY: usize = 32;
 /// Longest text that is read of a property, in words of four bytes.
 const TEXT_MOST: u32 = 64;
 
@@ -100,24 +102,18 @@ impl Clients {
         if is_remote(&machine, &self.host) {
             return Ok(Window::default());
         }
-        let pid = match self.client(window)? {
+        let process = match self.client(window)? {
             0 => self.said(window)?,
-            pid => pid,
+            process => process,
         };
-        Ok(Window::of(pid, class_of(&class)))
+        Ok(Window::of(process, class_of(&class)))
     }
 
     /// Up from a dialog to the window that it belongs to.
     fn parent(&self, window: u32) -> Result<u32, ReplyError> {
-        let mut at = window;
-        for _ in 0..PARENTS_MOST {
-            match self.number(at, AtomEnum::WM_TRANSIENT_FOR.into())? {
-                // Transient for the root means: for the whole group.
-                Some(up) if up != 0 && up != self.root && up != at => at = up,
-                _ => break,
-            }
-        }
-        Ok(at)
+        top(window, self.root, |at| {
+            self.number(at, AtomEnum::WM_TRANSIENT_FOR.into())
+        })
     }
 
     /// PID of the client, as the server knows it.
@@ -126,30 +122,21 @@ impl Clients {
             client: window,
             mask: ClientIdMask::LOCAL_CLIENT_PID,
         };
-        let reply = res::query_client_ids(&self.connection, &[asked])?.reply()?;
-        let pids = reply
-            .ids
-            .iter()
-            .filter(|id| id.spec.mask == ClientIdMask::LOCAL_CLIENT_PID);
-        Ok(pids
-            .filter_map(|id| id.value.first().copied())
-            .next()
-            .unwrap_or(0))
+        let reply = res::query_client_ids(&self.connection, &[asked])?.raw_reply()?;
+        Ok(pid_of(reply.as_ref()))
     }
 
     fn said(&self, window: u32) -> Result<u32, ReplyError> {
-        Ok(self.number(window, self.names._NET_WM_PID)?.unwrap_or(0))
+        let number = self.number(window, self.names._NET_WM_PID)?;
+        Ok(pid(number.unwrap_or(0).into()))
     }
 
     fn number(&self, window: u32, name: Atom) -> Result<Option<u32>, ReplyError> {
-        let reply = self.property(window, name, 1)?;
-        let number = reply.value32().and_then(|mut all| all.next());
-        Ok(number)
+        Ok(number_of(&self.property(window, name, 1)?))
     }
 
     fn text(&self, window: u32, name: Atom) -> Result<String, ReplyError> {
-        let reply = self.property(window, name, TEXT_MOST)?;
-        Ok(String::from_utf8_lossy(&reply.value).into_owned())
+        Ok(text_of(&self.property(window, name, TEXT_MOST)?))
     }
 
     fn property(&self, window: u32, name: Atom, most: u32) -> Result<GetPropertyReply, ReplyError> {
@@ -166,8 +153,8 @@ impl Clients {
     }
 
     fn list(&self) -> Result<BTreeSet<u32>, Fault> {
-        let reply = self.property(self.root, self.names._NET_CLIENT_LIST, LIST_MOST)?;
-        Ok(reply.value32().into_iter().flatten().collect())
+        let list = self.names._NET_CLIENT_LIST;
+        Ok(list_of(&self.property(self.root, list, LIST_MOST)?))
     }
 
     fn titled(&self) -> Result<Vec<Titled>, Fault> {
@@ -232,6 +219,59 @@ fn gone_is_nothing<T>(result: Result<T, ReplyError>) -> Result<Option<T>, Fault>
         Err(ReplyError::X11Error(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Up from a dialog to the window that it belongs to, of the windows that there are: one may outlive its parent.
+fn top(
+    window: u32,
+    root: u32,
+    parent: impl Fn(u32) -> Result<Option<u32>, ReplyError>,
+) -> Result<u32, ReplyError> {
+    let (mut below, mut at) = (window, window);
+    for _ in 0..PARENTS_MOST {
+        match parent(at) {
+            // Transient for the root means: for the whole group.
+            Ok(Some(up)) if up != 0 && up != root && up != at => (below, at) = (at, up),
+            Ok(_) => break,
+            Err(ReplyError::X11Error(_)) if at != window => return Ok(below),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+/// The first number of a property.
+fn number_of(reply: &GetPropertyReply) -> Option<u32> {
+    reply.value32()?.next()
+}
+
+/// The windows of a list.
+fn list_of(reply: &GetPropertyReply) -> BTreeSet<u32> {
+    let all = reply.value32().into_iter().flatten();
+    all.take(LIST_MOST as usize).collect()
+}
+
+fn text_of(reply: &GetPropertyReply) -> String {
+    let most = reply.value.len().min(4 * TEXT_MOST as usize);
+    String::from_utf8_lossy(&reply.value[..most]).into_owned()
+}
+
+/// The client's PID in an answer of the X-Resource extension: after its head each id is the window and a mask, a number
+/// of bytes, and these. The library makes room for as many as the head says before it looks for them.
+fn pid_of(reply: &[u8]) -> u32 {
+    let word = |bytes: &[u8], at: usize| {
+        let word = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_ne_bytes(word))
+    };
+    let mut rest = reply.get(REPLY..).unwrap_or_default();
+    while let (Some(mask), Some(length)) = (word(rest, 4), word(rest, 8)) {
+        let value = &rest[12..];
+        if mask == u32::from(ClientIdMask::LOCAL_CLIENT_PID) && length >= 4 {
+            return pid(word(value, 0).unwrap_or(0).into());
+        }
+        rest = value.get(length as usize..).unwrap_or_default();
+    }
+    0
 }
 
 /// The class, of the instance and the class that `WM_CLASS` holds.
@@ -337,6 +377,108 @@ fn opened(clients: &Clients, known: &BTreeSet<u32>, out: &Out) -> Result<BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::mutate;
+    use x11rb::protocol::ErrorKind;
+    use x11rb::x11_utils::{TryParse, X11Error};
+
+    fn words(all: &[u32]) -> Vec<u8> {
+        all.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// An answer with these bytes and what its head has in its last six words.
+    fn answer(second: u8, head: [u32; 6], rest: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![1, second, 7, 0];
+        bytes.extend(words(&[rest.len() as u32 / 4]));
+        bytes.extend(words(&head));
+        bytes.extend(rest);
+        bytes
+    }
+
+    fn property(format: u8, value: &[u8]) -> Vec<u8> {
+        let number = value.len() * 8 / usize::from(format);
+        answer(format, [6, 0, number as u32, 0, 0, 0], value)
+    }
+
+    fn read(bytes: &[u8]) -> Option<GetPropertyReply> {
+        Some(GetPropertyReply::try_parse(bytes).ok()?.0)
+    }
+
+    #[test]
+    fn properties_are_read_and_spoilt_ones_do_no_harm() {
+        let active = property(32, &words(&[0x40_0001]));
+        let list = property(32, &words(&[5, 3, 5]));
+        let class = property(8, b"xterm\0XTerm\0pad");
+        assert_eq!(number_of(&read(&active).expect("a reply")), Some(0x40_0001));
+        let windows = list_of(&read(&list).expect("a reply"));
+        assert_eq!(windows, BTreeSet::from([3, 5]));
+        let text = text_of(&read(&class).expect("a reply"));
+        assert_eq!(class_of(&text), "XTerm");
+        assert_eq!(number_of(&read(&class).expect("a reply")), None);
+        let long = property(8, &b"x".repeat(9 * TEXT_MOST as usize * 4));
+        assert_eq!(text_of(&read(&long).expect("a reply")).len(), 256);
+        let all: Vec<u32> = (0..2 * LIST_MOST).collect();
+        let long = property(32, &words(&all));
+        let list_most = LIST_MOST as usize;
+        assert_eq!(list_of(&read(&long).expect("a reply")).len(), list_most);
+        for good in [active, list, class] {
+            mutate(&good, |bytes| {
+                let Some(reply) = read(bytes) else { return };
+                let number = number_of(&reply);
+                assert!(number.is_none() || reply.format == 32);
+                assert!(list_of(&reply).len() <= list_most.min(bytes.len() / 4));
+                let text = text_of(&reply);
+                // A byte that is no text becomes a character of three.
+                assert!(text.len() <= 3 * 256 && class_of(&text).len() <= text.len());
+                is_remote(&text, "here");
+            });
+        }
+    }
+
+    #[test]
+    fn a_client_s_pid_is_found_and_a_spoilt_answer_has_none_or_another() {
+        let ids = words(&[9, 1, 0, 9, 2, 4, 4711]);
+        let good = answer(0, [2, 0, 0, 0, 0, 0], &ids);
+        assert_eq!(pid_of(&good), 4711);
+        let library = res::QueryClientIdsReply::try_parse(&good);
+        assert_eq!(library.expect("a reply").0.ids[1].value, [4711]);
+        let negative = words(&[9, 2, 4, u32::MAX]);
+        assert_eq!(pid_of(&answer(0, [1, 0, 0, 0, 0, 0], &negative)), 0);
+        let endless = words(&[9, 1, u32::MAX]);
+        assert_eq!(pid_of(&answer(0, [u32::MAX, 0, 0, 0, 0, 0], &endless)), 0);
+        mutate(&good, |bytes| assert!(pid_of(bytes) <= i32::MAX as u32));
+    }
+
+    #[test]
+    fn a_dialog_whose_parent_has_gone_stands_for_itself() {
+        let gone = || {
+            Err(ReplyError::X11Error(X11Error {
+                error_kind: ErrorKind::Window,
+                error_code: 3,
+                sequence: 1,
+                bad_value: 9,
+                minor_opcode: 0,
+                major_opcode: 20,
+                extension_name: None,
+                request_name: None,
+            }))
+        };
+        let parents = |window| match window {
+            1 => Ok(None),
+            2 => Ok(Some(1)),
+            3 => Ok(Some(2)),
+            4 => Ok(Some(9)),
+            5 => Ok(Some(4)),
+            6 => Ok(Some(7)),
+            7 => Ok(Some(6)),
+            8 => Ok(Some(100)),
+            _ => gone(),
+        };
+        let of = |window| top(window, 100, parents).ok();
+        assert_eq!([1, 2, 3].map(of), [Some(1); 3]);
+        assert_eq!([4, 5].map(of), [Some(4); 2]);
+        assert!([6, 7].map(of).iter().all(Option::is_some));
+        assert_eq!((of(8), of(9)), (Some(8), None));
+    }
 
     #[test]
     fn the_class_is_the_second_word() {
