@@ -34,7 +34,6 @@ struct State {
     windows: Windows,
     info: Option<Info>,
     states: BTreeMap<u32, ZcosmicToplevelHandleV1>,
-    finished: bool,
 }
 
 impl Dispatch<WlRegistry, GlobalListContents> for State {
@@ -61,13 +60,13 @@ impl Dispatch<List, ()> for State {
         match event {
             list::Event::Toplevel { toplevel } => {
                 let number = number(&toplevel.id());
-                state.windows.all.entry(number).or_default();
-                if let Some(info) = &state.info {
+                state.windows.add(number);
+                if let (Some(info), false) = (&state.info, state.windows.finished) {
                     let states = info.get_cosmic_toplevel(&toplevel, queue, number);
                     state.states.insert(number, states);
                 }
             }
-            list::Event::Finished => state.finished = true,
+            list::Event::Finished => state.windows.finished = true,
             _ => {}
         }
     }
@@ -87,7 +86,9 @@ impl Dispatch<Handle, ()> for State {
         let number = number(&from.id());
         match event {
             handle::Event::AppId { app_id } => {
-                state.windows.all.entry(number).or_default().id = app_id;
+                if let Some(window) = state.windows.all.get_mut(&number) {
+                    window.id = app_id;
+                }
             }
             handle::Event::Title { title } => state.windows.title(number, title),
             handle::Event::Done => state.windows.show(number),
@@ -114,7 +115,7 @@ impl Dispatch<Info, ()> for State {
     ) {
         match event {
             info::Event::Done => state.windows.changed = true,
-            info::Event::Finished => state.finished = true,
+            info::Event::Finished => state.windows.finished = true,
             _ => {}
         }
     }
@@ -201,7 +202,7 @@ impl Source for Cosmic {
         // The windows' states were asked for meanwhile.
         queue.roundtrip(&mut state)?;
         state.windows.changed = true;
-        while !state.finished {
+        while !state.windows.finished {
             state.windows.tell(out)?;
             queue.blocking_dispatch(&mut state)?;
         }
@@ -245,7 +246,7 @@ impl Source for Listed {
         let (_list, mut queue) = bind_list(self.socket.as_deref())?;
         let mut state = State::default();
         out.cannot_tell(&self.cannot.compositor())?;
-        while !state.finished {
+        while !state.windows.finished {
             queue.blocking_dispatch(&mut state)?;
             state.windows.tell_opened(out)?;
         }

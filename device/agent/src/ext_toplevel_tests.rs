@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 use super::*;
+use crate::conduct::caught;
 use crate::event::Event;
-use crate::testing::{wayland, FakePlace};
+use crate::testing::{mutate, wayland, FakePlace};
 use fasttrack_detector::report::Report;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::{Arc, Mutex};
 
 /// Numbers of objects that a compositor makes begin here.
 const OWN: u32 = 0xff00_0000;
@@ -23,6 +26,18 @@ struct Compositor {
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn words(all: &[u32]) -> Vec<u8> {
+    all.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// The array of COSMIC's states, with its length.
+fn states(active: bool) -> &'static [u32] {
+    match active {
+        true => &[8, 3, 2],
+        false => &[0],
+    }
 }
 
 impl Compositor {
@@ -92,14 +107,7 @@ impl Compositor {
     }
 
     fn active(&mut self, index: usize, active: bool) {
-        let mut states = match active {
-            true => 8_u32.to_ne_bytes().to_vec(),
-            false => 0_u32.to_ne_bytes().to_vec(),
-        };
-        if active {
-            states.extend([3_u32, 2].iter().flat_map(|state| state.to_ne_bytes()));
-        }
-        self.event(self.states[index], 8, &states);
+        self.event(self.states[index], 8, &words(states(active)));
     }
 }
 
@@ -199,4 +207,79 @@ fn the_list_alone_tells_windows_and_no_focus() {
     }
     drop(go);
     assert!(thread.join().expect("no panic").is_err());
+}
+
+/// Whether a source that is told these bytes in the end fails, and does no more.
+fn is_fault(source: &mut dyn Source, fake: &FakePlace) -> bool {
+    let (to, _from) = sync_channel(1024);
+    let out = Out::new("test", fake.resolver(), to);
+    caught(|| source.run(&out)).is_err()
+}
+
+#[test]
+fn a_spoilt_list_does_no_harm() {
+    let fake = FakePlace::new();
+    let event = wayland::event;
+    // The list is the client's fourth object.
+    let stream = [
+        event(4, 0, &words(&[OWN])),
+        event(OWN, 3, &wayland::text("one")),
+        event(OWN, 2, &wayland::text("its title")),
+        event(OWN, 1, &[]),
+        event(4, 0, &words(&[OWN + 1])),
+        event(OWN + 1, 3, &wayland::text("two")),
+        event(OWN + 1, 1, &[]),
+        event(OWN, 0, &[]),
+        event(4, 1, &[]),
+    ]
+    .concat();
+    let globals = wayland::globals(&[("ext_foreign_toplevel_list_v1", 1)]);
+    let now = Arc::new(Mutex::new(stream.clone()));
+    let said = now.clone();
+    let (env, _runtime) = wayland::play(globals, move || {
+        (said.lock().expect("no panic").clone(), true)
+    });
+    mutate(&stream, |bytes| {
+        *now.lock().expect("no panic") = bytes.to_vec();
+        assert!(is_fault(&mut Listed::new(&env, &fake.place()), &fake));
+    });
+}
+
+#[test]
+fn spoilt_states_of_cosmic_do_no_harm() {
+    let fake = FakePlace::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (env, path) = env(&directory);
+    let globals = &[
+        ("ext_foreign_toplevel_list_v1", 1),
+        ("zcosmic_toplevel_info_v1", 3),
+    ];
+    let now = Arc::new(Mutex::new(Vec::new()));
+    let said = now.clone();
+    let (to, numbers) = sync_channel(1);
+    compositor(&path, globals, move |compositor| {
+        let _ = to.try_send((compositor.info, compositor.states.clone()));
+        let bytes: Vec<u8> = said.lock().expect("no panic").clone();
+        let _ = compositor.stream.write_all(&bytes);
+        let _ = compositor.stream.shutdown(Shutdown::Write);
+        let _ = std::io::copy(&mut compositor.stream, &mut std::io::sink());
+    });
+    assert!(is_fault(&mut Cosmic::new(&env), &fake));
+    let (info, of) = numbers.recv().expect("the numbers of objects");
+    let event = wayland::event;
+    let stream = [
+        event(of[0], 8, &words(states(false))),
+        event(of[1], 8, &words(states(true))),
+        event(info, 2, &[]),
+        event(OWN + 1, 2, &wayland::text("its title")),
+        event(OWN + 1, 1, &[]),
+        event(OWN + 1, 0, &[]),
+        event(info, 2, &[]),
+        event(info, 1, &[]),
+    ]
+    .concat();
+    mutate(&stream, |bytes| {
+        *now.lock().expect("no panic") = bytes.to_vec();
+        assert!(is_fault(&mut Cosmic::new(&env), &fake));
+    });
 }

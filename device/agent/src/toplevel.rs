@@ -26,6 +26,8 @@ use wayland_protocols_wlr::foreign_toplevel::v1::client::{
 const ACTIVATED: u32 = 2;
 /// Longest chain of parents: windows may name each other in a ring.
 const PARENTS_MOST: usize = 8;
+/// Most windows that are remembered: a compositor that says that there are more is not believed.
+const WINDOWS_MOST: usize = 4096;
 
 impl From<DispatchError> for Fault {
     fn from(error: DispatchError) -> Fault {
@@ -75,7 +77,8 @@ pub struct Windows {
     titles: Option<BTreeMap<u32, String>>,
     /// Whether another window may have the focus.
     pub changed: bool,
-    finished: bool,
+    /// Whether nothing more is said, or believed.
+    pub finished: bool,
 }
 
 impl Windows {
@@ -84,6 +87,14 @@ impl Windows {
         Windows {
             titles: Some(BTreeMap::new()),
             ..Windows::default()
+        }
+    }
+
+    /// There is a window with this number.
+    pub fn add(&mut self, number: u32) {
+        match self.all.len() < WINDOWS_MOST {
+            true => drop(self.all.insert(number, Toplevel::default())),
+            false => self.finished = true,
         }
     }
 
@@ -199,11 +210,7 @@ impl Dispatch<Manager, ()> for Windows {
         _: &QueueHandle<Windows>,
     ) {
         match event {
-            manager::Event::Toplevel { toplevel } => {
-                state
-                    .all
-                    .insert(number(&toplevel.id()), Toplevel::default());
-            }
+            manager::Event::Toplevel { toplevel } => state.add(number(&toplevel.id())),
             manager::Event::Finished => state.finished = true,
             _ => {}
         }
@@ -222,7 +229,9 @@ impl Dispatch<Handle, ()> for Windows {
         _: &QueueHandle<Windows>,
     ) {
         let number = number(&from.id());
-        let window = state.all.entry(number).or_default();
+        let Some(window) = state.all.get_mut(&number) else {
+            return;
+        };
         match event {
             handle::Event::AppId { app_id } => window.id = app_id,
             handle::Event::Title { title } => state.title(number, title),
@@ -408,6 +417,15 @@ mod tests {
         let rubbish = [twice, event(one, 99, &[]), vec![0xff; 64], vec![0; 64]];
         assert!(rubbish.iter().all(|bytes| is_fault(bytes)));
         mutate(&stream, |bytes| assert!(is_fault(bytes)));
+    }
+
+    #[test]
+    fn more_windows_than_any_desktop_has_are_not_believed() {
+        let mut state = Windows::default();
+        (0..WINDOWS_MOST as u32).for_each(|number| state.add(number));
+        assert!(!state.finished);
+        (0..9).for_each(|number| state.add(u32::MAX - number));
+        assert_eq!((state.all.len(), state.finished), (WINDOWS_MOST, true));
     }
 
     #[test]
