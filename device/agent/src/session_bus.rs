@@ -17,7 +17,7 @@ use crate::titles::{self, Sources};
 use crate::units;
 use fasttrack_detector::report::{AppRef, Nobody, Sense};
 use futures_util::StreamExt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zbus::zvariant::OwnedObjectPath;
 use zbus::{Connection, MatchRule, Message, MessageStream};
 
@@ -30,6 +30,8 @@ const SAVERS: [&str; 4] = [
     "org.cinnamon.ScreenSaver",
     "org.mate.ScreenSaver",
 ];
+/// Connections of them that are remembered: anybody can send their signal.
+const SAVERS_MOST: usize = 16;
 /// Mutter's object with the property `PowerSaveMode`: 0 while the screen is on.
 const MUTTER: &str = "org.gnome.Mutter.DisplayConfig";
 const MUTTER_PATH: &str = "/org/gnome/Mutter/DisplayConfig";
@@ -108,6 +110,7 @@ async fn follow(
     let mut session = Session {
         bus: asks.clone(),
         inputs: BTreeMap::new(),
+        savers: BTreeSet::new(),
         named: Named::default(),
         activation,
         out,
@@ -153,7 +156,8 @@ async fn listen(bus: &Connection) -> Result<(), Fault> {
             .member("NameOwnerChanged")
     };
     let desktops = desktop::ALL.map(Desktop::name);
-    for name in INPUTS.iter().chain(&[SYSTEMD]).chain(&desktops) {
+    let names = INPUTS.iter().chain(&SAVERS).chain(&[SYSTEMD]);
+    for name in names.chain(&desktops) {
         daemon
             .add_match_rule(changed()?.arg(0, *name)?.build())
             .await?;
@@ -170,6 +174,8 @@ struct Session<'a> {
     /// By which others are asked.
     bus: Connection,
     inputs: BTreeMap<String, Vec<AppRef>>,
+    /// Connections of screen savers that cover the screen.
+    savers: BTreeSet<String>,
     named: Named,
     activation: Activation,
     out: &'a Out,
@@ -189,17 +195,20 @@ impl Session<'_> {
                 self.unit(&name).await
             }
             (saver, "ActiveChanged") if SAVERS.contains(&saver) => {
-                self.out.away(Nobody::Locked, message.body().deserialize()?)
+                let sender = header.sender().map(ToString::to_string);
+                self.saver(sender.unwrap_or_default(), message.body().deserialize()?)
             }
             (PROPERTIES, "PropertiesChanged") => self.screen().await,
             ("org.freedesktop.DBus", "NameOwnerChanged") => {
-                let (name, _, owner): (String, String, String) = message.body().deserialize()?;
+                let (name, before, owner): (String, String, String) =
+                    message.body().deserialize()?;
                 if let Some(one) = desktop::ALL.into_iter().find(|one| one.name() == name) {
                     return self.names(one).await;
                 }
                 match name.as_str() {
                     SYSTEMD if !owner.is_empty() => self.units().await,
                     SYSTEMD => {}
+                    saver if SAVERS.contains(&saver) => self.saver(before, false)?,
                     input if INPUTS.contains(&input) => self.input(input, &owner).await?,
                     name => {
                         self.activation
@@ -214,6 +223,16 @@ impl Session<'_> {
                 None => Ok(()),
             },
         }
+    }
+
+    /// A screen saver covers the screen, or does not. One that has ended does not, whatever it said last.
+    fn saver(&mut self, sender: String, covers: bool) -> Result<(), Fault> {
+        match covers {
+            true if self.savers.len() < SAVERS_MOST => drop(self.savers.insert(sender)),
+            true => {}
+            false => drop(self.savers.remove(&sender)),
+        }
+        self.out.away(Nobody::Locked, !self.savers.is_empty())
     }
 
     /// Mutter's screen is off, and need not be locked. It does not say when it ends; then the session does, too.

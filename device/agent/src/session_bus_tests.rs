@@ -130,3 +130,45 @@ fn many_new_units_at_once_stop_nothing() {
         }
     });
 }
+
+#[test]
+fn a_screen_saver_that_ends_while_it_covers_the_screen_covers_it_no_more() {
+    let Some(bus) = Bus::start() else {
+        return;
+    };
+    let (to, from) = sync_channel(64);
+    let out = Out::new("session-bus", FakePlace::new().resolver(), to);
+    let env = Env::default();
+    bus::runtime().expect("a runtime").block_on(async {
+        let (saver, manager) = (bus.connect().await, bus.connect().await);
+        saver.request_name(SAVERS[2]).await.expect("its name");
+        let subscribed = Arc::new(Notify::new());
+        let server = manager.object_server();
+        let object = Manager(subscribed.clone());
+        server
+            .at("/org/freedesktop/systemd1", object)
+            .await
+            .expect("served");
+        manager.request_name(SYSTEMD).await.expect("its name");
+        let says = async {
+            subscribed.notified().await;
+            for covers in [true, false, true] {
+                let sent =
+                    saver.emit_signal(None::<&str>, "/", SAVERS[2], "ActiveChanged", &covers);
+                sent.await.expect("sent");
+                assert_eq!(away(&from, "session-bus").await, Some(covers));
+            }
+            // Another of its names: as KDE's has two.
+            let sent = saver.emit_signal(None::<&str>, "/", SAVERS[1], "ActiveChanged", &true);
+            sent.await.expect("sent");
+            assert_eq!(away(&from, "session-bus").await, Some(true));
+            saver.close().await.expect("closed");
+            assert_eq!(away(&from, "session-bus").await, Some(false));
+        };
+        let (listens, asks) = (bus.connect().await, bus.connect().await);
+        tokio::select! {
+            end = follow(&listens, &asks, crate::choose::all, &env, &out) => panic!("{end:?}"),
+            () = says => {}
+        }
+    });
+}
