@@ -13,6 +13,7 @@ use fasttrack_detector::{Decision, Verdict};
 use rustix::fs::XattrFlags;
 use std::collections::BTreeMap;
 use std::io;
+use std::mem::take;
 
 /// Where the kernel's files are.
 pub const FOLDER: &str = "sys/kernel/fasttrack";
@@ -119,12 +120,20 @@ pub fn pieces(words: &[&str]) -> Vec<String> {
 /// A group's path, and its inode: one that comes back under the path is not in the kernel's list.
 type Group = (String, u64);
 
+/// A list of the kernel's.
+#[derive(Debug, Default)]
+struct List {
+    groups: Vec<Group>,
+    /// Whether the kernel has taken all of it. Otherwise it is written again at the next occasion.
+    taken: bool,
+}
+
 /// The rung of the patched kernel.
 pub struct Kernel {
     system: System,
     was_enabled: bool,
-    front: Vec<Group>,
-    heard: Vec<Group>,
+    front: List,
+    heard: List,
     /// Groups in `app_cgroups`, with their inodes: a service that runs again is another group.
     apps: BTreeMap<String, u64>,
     rules: Vec<String>,
@@ -141,8 +150,8 @@ impl Kernel {
         let mut kernel = Kernel {
             system: system.clone(),
             was_enabled,
-            front: Vec::new(),
-            heard: Vec::new(),
+            front: List::default(),
+            heard: List::default(),
             apps: BTreeMap::new(),
             rules: wanted.background.clone(),
             users: Vec::new(),
@@ -154,8 +163,8 @@ impl Kernel {
             &heartbeat::LEASE.as_millis().to_string(),
             counters,
         );
-        kernel.write_list("foreground_cgroups", &[], counters);
-        kernel.write_list("perceptible_cgroups", &[], counters);
+        kernel.front.taken = kernel.write_list("foreground_cgroups", &[], counters);
+        kernel.heard.taken = kernel.write_list("perceptible_cgroups", &[], counters);
         kernel.add_apps(counters);
         kernel
     }
@@ -178,6 +187,7 @@ impl Kernel {
         // A user whose manager has no app slice is not looked for again before the next beat.
         self.users = self
             .front
+            .groups
             .iter()
             .filter_map(|(path, _)| user_of(path))
             .collect();
@@ -197,8 +207,10 @@ impl Kernel {
         }
     }
 
-    fn write_list(&mut self, file: &str, groups: &[Group], counters: &mut Counters) {
+    /// Whether the kernel has taken all of it.
+    fn write_list(&mut self, file: &str, groups: &[Group], counters: &mut Counters) -> bool {
         let words: Vec<&str> = groups.iter().map(|(path, _)| path.as_str()).collect();
+        let mut taken = true;
         for piece in pieces(&words) {
             let path = format!("{FOLDER}/{file}");
             match self.system.write(&path, &piece) {
@@ -206,13 +218,15 @@ impl Kernel {
                 // All that it names has ended meanwhile: the old list must not stay.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) && self.is_there() => {
                     counters.count("groups that had ended");
-                    self.write(file, "\n", counters);
+                    taken &= self.write(file, "\n", counters);
                 }
                 Err(error) => {
-                    counters.error(&format!("kernel {file}"), || meaning(&path, &piece, &error))
+                    counters.error(&format!("kernel {file}"), || meaning(&path, &piece, &error));
+                    taken = false;
                 }
             }
         }
+        taken
     }
 
     fn is_there(&self) -> bool {
@@ -263,29 +277,33 @@ impl Effect for Kernel {
         let front = groups(&decision.foreground);
         let heard = groups(&decision.perceptible);
         // The foreground first: a launch must not wait.
-        if front != self.front {
-            self.write_list("foreground_cgroups", &front, counters);
-            self.front = front;
+        if !self.front.taken || front != self.front.groups {
+            let taken = self.write_list("foreground_cgroups", &front, counters);
+            let groups = front;
+            self.front = List { groups, taken };
         }
-        if heard != self.heard {
-            self.write_list("perceptible_cgroups", &heard, counters);
-            self.heard = heard;
+        if !self.heard.taken || heard != self.heard.groups {
+            let taken = self.write_list("perceptible_cgroups", &heard, counters);
+            let groups = heard;
+            self.heard = List { groups, taken };
         }
         let known = |(path, _): &Group| user_of(path).is_none_or(|user| self.users.contains(&user));
-        if !self.front.iter().all(known) {
+        if !self.front.groups.iter().all(known) {
             self.add_apps(counters);
         }
     }
 
     fn renew(&mut self, counters: &mut Counters) {
-        for (file, groups) in [
-            ("foreground_cgroups", self.front.clone()),
-            ("perceptible_cgroups", self.heard.clone()),
+        let (mut front, mut heard) = (take(&mut self.front), take(&mut self.heard));
+        for (file, list) in [
+            ("foreground_cgroups", &mut front),
+            ("perceptible_cgroups", &mut heard),
         ] {
-            if !groups.is_empty() {
-                self.write_list(file, &groups, counters);
+            if !list.taken || !list.groups.is_empty() {
+                list.taken = self.write_list(file, &list.groups, counters);
             }
         }
+        (self.front, self.heard) = (front, heard);
         self.add_apps(counters);
         self.look(counters);
     }
@@ -295,7 +313,7 @@ impl Effect for Kernel {
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {
-        let paths = |list: &[Group]| list.iter().map(|(path, _)| path.clone()).collect();
+        let paths = |list: &List| list.groups.iter().map(|(path, _)| path.clone()).collect();
         let lists: [(Vec<String>, &str); 3] = [
             (paths(&self.front), "foreground_cgroups"),
             (paths(&self.heard), "perceptible_cgroups"),
@@ -330,6 +348,59 @@ impl Effect for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_was_not_taken_is_written_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let place = |name: &str| folder.path().join(FOLDER).join(name);
+        std::fs::create_dir_all(folder.path().join(FOLDER)).expect("a folder");
+        let file = |name: &str| std::fs::write(place(name), "").expect("a file");
+        let files = ["enabled", "lease_ms", "app_cgroups", "perceptible_cgroups"];
+        files.into_iter().for_each(file);
+        let list = place("foreground_cgroups");
+        let full = || {
+            let _ = std::fs::remove_file(&list);
+            std::os::unix::fs::symlink("/dev/full", &list).expect("a link");
+        };
+        let works = || {
+            std::fs::remove_file(&list).expect("removed");
+            std::fs::write(&list, "/old").expect("a file");
+        };
+        let is = || std::fs::read_to_string(&list).expect("a list");
+        let mut counters = Counters::silent();
+        let front = Decision {
+            foreground: vec![Verdict {
+                app: fasttrack_detector::report::AppRef {
+                    cgroup: "/a".to_string(),
+                    inode: 1,
+                    id: String::new(),
+                    pid: 0,
+                },
+                rule: fasttrack_detector::Rule::Focus,
+                since: std::time::Duration::ZERO,
+                session: None,
+            }],
+            ..Decision::default()
+        };
+        full();
+        let wanted = fasttrack_config::Config::default().effects;
+        let mut kernel = Kernel::new(&system, &wanted, &mut counters);
+        for (decision, expected) in [(&front, "/a\n"), (&Decision::default(), "\n")] {
+            full();
+            kernel.apply(decision, &mut counters);
+            works();
+            kernel.apply(decision, &mut counters);
+            assert_eq!(is(), expected, "the next decision");
+            full();
+            // Two, since one that is as before is not written.
+            kernel.apply(&front, &mut counters);
+            kernel.apply(decision, &mut counters);
+            works();
+            kernel.renew(&mut counters);
+            assert_eq!(is(), expected, "the next beat");
+        }
+    }
 
     #[test]
     fn a_long_list_is_written_in_pieces_that_fit() {
