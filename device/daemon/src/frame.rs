@@ -7,6 +7,8 @@
 const FIXED: usize = 16;
 /// The field with the unique name of who has sent it; the bus writes it, nobody else can.
 const SENDER: u8 = 7;
+/// The field with the number of descriptors that come with it; the bus compares it with those that there are.
+const UNIX_FDS: u8 = 9;
 /// Of a call that wants no answer.
 const NO_REPLY: u8 = 1;
 const METHOD_CALL: u8 = 1;
@@ -22,6 +24,8 @@ pub struct Frame<'a> {
     pub wants_reply: bool,
     /// Who has sent it; empty where it does not say so, or more of it has to be read for that.
     pub sender: &'a str,
+    /// Whether descriptors come with it, or its fields do not tell that.
+    pub has_descriptors: bool,
 }
 
 /// How much of a message is there.
@@ -54,11 +58,13 @@ pub fn head(bytes: &[u8]) -> Head<'_> {
     let Some(fields) = bytes.get(FIXED..header) else {
         return Head::Begun(length, bytes[1] == METHOD_CALL);
     };
+    let (sender, descriptors) = walk(fields, little).unwrap_or(("", 1));
     Head::Whole(Frame {
         length,
         is_call: bytes[1] == METHOD_CALL,
         wants_reply: bytes[2] & NO_REPLY == 0,
-        sender: sender(fields, little).unwrap_or_default(),
+        sender,
+        has_descriptors: descriptors > 0,
     })
 }
 
@@ -70,10 +76,11 @@ fn number(bytes: &[u8], at: usize, little: bool) -> Option<u32> {
     })
 }
 
-/// Walks the fields, each a code, the signature of one basic type, and a value, up to the sender.
-fn sender(fields: &[u8], little: bool) -> Option<&str> {
+/// Walks the fields, each a code, the signature of one basic type, and a value: sender and number of descriptors.
+fn walk(fields: &[u8], little: bool) -> Option<(&str, u32)> {
+    let (mut sender, mut descriptors) = ("", 0);
     let mut at = 0;
-    loop {
+    while at < fields.len() {
         let &[code, 1, kind, 0] = fields.get(at..at + 4)? else {
             return None;
         };
@@ -91,11 +98,14 @@ fn sender(fields: &[u8], little: bool) -> Option<&str> {
                 .checked_add(number(fields, at, little)? as usize)?
                 .checked_add(1)?,
         };
-        if code == SENDER && kind == b's' {
-            return std::str::from_utf8(fields.get(begin..end - 1)?).ok();
+        match (code, kind) {
+            (SENDER, b's') => sender = std::str::from_utf8(fields.get(begin..end - 1)?).ok()?,
+            (UNIX_FDS, b'u') => descriptors = number(fields, begin, little)?,
+            _ => {}
         }
-        at = end.next_multiple_of(8);
+        at = end.checked_next_multiple_of(8)?;
     }
+    Some((sender, descriptors))
 }
 
 #[cfg(test)]
@@ -129,6 +139,7 @@ mod tests {
                 (frame.is_call, frame.wants_reply, frame.sender),
                 (true, true, ":1.42")
             );
+            assert!(!frame.has_descriptors);
             // As soon as its header is there.
             let header = bytes.len() - message.body().len();
             let frames = (0..bytes.len()).map(|to| head(&bytes[..to]));
@@ -158,5 +169,30 @@ mod tests {
             Head::Whole(Frame { is_call: false, .. })
         ));
         assert_eq!(head(b"OK 1234\r\n"), Head::Bad);
+    }
+
+    #[test]
+    fn descriptors_are_seen_wherever_the_field_is_and_taken_for_granted_where_no_field_can_be_read()
+    {
+        let has = |fields: &[&[u8]]| {
+            let fields = fields.concat();
+            let mut bytes = vec![b'l', METHOD_CALL, 0, 1];
+            bytes.extend([0_u32, 1].map(u32::to_le_bytes).concat());
+            bytes.extend(u32::try_from(fields.len()).expect("short").to_le_bytes());
+            bytes.extend(fields);
+            match head(&bytes) {
+                Head::Whole(frame) => (frame.sender == ":1.7", frame.has_descriptors),
+                other => panic!("{other:?}"),
+            }
+        };
+        let sender = b"\x07\x01s\0\x04\0\0\0:1.7\0\0\0\0";
+        let (three, none) = (b"\x09\x01u\0\x03\0\0\0", b"\x09\x01u\0\0\0\0\0");
+        let (wrong_type, list) = (b"\x09\x01s\0\0\0\0\0", b"\x63\x02as\0\0\0\0");
+        assert_eq!(has(&[sender]), (true, false));
+        assert_eq!(has(&[none, sender]), (true, false));
+        assert_eq!(has(&[sender, three]), (true, true));
+        assert_eq!(has(&[three, sender]), (true, true));
+        assert_eq!(has(&[list, sender]), (false, true));
+        assert_eq!(has(&[sender, &wrong_type[..6]]), (false, true));
     }
 }

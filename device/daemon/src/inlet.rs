@@ -3,8 +3,9 @@
 //!
 //! To read a message costs the daemon 13 µs, and to see by its head that it need not be read a fraction of one. Calls
 //! that want no answer are never handed on: who is honest waits for the answer, and so cannot send faster than it is
-//! served. Of the others each sender has a share, and all that are no agents have one together. While messages are
-//! dropped the socket is read a hundred times a second and not for each of them.
+//! served. Nor are calls that bring descriptors, since none takes any. Of the others each sender has a share, of calls
+//! and of their bytes, and all that are no agents have one together: a call stays in memory until it is answered. While
+//! messages are dropped the socket is read a hundred times a second and not for each of them.
 
 use crate::agents::Agents;
 use crate::frame::{self, Frame, Head};
@@ -36,6 +37,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const OVER_REPORTS: u32 = 2;
 /// What all that are no agents may ask in a second, and at once.
 const STRANGERS: (u32, u32) = (500, 1000);
+/// Length of a call for which there is a share, bytes: a report is some hundred. Read, it is some five times as long.
+const CALL_MEAN: u32 = 1 << 10;
 /// Senders that are remembered at most. The bus gives a user 256 connections.
 const SENDERS_MOST: usize = 1024;
 
@@ -44,12 +47,33 @@ const SENDERS_MOST: usize = 1024;
 struct Gate {
     limits: Reports,
     agents: Agents,
-    senders: HashMap<String, Bucket>,
-    strangers: Bucket,
+    senders: HashMap<String, Share>,
+    strangers: Share,
 }
 
-fn bucket(per_second: u32, burst: u32) -> Bucket {
-    Bucket::new(Duration::from_secs(1) / per_second.max(1), burst)
+/// What somebody may still send.
+#[derive(Debug)]
+struct Share {
+    calls: Bucket,
+    bytes: Bucket,
+}
+
+impl Share {
+    /// So many calls in a second, and at once; one of the longest is never too long.
+    fn new(per_second: u32, burst: u32) -> Share {
+        let bucket =
+            |per_second: u32, burst| Bucket::new(Duration::from_secs(1) / per_second.max(1), burst);
+        let bytes = (burst * CALL_MEAN).max(CALL_MOST as u32);
+        Share {
+            calls: bucket(per_second, burst),
+            bytes: bucket(per_second * CALL_MEAN, bytes),
+        }
+    }
+
+    fn take(&mut self, length: usize, now: Duration) -> bool {
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        self.calls.take(now) && self.bytes.take_many(now, length)
+    }
 }
 
 impl Gate {
@@ -58,7 +82,7 @@ impl Gate {
             limits: limits.clone(),
             agents,
             senders: HashMap::new(),
-            strangers: bucket(STRANGERS.0, STRANGERS.1),
+            strangers: Share::new(STRANGERS.0, STRANGERS.1),
         }
     }
 
@@ -66,18 +90,20 @@ impl Gate {
         if !frame.is_call {
             return true;
         }
+        let length = frame.length;
         frame.wants_reply
-            && self.sender(frame.sender).take(now)
-            && (self.agents.has(frame.sender) || self.strangers.take(now))
+            && !frame.has_descriptors
+            && self.sender(frame.sender).take(length, now)
+            && (self.agents.has(frame.sender) || self.strangers.take(length, now))
     }
 
-    fn sender(&mut self, name: &str) -> &mut Bucket {
+    fn sender(&mut self, name: &str) -> &mut Share {
         if self.senders.len() >= SENDERS_MOST && !self.senders.contains_key(name) {
             self.senders.clear();
         }
         let limits = &self.limits;
         self.senders.entry(name.to_string()).or_insert_with(|| {
-            bucket(
+            Share::new(
                 limits.per_second * OVER_REPORTS,
                 limits.burst * OVER_REPORTS,
             )

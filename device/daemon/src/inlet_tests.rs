@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 use super::*;
 use fasttrack_detector::SessionKey;
+use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use zbus::message::Flags;
+use zbus::zvariant::Fd;
 use zbus::Message;
 
 const NOW: Duration = Duration::from_secs(100);
@@ -118,6 +121,59 @@ fn descriptors_stay_with_their_message() {
         seen,
         [none.clone(), vec![numbers[0]], none, vec![numbers[1]]]
     );
+}
+
+#[test]
+fn a_call_that_brings_descriptors_is_dropped_and_they_are_closed() {
+    let (mut here, there) = UnixStream::pair().expect("sockets");
+    here.set_nonblocking(true).expect("a flag");
+    let call = Message::method_call("/org/fasttrack1", "Report").expect("a path");
+    let call = call.sender(":1.1").expect("a name");
+    let call = call.build(&Fd::from(&there)).expect("a message");
+    let bytes = call.data().bytes();
+    for at in [20, bytes.len()] {
+        let (mut sieve, brought) = (sieve(), there.try_clone().expect("a descriptor"));
+        sieve.put(&bytes[..at], vec![brought.into()], NOW);
+        sieve.put(&bytes[at..], Vec::new(), NOW);
+        assert_eq!((all(&mut sieve), sieve.dropped), (Vec::new(), 1), "{at}");
+        assert!(sieve.begun_fds.is_empty());
+    }
+    drop((call, there));
+    // The other end is closed as soon as nobody has it any more.
+    assert_eq!(here.read(&mut [0]).expect("the end"), 0);
+}
+
+#[test]
+fn long_calls_use_up_a_share_sooner() {
+    let mut sieve = sieve();
+    let long = call(":1.1", true, &"x".repeat(60 << 10));
+    let mut flood = |senders: u32| {
+        for number in 0..senders {
+            let long = call(&format!(":1.{number}"), true, &"x".repeat(60 << 10));
+            (0..100).for_each(|_| sieve.put(&long, Vec::new(), NOW));
+        }
+        let kept = sieve.kept.len();
+        sieve.kept.clear();
+        kept * long.len()
+    };
+    let share = (LIMITS.burst * OVER_REPORTS * CALL_MEAN) as usize;
+    let one = flood(1);
+    assert!(one > share / 2 && one <= share, "{one}");
+    let all = one + flood(20);
+    let strangers = (STRANGERS.1 * CALL_MEAN) as usize;
+    assert!(all > strangers / 2 && all <= strangers, "{all}");
+}
+
+#[test]
+fn the_longest_call_is_taken_whatever_the_limits_are() {
+    let limits = Reports {
+        per_second: 1,
+        burst: 1,
+    };
+    let mut sieve = Sieve::new(Gate::new(&limits, Agents::default()));
+    let long = call(":1.1", true, &"x".repeat(CALL_MOST - 200));
+    sieve.put(&long, Vec::new(), NOW);
+    assert_eq!(all(&mut sieve), long);
 }
 
 #[test]

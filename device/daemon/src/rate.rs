@@ -24,7 +24,12 @@ impl Bucket {
 
     /// Takes a token, if there is one at this time.
     pub fn take(&mut self, now: Duration) -> bool {
-        let full_at = self.full_at.max(now) + self.every;
+        self.take_many(now, 1)
+    }
+
+    /// Takes so many tokens, if there are as many at this time; none otherwise.
+    pub fn take_many(&mut self, now: Duration, tokens: u32) -> bool {
+        let full_at = self.full_at.max(now) + self.every * tokens;
         let enough = full_at - now <= self.every * self.burst;
         if enough {
             self.full_at = full_at;
@@ -51,5 +56,14 @@ mod tests {
         // Ten thousand in a second: fifty of them.
         assert_eq!(taken(&mut bucket, 0, 10_000, 100), 49);
         assert_eq!(taken(&mut bucket, 60_000, 1000, 0), 100);
+    }
+
+    #[test]
+    fn many_at_once_are_taken_or_none() {
+        let mut bucket = Bucket::new(Duration::from_millis(20), 100);
+        let at = Duration::from_secs(1);
+        assert!(!bucket.take_many(at, 101));
+        assert!(bucket.take_many(at, 60) && !bucket.take_many(at, 60));
+        assert!(bucket.take_many(at, 40) && !bucket.take(at));
     }
 }

@@ -2,7 +2,8 @@
 //! The object on the bus. It checks who calls, and passes on what they say.
 //!
 //! Who is refused waits for the answer: the bus lets a connection have a bounded number of calls without one, so a
-//! caller in a loop stops itself. Calls that want no answer do not come here ([`crate::inlet`]).
+//! caller in a loop stops itself. A call that waits is kept in memory, so a bounded number of them does. Calls that want
+//! no answer do not come here ([`crate::inlet`]).
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
 use crate::agents::Agents;
@@ -19,7 +20,7 @@ use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, Semaphore};
 use zbus::fdo;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
@@ -27,6 +28,9 @@ use zbus::{Connection, MatchRule, MessageStream};
 
 /// How long who is refused waits.
 const WAIT: Duration = Duration::from_secs(1);
+
+/// Who is refused and waits, at most; others have their answer at once. With the longest calls that is some 10 MiB.
+const WAITERS_MOST: usize = 32;
 
 /// Control groups that a person names at once, at most.
 const WHOM_MOST: usize = 64;
@@ -37,6 +41,7 @@ pub struct Service {
     login: Login,
     senders: Arc<Mutex<Senders>>,
     agents: Agents,
+    waiters: Semaphore,
     to: UnboundedSender<Input>,
 }
 
@@ -58,6 +63,7 @@ impl Service {
             login,
             senders: Arc::new(Mutex::new(Senders::new(limits.clone()))),
             agents,
+            waiters: Semaphore::new(WAITERS_MOST),
             to,
         }
     }
@@ -140,7 +146,9 @@ impl Service {
             kind,
             format!("a message was refused: {meaning}"),
         ));
-        tokio::time::sleep(WAIT).await;
+        if let Ok(_place) = self.waiters.try_acquire() {
+            tokio::time::sleep(WAIT).await;
+        }
         Err(fdo::Error::AccessDenied(meaning))
     }
 }

@@ -5,6 +5,12 @@ mod common;
 
 use common::{agent, apps, block_on, of_class, user, Stage, Tree};
 use fasttrack_bus::{Status, WireApp};
+use futures_util::StreamExt;
+use std::fs::{self, File};
+
+use zbus::zvariant::serialized::Context;
+use zbus::zvariant::{to_bytes, OwnedFd, LE};
+use zbus::{Connection, Message, MessageStream};
 
 async fn refused(stage: &Stage, app: &WireApp, why: &str) {
     let error = stage
@@ -201,5 +207,143 @@ fn malformed_reports_are_refused_counted_and_survived() {
         let status = stage.status().await;
         assert_eq!(status.counters["malformed reports"], 2);
         assert_eq!(of_class(&status, "foreground"), [app.cgroup]);
+    });
+}
+
+/// The body of a report that says nothing at great length: 60 KiB.
+fn long_body() -> Vec<u8> {
+    let nobody = WireApp {
+        cgroup: String::new(),
+        inode: 0,
+        id: String::new(),
+        pid: 0,
+    };
+    let report = common::wire("front", &vec![&nobody; 1950], "");
+    let body = to_bytes(Context::new_dbus(LE, 0), &report).expect("bytes");
+    assert!((60 << 10..64 << 10).contains(&body.len()), "{}", body.len());
+    body.to_vec()
+}
+
+/// A report with this body, and with descriptors that it does not speak of.
+fn report_with(body: &[u8], descriptors: Vec<OwnedFd>) -> Message {
+    let call = Message::method_call(fasttrack_bus::PATH, "Report")
+        .and_then(|call| call.destination(fasttrack_bus::NAME))
+        .and_then(|call| call.interface("org.fasttrack1.Manager"))
+        .expect("names");
+    // SAFETY: the body has no descriptors that could be taken for others.
+    let call = unsafe { call.build_raw_body(body, "((sa(stsu)sb))", descriptors) };
+    call.expect("a message")
+}
+
+/// Sends, and waits until the bus has taken all.
+async fn send_all(connection: &Connection, messages: impl Iterator<Item = Message>) {
+    for message in messages {
+        connection.send(&message).await.expect("sent");
+    }
+    let bus = zbus::fdo::DBusProxy::new(connection).await;
+    let asked = bus.expect("the bus").get_id().await;
+    asked.expect("it has read what came before");
+}
+
+impl Stage {
+    /// The most memory that the daemon has had, KiB.
+    fn memory(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.daemon.0.id());
+        let text = fs::read_to_string(path).expect("a status");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).expect("KiB")
+    }
+
+    fn descriptors(&self) -> usize {
+        let path = format!("/proc/{}/fd", self.daemon.0.id());
+        fs::read_dir(path).expect("descriptors").count()
+    }
+}
+
+#[test]
+fn long_calls_that_are_refused_cost_little_memory() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        stage.report("front", &[&app], "").await.expect("taken");
+        let (before, body) = (stage.memory(), long_body());
+        let mut others = Vec::new();
+        for _ in 0..8 {
+            let other = stage.bus.connect().await;
+            let calls = (0..120).map(|_| report_with(&body, Vec::new()));
+            send_all(&other, calls).await;
+            others.push(other);
+        }
+        stage.report("launch", &[&app], "").await.expect("taken");
+        let grown = stage.memory() - before;
+        assert!(grown < 20 << 10, "{grown} KiB");
+    });
+}
+
+#[test]
+fn calls_with_descriptors_leave_none_open() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        stage.report("front", &[&app], "").await.expect("taken");
+        let body = to_bytes(
+            Context::new_dbus(LE, 0),
+            &common::wire("front", &[&app], ""),
+        );
+        let (before, body) = (stage.descriptors(), body.expect("bytes").to_vec());
+        let null = || {
+            OwnedFd::from(std::os::fd::OwnedFd::from(
+                File::open("/dev/null").expect("a file"),
+            ))
+        };
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            let other = stage.bus.connect().await;
+            let calls = (0..20).map(|_| report_with(&body, (0..16).map(|_| null()).collect()));
+            send_all(&other, calls).await;
+            others.push(other);
+        }
+        stage.report("launch", &[&app], "").await.expect("taken");
+        let more = stage.descriptors().saturating_sub(before);
+        assert!(more < 64, "{more} descriptors more");
+        assert!(stage.status().await.counters["messages dropped unread"] > 0);
+    });
+}
+
+#[test]
+fn who_is_refused_waits_only_while_few_do() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let app = stage.tree.app(user(), "app-a-1.scope");
+        stage.report("front", &[&app], "").await.expect("taken");
+        let other = stage.bus.connect().await;
+        let mut answers = MessageStream::from(&other);
+        let body = to_bytes(
+            Context::new_dbus(LE, 0),
+            &common::wire("front", &[&app], ""),
+        );
+        let body = body.expect("bytes");
+        let mut calls = Vec::new();
+        for _ in 0..100 {
+            let call = report_with(&body, Vec::new());
+            other.send(&call).await.expect("sent");
+            calls.push(call.primary_header().serial_num());
+        }
+        // The first that were refused wait still when one after them has its answer.
+        let answer = loop {
+            let message = answers.next().await.expect("open").expect("a message");
+            let to = message.header().reply_serial();
+            if message.message_type() == zbus::message::Type::Error {
+                break to.expect("an answer");
+            }
+        };
+        assert!(calls[32..].contains(&answer));
     });
 }
