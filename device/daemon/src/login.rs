@@ -191,12 +191,23 @@ async fn ask(bus: &Connection) -> zbus::Result<Vec<Session>> {
     let list: Vec<(String, u32, String, String, OwnedObjectPath)> = reply.body().deserialize()?;
     let mut sessions = Vec::new();
     for (id, user, _, seat, path) in list {
-        // One that has ended meanwhile is none.
-        if let Ok(session) = details(bus, SessionKey { user, seat, id }, &path).await {
-            sessions.push(session);
+        match details(bus, SessionKey { user, seat, id }, &path).await {
+            Ok(session) => sessions.push(session),
+            // Meanwhile.
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(sessions)
+}
+
+/// Whether an error says that there is no such session. Of any other nothing follows for the session.
+fn has_ended(error: &zbus::Error) -> bool {
+    let ended = [
+        "org.freedesktop.DBus.Error.UnknownObject",
+        "org.freedesktop.login1.NoSuchSession",
+    ];
+    matches!(error, zbus::Error::MethodError(name, ..) if ended.contains(&name.as_str()))
 }
 
 async fn details(
