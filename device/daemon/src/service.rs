@@ -9,7 +9,7 @@
 use crate::agents::Agents;
 use crate::input::{Input, Mode};
 use crate::login::{self, Login};
-use crate::polkit;
+use crate::polkit::Polkit;
 use crate::sender::{Refusal, Sender, Senders};
 use crate::system::{now, System};
 use fasttrack_bus::{Explanation, Malformed, Status, Usage, WireReport, WireTrouble, ACTION};
@@ -41,6 +41,7 @@ pub struct Service {
     login: Login,
     senders: Arc<Mutex<Senders>>,
     agents: Agents,
+    polkit: Polkit,
     waiters: Semaphore,
     to: UnboundedSender<Input>,
 }
@@ -63,6 +64,7 @@ impl Service {
             login,
             senders: Arc::new(Mutex::new(Senders::new(limits.clone()))),
             agents,
+            polkit: Polkit::default(),
             waiters: Semaphore::new(WAITERS_MOST),
             to,
         }
@@ -292,7 +294,8 @@ impl Service {
             Ok(sender) => sender,
             Err(why) => return self.refuse(why).await,
         };
-        polkit::may(bus, &name, sender.user, ACTION)
+        self.polkit
+            .may(bus, &name, sender.user, ACTION)
             .await
             .map_err(fdo::Error::AccessDenied)?;
         let answer = self.ask(|reply| Input::ByHand(mode, whom, reply)).await?;
