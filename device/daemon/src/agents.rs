@@ -23,16 +23,40 @@ impl Agents {
         self.all().values().any(|agent| agent == name)
     }
 
-    /// This connection has closed: its session, if it was an agent.
-    pub fn forget(&self, name: &str) -> Option<SessionKey> {
-        let mut all = self.all();
-        let session = all.iter().find(|(_, agent)| *agent == name);
-        let session = session.map(|(session, _)| session.clone())?;
-        all.remove(&session);
-        Some(session)
+    /// This connection has closed: the sessions that it spoke for, each while it was active.
+    pub fn forget(&self, name: &str) -> Vec<SessionKey> {
+        let mut forgotten = Vec::new();
+        self.all().retain(|session, agent| {
+            let stays = agent != name;
+            if !stays {
+                forgotten.push(session.clone());
+            }
+            stays
+        });
+        forgotten
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<SessionKey, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_agent_frees_all_its_sessions_and_no_other() {
+        let session = |id: &str| SessionKey {
+            user: 1000,
+            seat: "seat0".to_string(),
+            id: id.to_string(),
+        };
+        let agents = Agents::default();
+        assert!(agents.hears(&session("12"), ":1.5") && agents.hears(&session("3"), ":1.5"));
+        assert!(agents.hears(&session("4"), ":1.6") && !agents.hears(&session("3"), ":1.6"));
+        assert_eq!(agents.forget(":1.5"), [session("12"), session("3")]);
+        assert!(agents.forget(":1.5").is_empty());
+        assert!(agents.hears(&session("3"), ":1.6") && !agents.hears(&session("4"), ":1.5"));
     }
 }

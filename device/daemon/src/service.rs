@@ -97,7 +97,7 @@ impl Service {
             tokio::spawn(async move {
                 let _ = until_gone(&bus, &name).await;
                 locked(&senders).forget(&name);
-                if let Some(session) = agents.forget(&name) {
+                for session in agents.forget(&name) {
                     let _ = to.send(Input::SessionGone(session));
                 }
             });
