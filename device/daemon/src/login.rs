@@ -15,6 +15,8 @@ use zbus::{Connection, MatchRule, MessageStream};
 const LOGIN: &str = "org.freedesktop.login1";
 /// How long logind may take to answer, and after how long it is asked again where it has not.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// From an answer to the next question: any user can have logind send signals, and each question is of all sessions.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A session, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +97,11 @@ impl Login {
             .clone()
     }
 
-    /// Asks logind, and says what has changed.
+    /// Asks logind, which may be silent for [`PATIENCE`], and says what has changed.
     pub async fn refresh(&self, bus: &Connection) -> zbus::Result<Vec<Input>> {
-        let new = ask(bus).await?;
+        let silent = |_| zbus::Error::Failure("it is silent".to_string());
+        let new = tokio::time::timeout(PATIENCE, ask(bus)).await;
+        let new = new.map_err(silent)??;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = changes(&sessions, &new);
         *sessions = new;
@@ -119,19 +123,19 @@ impl Login {
 
     /// Asks logind; whether it has answered.
     async fn ask_again(&self, bus: &Connection, to: &UnboundedSender<Input>) -> bool {
-        let trouble = match tokio::time::timeout(PATIENCE, self.refresh(bus)).await {
-            Ok(Ok(changes)) => {
+        match self.refresh(bus).await {
+            Ok(changes) => {
                 for input in changes {
                     let _ = to.send(input);
                 }
-                return true;
+                true
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it is silent".to_string(),
-        };
-        let meaning = format!("logind does not answer, what it said last holds: {trouble}");
-        let _ = to.send(Input::Trouble("logind", meaning));
-        false
+            Err(error) => {
+                let meaning = format!("logind does not answer, what it said last holds: {error}");
+                let _ = to.send(Input::Trouble("logind", meaning));
+                false
+            }
+        }
     }
 
     async fn follow_signals(
@@ -147,6 +151,7 @@ impl Login {
         let mut marks = signals::marks(MessageStream::for_match_rule(rule, bus, None).await?);
         loop {
             let answered = self.ask_again(bus, to).await;
+            tokio::time::sleep(PAUSE).await;
             let changed = match answered {
                 true => marks.changed().await,
                 false => tokio::time::timeout(PATIENCE, marks.changed())

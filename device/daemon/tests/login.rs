@@ -9,10 +9,12 @@ use fasttrackd::login::Login;
 use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 use zbus::zvariant::{ObjectPath, Value};
 use zbus::{Connection, Message, MessageStream};
 
 const LIMITS: &str = "org.freedesktop.DBus.Error.LimitsExceeded";
+const SESSION: &str = "/org/freedesktop/login1/session/c1";
 
 /// logind with one session.
 struct Logind {
@@ -25,6 +27,10 @@ struct State {
     active: bool,
     /// The error that is the answer to the next question for the session.
     fails: Option<&'static str>,
+    /// It answers nothing.
+    silent: bool,
+    /// How often it was asked for the sessions.
+    listed: u32,
 }
 
 impl Logind {
@@ -51,6 +57,16 @@ impl Logind {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic")
     }
+
+    /// Says that something has changed.
+    async fn signal(&self) {
+        let (path, interface) = (SESSION, "org.freedesktop.DBus.Properties");
+        let body = ("org.freedesktop.login1.Session", "IdleHint");
+        let sent =
+            self.connection
+                .emit_signal(None::<()>, path, interface, "PropertiesChanged", &body);
+        sent.await.expect("sent");
+    }
 }
 
 async fn answer(
@@ -60,8 +76,12 @@ async fn answer(
 ) -> zbus::Result<()> {
     let header = message.header();
     let member = header.member().map(ToString::to_string);
+    if state.lock().expect("no panic").silent {
+        return Ok(());
+    }
     if member.as_deref() == Some("ListSessions") {
-        let path = ObjectPath::try_from("/org/freedesktop/login1/session/c1")?;
+        state.lock().expect("no panic").listed += 1;
+        let path = ObjectPath::try_from(SESSION)?;
         return connection
             .reply(
                 &header,
@@ -110,5 +130,46 @@ fn a_session_ends_by_logind_s_word_and_by_no_other_error() {
             assert!(matches!(&gone[..], [Input::SessionGone(key)] if key.id == "c1"));
             login.refresh(&connection).await.expect("an answer");
         }
+    });
+}
+
+#[test]
+fn many_signals_are_few_questions_and_the_last_state_is_known() {
+    block_on(async {
+        let Some(bus) = Bus::start() else { return };
+        let logind = Logind::start(&bus).await;
+        let (connection, login) = (bus.connect().await, Login::default());
+        let (to, mut inputs) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(login.clone().follow(connection, to));
+        let first = inputs.recv().await.expect("told");
+        assert!(matches!(first, Input::Active(_, true)));
+        let begin = Instant::now();
+        for _ in 0..1000 {
+            logind.signal().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        logind.state().active = false;
+        logind.signal().await;
+        let last = inputs.recv().await.expect("told");
+        assert!(matches!(last, Input::Active(_, false)), "{last:?}");
+        // One at once, one each 100 ms.
+        let most = 2 + begin.elapsed().as_millis() / 100;
+        let listed = logind.state().listed;
+        assert!(
+            (2..=most).contains(&u128::from(listed)),
+            "{listed} of {most}"
+        );
+    });
+}
+
+#[test]
+fn a_silent_logind_does_not_keep_the_daemon_from_the_bus() {
+    block_on(async {
+        let Some(bus) = Bus::start() else { return };
+        let logind = Logind::start(&bus).await;
+        logind.state().silent = true;
+        let tree = common::Tree::with_kernel();
+        let _daemon = common::daemon(tree.root(), &bus.address);
+        common::until_there(&bus.connect().await).await;
     });
 }
