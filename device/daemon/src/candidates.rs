@@ -5,7 +5,7 @@
 //! it. Only apps in users' app slices are looked at.
 
 use crate::cgroup::{is_proper, Cgroup};
-use crate::peers;
+use crate::peers::{self, Link};
 use crate::system::System;
 use crate::tree::{app_slices, children};
 use crate::waits::below;
@@ -87,6 +87,8 @@ pub enum Kept {
     Machine,
     /// An app in front has a socket to it.
     Peer,
+    /// It serves a file system or a disk.
+    Server,
 }
 
 /// What is known of a group's threads.
@@ -147,6 +149,16 @@ pub fn by_threads(threads: Threads) -> Result<(), Kept> {
     }
 }
 
+/// Why a group is not frozen by what one of its processes has open. `peers` are the other ends of sockets of apps in
+/// front.
+pub fn by_links(mut links: impl Iterator<Item = Link>, peers: &HashSet<u32>) -> Result<(), Kept> {
+    links.try_for_each(|link| match link {
+        Link::Served => Err(Kept::Server),
+        Link::Socket(inode) if peers.contains(&inode) => Err(Kept::Peer),
+        Link::Socket(_) => Ok(()),
+    })
+}
+
 /// Whether a path is this group or below it.
 pub fn is_within(path: &str, group: &str) -> bool {
     path.strip_prefix(group)
@@ -169,10 +181,8 @@ pub fn find(system: &System, decision: &Decision, never: &[String]) -> Vec<(u64,
     quiet
         .into_iter()
         .filter(|path| {
-            peers.is_empty()
-                || !processes(system, path)
-                    .iter()
-                    .any(|pid| peers::has(system, *pid, &peers))
+            let pids = processes(system, path).into_iter();
+            by_links(pids.flat_map(|pid| peers::links(system, pid)), &peers).is_ok()
         })
         .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)))
         .collect()
@@ -340,6 +350,44 @@ mod tests {
         }
         assert_eq!(by_decision(APPS, &decision), Err(Kept::InUse));
         assert_eq!(by_decision(&format!("{APPS}/a.scope2"), &decision), Ok(()));
+    }
+
+    /// A group of an app with one process, which has this open.
+    fn app(system: &System, name: &str, pid: u32, open: &str) {
+        let folder = system.cgroups().join(&APPS[1..]).join(name);
+        fs::create_dir_all(&folder).expect("a group");
+        for file in ["cgroup.procs", "cgroup.threads"] {
+            fs::write(folder.join(file), format!("{pid}\n")).expect("a file");
+        }
+        let links = system.path(&format!("proc/{pid}/fd"));
+        fs::create_dir_all(&links).expect("a folder");
+        std::os::unix::fs::symlink(open, links.join("3")).expect("a link");
+    }
+
+    /// The names of the groups that may be frozen with nobody in front.
+    fn found(system: &System) -> Vec<String> {
+        let found = find(system, &Decision::default(), &[]).into_iter();
+        let name = |(_, path): (u64, String)| path.rsplit('/').next().map(str::to_string);
+        found.filter_map(name).collect()
+    }
+
+    #[test]
+    fn who_serves_a_file_system_or_a_disk_is_not_frozen_whoever_is_in_front() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        app(&system, "rclone.service", 7, "/dev/fuse");
+        app(&system, "disk.service", 8, "/dev/ublkc0");
+        app(&system, "app-a-1.scope", 9, "/dev/null");
+        app(&system, "app-b-1.scope", 10, "socket:[77]");
+        assert_eq!(found(&system), ["app-a-1.scope", "app-b-1.scope"]);
+    }
+
+    #[test]
+    fn who_has_the_other_end_of_a_socket_is_a_peer() {
+        let links = |all: &[Link]| by_links(all.to_vec().into_iter(), &HashSet::from([77]));
+        assert_eq!(links(&[Link::Socket(1), Link::Socket(77)]), Err(Kept::Peer));
+        assert_eq!(links(&[Link::Socket(1), Link::Served]), Err(Kept::Server));
+        assert_eq!(links(&[Link::Socket(1)]), Ok(()));
     }
 
     #[test]

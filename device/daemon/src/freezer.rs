@@ -2,8 +2,9 @@
 //! When background apps are frozen: while a task of the foreground waits for storage, and within bounds.
 //!
 //! A pure state machine. It is asked to look every [`POLL`] while it is armed, is told each time whether a task of the
-//! foreground is in uninterruptible sleep, and says what to do. Who waits for a frozen app by other means sleeps
-//! interruptibly, so such a freeze ends by itself after [`LINGER`].
+//! foreground is in uninterruptible sleep, and says what to do. Who waits for a frozen app by a pipe or a socket sleeps
+//! interruptibly, so such a freeze ends by itself after [`LINGER`]. Who waits for files or a disk that an app serves does
+//! not: such apps are never frozen ([`crate::candidates`]).
 
 use crate::guard::FREEZE_MOST;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who an app has a socket to, by the kernel's own list (`sock_diag(7)`): freezing it would stop the app, too.
+//! Who an app waits for: by a socket, of which the kernel has a list (`sock_diag(7)`), or as its server of a file system
+//! or a disk. Freezing it would stop the app, too.
 
 use crate::system::System;
 use rustix::net::{netlink, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -28,7 +29,11 @@ const DESCRIPTORS_MOST: usize = 4096;
 pub fn sockets(system: &System, pids: &[u32]) -> HashSet<u32> {
     let ours: HashSet<u32> = pids
         .iter()
-        .flat_map(|pid| of_process(system, *pid))
+        .flat_map(|pid| links(system, *pid))
+        .filter_map(|link| match link {
+            Link::Socket(inode) => Some(inode),
+            Link::Served => None,
+        })
         .collect();
     if ours.is_empty() {
         return HashSet::new();
@@ -39,26 +44,36 @@ pub fn sockets(system: &System, pids: &[u32]) -> HashSet<u32> {
         .collect()
 }
 
-/// Whether a process has one of these sockets.
-pub fn has(system: &System, pid: u32, sockets: &HashSet<u32>) -> bool {
-    of_process(system, pid).any(|inode| sockets.contains(&inode))
+/// Devices by which a process serves a file system or a disk, by how their paths begin. Who waits for that waits in
+/// uninterruptible sleep, and for anybody who uses the files: by the app in front it cannot be told.
+const SERVED: [&str; 3] = ["/dev/fuse", "/dev/cuse", "/dev/ublkc"];
+
+/// What a descriptor leads to, where that matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// A socket, by its inode.
+    Socket(u32),
+    /// One of [`SERVED`].
+    Served,
 }
 
-fn of_process(system: &System, pid: u32) -> impl Iterator<Item = u32> {
+/// What the descriptors of a process lead to.
+pub fn links(system: &System, pid: u32) -> impl Iterator<Item = Link> {
     let folder = fs::read_dir(system.path(&format!("proc/{pid}/fd")));
     let links = folder
         .into_iter()
         .flatten()
         .flatten()
         .take(DESCRIPTORS_MOST);
-    links.filter_map(|entry| {
-        let target = fs::read_link(entry.path()).ok()?;
-        let number = target
-            .to_str()?
-            .strip_prefix("socket:[")?
-            .strip_suffix(']')?;
-        number.parse().ok()
-    })
+    links.filter_map(|entry| link(fs::read_link(entry.path()).ok()?.to_str()?))
+}
+
+fn link(target: &str) -> Option<Link> {
+    if SERVED.iter().any(|device| target.starts_with(device)) {
+        return Some(Link::Served);
+    }
+    let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;
+    number.parse().ok().map(Link::Socket)
 }
 
 /// Both ends of all connected UNIX sockets.
@@ -156,7 +171,18 @@ mod tests {
         }
         let system = System::new(Path::new("/"));
         let pid = std::process::id();
-        assert!(has(&system, pid, &HashSet::from([inode(&other)])));
+        assert!(links(&system, pid).any(|link| link == Link::Socket(inode(&other))));
+    }
+
+    #[test]
+    fn links_that_matter_are_told_from_others() {
+        assert_eq!(link("socket:[77]"), Some(Link::Socket(77)));
+        for device in ["/dev/fuse", "/dev/cuse", "/dev/ublkc0", "/dev/ublkc17"] {
+            assert_eq!(link(device), Some(Link::Served));
+        }
+        for other in ["/dev/null", "/home/dev/fuse", "pipe:[77]", "socket:[x]", ""] {
+            assert_eq!(link(other), None);
+        }
     }
 
     #[test]
