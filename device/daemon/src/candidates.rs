@@ -4,15 +4,16 @@
 //! The rule is the other way round from that of weights: a group is left alone unless everything says that nobody needs
 //! it. Only apps in users' app slices are looked at.
 
-use crate::cgroup::{is_proper, Cgroup};
+use crate::cgroup::{is_proper, user_of, Cgroup};
 use crate::peers::{self, Link};
 use crate::system::System;
 use crate::tree::{app_slices, children};
 use crate::waits::below;
 use fasttrack_config::INDEXERS;
 use fasttrack_detector::{Decision, Verdict};
-use std::collections::HashSet;
-use std::fs;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 /// Parts of names of what others need to answer: compositors and shells, buses, sound, portals, input methods, keys,
 /// virtual machines.
@@ -68,6 +69,33 @@ const NEEDED: [&str; 45] = [
 /// no longer for others.
 const APPS_MOST: usize = 256;
 
+/// Threads in them, and descriptors of their processes, that are looked at in one look, at most. As many are of all
+/// apps in front.
+const THREADS_MOST: usize = 2048;
+const LINKS_MOST: usize = 16_384;
+
+/// What is still looked at.
+#[derive(Debug)]
+struct Budget {
+    threads: usize,
+    links: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget {
+            threads: THREADS_MOST,
+            links: LINKS_MOST,
+        }
+    }
+}
+
+/// Takes one of what is left.
+fn spend(left: &mut usize) -> Result<(), Kept> {
+    *left = left.checked_sub(1).ok_or(Kept::TooMany)?;
+    Ok(())
+}
+
 /// Why a group is not frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
@@ -89,6 +117,8 @@ pub enum Kept {
     Peer,
     /// It serves a file system or a disk.
     Server,
+    /// Its user has more threads or descriptors than are looked at.
+    TooMany,
 }
 
 /// What is known of a group's threads.
@@ -151,12 +181,12 @@ pub fn by_threads(threads: Threads) -> Result<(), Kept> {
 
 /// Why a group is not frozen by what one of its processes has open. `peers` are the other ends of sockets of apps in
 /// front.
-pub fn by_links(mut links: impl Iterator<Item = Link>, peers: &HashSet<u32>) -> Result<(), Kept> {
-    links.try_for_each(|link| match link {
+pub fn by_link(link: Link, peers: &HashSet<u32>) -> Result<(), Kept> {
+    match link {
         Link::Served => Err(Kept::Server),
         Link::Socket(inode) if peers.contains(&inode) => Err(Kept::Peer),
-        Link::Socket(_) => Ok(()),
-    })
+        Link::Socket(_) | Link::Other => Ok(()),
+    }
 }
 
 /// Whether a path is this group or below it.
@@ -167,25 +197,53 @@ pub fn is_within(path: &str, group: &str) -> bool {
 
 /// The groups that may be frozen now, by inode and path.
 pub fn find(system: &System, decision: &Decision, never: &[String]) -> Vec<(u64, String)> {
-    let apps = all_apps(system);
-    let quiet: Vec<String> = apps
-        .into_iter()
-        .filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
-        .filter(|path| by_threads(threads(system, path)).is_ok())
-        .collect();
-    let front = decision
-        .foreground
-        .iter()
-        .flat_map(|verdict| processes(system, &verdict.app.cgroup));
-    let peers = peers::sockets(system, &front.collect::<Vec<_>>());
-    quiet
-        .into_iter()
+    // Whoever it is may be one that the app in front waits for.
+    let Some(peers) = peers_of_front(system, decision) else {
+        return Vec::new();
+    };
+    let mut budgets: HashMap<Option<u32>, Budget> = HashMap::new();
+    let apps = all_apps(system).into_iter();
+    apps.filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
         .filter(|path| {
-            let pids = processes(system, path).into_iter();
-            by_links(pids.flat_map(|pid| peers::links(system, pid)), &peers).is_ok()
+            let budget = budgets.entry(user_of(path)).or_default();
+            by_content(system, path, &peers, budget).is_ok()
         })
         .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)))
         .collect()
+}
+
+/// The other ends of the sockets of apps in front; none where there are too many to know.
+fn peers_of_front(system: &System, decision: &Decision) -> Option<HashSet<u32>> {
+    let mut budget = Budget::default();
+    let mut sockets = HashSet::new();
+    for verdict in &decision.foreground {
+        let pids = numbers(system, &verdict.app.cgroup, PROCESSES, &mut budget.threads).ok()?;
+        for link in pids.iter().flat_map(|pid| peers::links(system, *pid)) {
+            spend(&mut budget.links).ok()?;
+            if let Link::Socket(inode) = link {
+                sockets.insert(inode);
+            }
+        }
+    }
+    peers::peers(&sockets)
+}
+
+/// Why a group is not frozen by what runs in it and has what open.
+fn by_content(
+    system: &System,
+    group: &str,
+    peers: &HashSet<u32>,
+    budget: &mut Budget,
+) -> Result<(), Kept> {
+    by_threads(threads(system, group, &mut budget.threads)?)?;
+    // Those that were there are among the threads.
+    let mut most = THREADS_MOST;
+    let pids = numbers(system, group, PROCESSES, &mut most)?;
+    for link in pids.iter().flat_map(|pid| peers::links(system, *pid)) {
+        spend(&mut budget.links)?;
+        by_link(link, peers)?;
+    }
+    Ok(())
 }
 
 /// The groups in users' app slices; those of slices of the desktop in their place.
@@ -213,37 +271,50 @@ fn apps_of(system: &System, slice: String) -> Vec<String> {
     found
 }
 
-fn numbers(system: &System, group: &str, file: &str) -> HashSet<u32> {
+/// The processes of a group, and its threads, one a line.
+const PROCESSES: &str = "cgroup.procs";
+const THREADS: &str = "cgroup.threads";
+
+/// The numbers in a file of a group and of those below it, if so many are left to look at.
+fn numbers(
+    system: &System,
+    group: &str,
+    file: &str,
+    left: &mut usize,
+) -> Result<HashSet<u32>, Kept> {
+    let mut found = HashSet::new();
     if !is_proper(group) {
-        return HashSet::new();
+        return Ok(found);
     }
     let folder = system.cgroups().join(group.trim_start_matches('/'));
-    let texts = below(&folder)
+    let files = below(&folder)
         .into_iter()
-        .map(|folder| fs::read_to_string(folder.join(file)).unwrap_or_default());
-    texts
-        .flat_map(|text| {
-            text.lines()
-                .filter_map(|line| line.parse().ok())
-                .collect::<Vec<u32>>()
-        })
-        .collect()
+        .filter_map(|folder| File::open(folder.join(file)).ok());
+    // The kernel makes as much of a file as is read.
+    let lines = files.flat_map(|file| BufReader::new(file).lines().map_while(Result::ok));
+    for number in lines.filter_map(|line| line.parse().ok()) {
+        spend(left)?;
+        found.insert(number);
+    }
+    Ok(found)
 }
 
 /// The processes of a group and of those below it.
 pub fn processes(system: &System, group: &str) -> Vec<u32> {
-    numbers(system, group, "cgroup.procs").into_iter().collect()
+    let mut most = usize::MAX;
+    let all = numbers(system, group, PROCESSES, &mut most);
+    all.unwrap_or_default().into_iter().collect()
 }
 
-fn threads(system: &System, group: &str) -> Threads {
+fn threads(system: &System, group: &str, left: &mut usize) -> Result<Threads, Kept> {
     let mut all = Threads::default();
-    for tid in numbers(system, group, "cgroup.threads") {
+    for tid in numbers(system, group, THREADS, left)? {
         let line = system.read(&format!("proc/{tid}/stat")).unwrap_or_default();
         let of_it = thread(&line);
         all.real_time |= of_it.real_time;
         all.machine |= of_it.machine;
     }
-    all
+    Ok(all)
 }
 
 /// Scheduling policies that are real time: `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`.
@@ -269,6 +340,7 @@ mod tests {
     use super::*;
     use fasttrack_detector::report::AppRef;
     use fasttrack_detector::Rule;
+    use std::fs;
     use std::time::Duration;
 
     const APPS: &str = "/user.slice/user-1000.slice/user@1000.service/app.slice";
@@ -352,11 +424,15 @@ mod tests {
         assert_eq!(by_decision(&format!("{APPS}/a.scope2"), &decision), Ok(()));
     }
 
+    fn slice(user: u32) -> String {
+        format!("/user.slice/user-{user}.slice/user@{user}.service/app.slice")
+    }
+
     /// A group of an app with one process, which has this open.
-    fn app(system: &System, name: &str, pid: u32, open: &str) {
-        let folder = system.cgroups().join(&APPS[1..]).join(name);
+    fn app(system: &System, user: u32, name: &str, pid: u32, open: &str) {
+        let folder = system.cgroups().join(&slice(user)[1..]).join(name);
         fs::create_dir_all(&folder).expect("a group");
-        for file in ["cgroup.procs", "cgroup.threads"] {
+        for file in [PROCESSES, THREADS] {
             fs::write(folder.join(file), format!("{pid}\n")).expect("a file");
         }
         let links = system.path(&format!("proc/{pid}/fd"));
@@ -375,19 +451,65 @@ mod tests {
     fn who_serves_a_file_system_or_a_disk_is_not_frozen_whoever_is_in_front() {
         let folder = tempfile::tempdir().expect("a folder");
         let system = System::new(folder.path());
-        app(&system, "rclone.service", 7, "/dev/fuse");
-        app(&system, "disk.service", 8, "/dev/ublkc0");
-        app(&system, "app-a-1.scope", 9, "/dev/null");
-        app(&system, "app-b-1.scope", 10, "socket:[77]");
+        app(&system, 1000, "rclone.service", 7, "/dev/fuse");
+        app(&system, 1000, "disk.service", 8, "/dev/ublkc0");
+        app(&system, 1000, "app-a-1.scope", 9, "/dev/null");
+        app(&system, 1000, "app-b-1.scope", 10, "socket:[77]");
         assert_eq!(found(&system), ["app-a-1.scope", "app-b-1.scope"]);
     }
 
     #[test]
     fn who_has_the_other_end_of_a_socket_is_a_peer() {
-        let links = |all: &[Link]| by_links(all.to_vec().into_iter(), &HashSet::from([77]));
-        assert_eq!(links(&[Link::Socket(1), Link::Socket(77)]), Err(Kept::Peer));
-        assert_eq!(links(&[Link::Socket(1), Link::Served]), Err(Kept::Server));
-        assert_eq!(links(&[Link::Socket(1)]), Ok(()));
+        let peers = HashSet::from([77]);
+        assert_eq!(by_link(Link::Socket(77), &peers), Err(Kept::Peer));
+        assert_eq!(by_link(Link::Served, &peers), Err(Kept::Server));
+        for other in [Link::Socket(1), Link::Other] {
+            assert_eq!(by_link(other, &peers), Ok(()));
+        }
+    }
+
+    #[test]
+    fn one_user_with_many_threads_or_descriptors_makes_others_wait_no_longer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let open = |pid: u32, number: usize| {
+            let links = system.path(&format!("proc/{pid}/fd"));
+            for one in 0..number {
+                std::os::unix::fs::symlink("/dev/null", links.join(format!("x{one}")))
+                    .expect("a link");
+            }
+        };
+        // What is looked at first may have all that there is, what comes then may not.
+        app(&system, 1000, "a.scope", 7, "/dev/null");
+        open(7, LINKS_MOST - 1);
+        app(&system, 1000, "b.scope", 8, "/dev/null");
+        let threads: String = (20..20 + THREADS_MOST)
+            .map(|tid| format!("{tid}\n"))
+            .collect();
+        app(&system, 1001, "c.scope", 9, "/dev/null");
+        let many = system.cgroups().join(&slice(1001)[1..]).join("c.scope");
+        fs::write(many.join(THREADS), threads).expect("a file");
+        app(&system, 1001, "d.scope", 10, "/dev/null");
+        app(&system, 1002, "e.scope", 11, "/dev/null");
+        assert_eq!(found(&system), ["a.scope", "c.scope", "e.scope"]);
+        // Nor does an app in front.
+        let front = |name: &str| Decision {
+            foreground: vec![Verdict {
+                app: AppRef {
+                    cgroup: format!("{}/{name}", slice(1000)),
+                    inode: 1,
+                    id: String::new(),
+                    pid: 0,
+                },
+                rule: Rule::Focus,
+                since: Duration::ZERO,
+                session: None,
+            }],
+            ..Decision::default()
+        };
+        assert!(!find(&system, &front("a.scope"), &[]).is_empty());
+        open(8, LINKS_MOST);
+        assert!(find(&system, &front("b.scope"), &[]).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::system::System;
 use rustix::net::{netlink, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 
@@ -22,26 +22,29 @@ const ATTRIBUTE_PEER: u16 = 2;
 const HEAD: usize = 16;
 const SOCKET: usize = 16;
 
-/// Descriptors of a process that are looked at, at most.
-const DESCRIPTORS_MOST: usize = 4096;
+/// Sockets of all users that are looked at, at most. A desktop has one or two thousand.
+const SOCKETS_MOST: usize = 65_536;
 
-/// The other ends of these processes' sockets, by inode.
-pub fn sockets(system: &System, pids: &[u32]) -> HashSet<u32> {
-    let ours: HashSet<u32> = pids
-        .iter()
-        .flat_map(|pid| links(system, *pid))
-        .filter_map(|link| match link {
-            Link::Socket(inode) => Some(inode),
-            Link::Served => None,
-        })
-        .collect();
-    if ours.is_empty() {
-        return HashSet::new();
+/// The other ends of sockets, by inode; none where there are too many sockets to know.
+pub fn peers(sockets: &HashSet<u32>) -> Option<HashSet<u32>> {
+    let mut ends = Ends {
+        of: sockets,
+        found: HashSet::new(),
+        left: SOCKETS_MOST,
+    };
+    if !sockets.is_empty() {
+        // Without the list the freeze of a peer ends as soon as the app in front sleeps for it.
+        let _ = dump(&mut ends);
     }
-    let ends = ends().unwrap_or_default();
-    ours.iter()
-        .filter_map(|inode| ends.get(inode).copied())
-        .collect()
+    (ends.left > 0).then_some(ends.found)
+}
+
+/// The other ends of some sockets, from a list of all.
+struct Ends<'a> {
+    of: &'a HashSet<u32>,
+    found: HashSet<u32>,
+    /// Sockets that are still looked at.
+    left: usize,
 }
 
 /// Devices by which a process serves a file system or a disk, by how their paths begin. Who waits for that waits in
@@ -55,29 +58,33 @@ pub enum Link {
     Socket(u32),
     /// One of [`SERVED`].
     Served,
+    /// Anything else.
+    Other,
 }
 
 /// What the descriptors of a process lead to.
 pub fn links(system: &System, pid: u32) -> impl Iterator<Item = Link> {
     let folder = fs::read_dir(system.path(&format!("proc/{pid}/fd")));
-    let links = folder
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(DESCRIPTORS_MOST);
-    links.filter_map(|entry| link(fs::read_link(entry.path()).ok()?.to_str()?))
+    let entries = folder.into_iter().flatten().flatten();
+    entries.map(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        link(target.to_str().unwrap_or_default())
+    })
 }
 
-fn link(target: &str) -> Option<Link> {
+fn link(target: &str) -> Link {
     if SERVED.iter().any(|device| target.starts_with(device)) {
-        return Some(Link::Served);
+        return Link::Served;
     }
-    let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;
-    number.parse().ok().map(Link::Socket)
+    let number = target
+        .strip_prefix("socket:[")
+        .and_then(|rest| rest.strip_suffix(']'));
+    let inode = number.and_then(|number| number.parse().ok());
+    inode.map_or(Link::Other, Link::Socket)
 }
 
-/// Both ends of all connected UNIX sockets.
-fn ends() -> io::Result<HashMap<u32, u32>> {
+/// Goes through all UNIX sockets, or as many as are looked at.
+fn dump(ends: &mut Ends) -> io::Result<()> {
     let kind = Some(netlink::SOCK_DIAG);
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -86,12 +93,11 @@ fn ends() -> io::Result<HashMap<u32, u32>> {
         kind,
     )?;
     rustix::net::send(&socket, &request(), SendFlags::empty())?;
-    let mut found = HashMap::new();
     let mut buffer = vec![0_u8; 32_768];
     loop {
         let (_, length) = rustix::net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        if !parse(&buffer[..length], &mut found) {
-            return Ok(found);
+        if !parse(&buffer[..length], ends) {
+            return Ok(());
         }
     }
 }
@@ -120,15 +126,18 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// Takes the sockets of one packet. Says whether there are more packets.
-fn parse(mut packet: &[u8], found: &mut HashMap<u32, u32>) -> bool {
+fn parse(mut packet: &[u8], ends: &mut Ends) -> bool {
     while let (Some(length), Some(kind)) = (u32_at(packet, 0), u16_at(packet, 4)) {
         let length = length as usize;
         if kind == DONE || kind == ERROR || length < HEAD || length > packet.len() {
             return false;
         }
-        if let Some((inode, peer)) = one(&packet[HEAD..length]) {
-            found.insert(inode, peer);
+        ends.left = ends.left.saturating_sub(1);
+        if ends.left == 0 {
+            return false;
         }
+        let end = one(&packet[HEAD..length]).filter(|(inode, _)| ends.of.contains(inode));
+        ends.found.extend(end.map(|(_, peer)| peer));
         packet = &packet[length.next_multiple_of(4).min(packet.len())..];
     }
     true
@@ -154,6 +163,11 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
+    fn ends(of: &HashSet<u32>) -> Ends<'_> {
+        let (found, left) = (HashSet::new(), SOCKETS_MOST);
+        Ends { of, found, left }
+    }
+
     #[test]
     fn the_other_end_of_a_pair_is_found() {
         let (one, other) = UnixStream::pair().expect("sockets");
@@ -165,8 +179,10 @@ mod tests {
                 .parse::<u32>()
                 .expect("a number")
         };
-        match ends() {
-            Ok(ends) => assert_eq!(ends.get(&inode(&one)), Some(&inode(&other))),
+        let ours = HashSet::from([inode(&one)]);
+        let mut ends = ends(&ours);
+        match dump(&mut ends) {
+            Ok(()) => assert_eq!(ends.found, HashSet::from([inode(&other)])),
             Err(error) => eprintln!("SKIPPED: sock_diag cannot be used here: {error}"),
         }
         let system = System::new(Path::new("/"));
@@ -176,13 +192,36 @@ mod tests {
 
     #[test]
     fn links_that_matter_are_told_from_others() {
-        assert_eq!(link("socket:[77]"), Some(Link::Socket(77)));
+        assert_eq!(link("socket:[77]"), Link::Socket(77));
         for device in ["/dev/fuse", "/dev/cuse", "/dev/ublkc0", "/dev/ublkc17"] {
-            assert_eq!(link(device), Some(Link::Served));
+            assert_eq!(link(device), Link::Served);
         }
         for other in ["/dev/null", "/home/dev/fuse", "pipe:[77]", "socket:[x]", ""] {
-            assert_eq!(link(other), None);
+            assert_eq!(link(other), Link::Other);
         }
+    }
+
+    /// One socket and its other end, as the kernel tells of them.
+    fn message(inode: u32, peer: u32) -> Vec<u8> {
+        let mut message = 40_u32.to_ne_bytes().to_vec();
+        message.extend(DUMP_BY_FAMILY.to_ne_bytes());
+        message.resize(HEAD + 4, 0);
+        message.extend(inode.to_ne_bytes());
+        message.resize(HEAD + SOCKET, 0);
+        message.extend([8_u16, ATTRIBUTE_PEER].map(u16::to_ne_bytes).concat());
+        message.extend(peer.to_ne_bytes());
+        message
+    }
+
+    #[test]
+    fn of_very_many_sockets_none_is_kept_that_is_nobody_s_and_the_look_ends() {
+        let ours = HashSet::from([7]);
+        let mut ends = ends(&ours);
+        assert!(parse(&[message(7, 8), message(9, 10)].concat(), &mut ends));
+        assert_eq!(ends.found, HashSet::from([8]));
+        let many = message(9, 10).repeat(SOCKETS_MOST);
+        assert!(!parse(&many, &mut ends));
+        assert_eq!((ends.left, ends.found.len()), (0, 1));
     }
 
     #[test]
@@ -191,7 +230,7 @@ mod tests {
         packet.extend(DUMP_BY_FAMILY.to_ne_bytes());
         packet.resize(24, 1);
         fasttrack_fuzz::mutate(&packet, |packet| {
-            parse(packet, &mut HashMap::new());
+            parse(packet, &mut ends(&HashSet::new()));
         });
     }
 }
