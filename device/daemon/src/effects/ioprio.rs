@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Priorities of tasks: the last means, which reaches what a task sends itself.
+//!
+//! A priority is inherited by fork: an app that another one starts begins with what that has from us, in a group that has
+//! nothing from us yet. It cannot be told from one that somebody has chosen. So at the first time both priorities of ours
+//! count as inherited where a group's first process may come from another app, which is in scopes alone: systemd starts
+//! the processes of services itself.
 
 use super::effect::Effect;
 use super::ladder::Reach;
@@ -64,6 +69,8 @@ pub struct Ioprio {
     /// Somebody is in front.
     ranks: bool,
     set: BTreeMap<String, (AppRef, Mark)>,
+    /// Groups that have had a priority from us, by inode: what their tasks have now is from us, or chosen.
+    known: BTreeMap<String, u64>,
 }
 
 impl Ioprio {
@@ -76,6 +83,7 @@ impl Ioprio {
             rules: wanted.background.clone(),
             ranks: false,
             set: BTreeMap::new(),
+            known: BTreeMap::new(),
         }
     }
 
@@ -97,7 +105,10 @@ impl Ioprio {
                 format!("{}: the mark cannot be set: {error}", app.cgroup)
             });
         }
-        let done = set_group(&group, value, before);
+        let known = self.known.insert(app.cgroup.clone(), app.inode);
+        let inherits = app.cgroup.ends_with(".scope") && known != Some(app.inode);
+        let ours: &[libc::c_long] = if inherits { &[IDLE, FRONT] } else { &[before] };
+        let done = set_group(&group, value, ours);
         counters.add("tasks given a priority", done as u64);
         self.set.insert(app.cgroup.clone(), (app, mark));
     }
@@ -150,8 +161,9 @@ fn chosen(tid: u32) -> Option<libc::c_long> {
     get(tid).filter(|value| value >> SHIFT != NONE)
 }
 
-/// Gives all tasks of a group a priority; those that have chosen one keep theirs. Says how many have it now.
-fn set_group(group: &Cgroup, value: libc::c_long, before: libc::c_long) -> usize {
+/// Gives all tasks of a group a priority; those that have chosen one, that is neither ours nor the kernel's, keep theirs.
+/// Says how many have it now.
+fn set_group(group: &Cgroup, value: libc::c_long, ours: &[libc::c_long]) -> usize {
     let mut done = 0;
     let mut seen = Vec::new();
     // Threads begin while it runs, with the priority of whoever made them: until nothing is new, or thrice.
@@ -165,8 +177,8 @@ fn set_group(group: &Cgroup, value: libc::c_long, before: libc::c_long) -> usize
             break;
         }
         for tid in new {
-            let ours = chosen(tid).is_none_or(|is| is == before || is == 4 | 2 << SHIFT);
-            done += usize::from(ours && set(tid, value));
+            let free = chosen(tid).is_none_or(|is| ours.contains(&is) || is == 4 | 2 << SHIFT);
+            done += usize::from(free && set(tid, value));
             seen.push(tid);
         }
     }
@@ -243,6 +255,9 @@ impl Effect for Ioprio {
         let system = self.system.clone();
         self.set
             .retain(|_, (app, _)| !Cgroup::is_gone(&system, app));
+        let is = |path: &str| Cgroup::open_path(&system, path).map(|group| group.inode());
+        self.known
+            .retain(|path, inode| is(path).is_ok_and(|is| is == *inode));
         self.maintenance = look(&system, &self.rules, &self.reach);
         for app in self.maintenance.clone() {
             if self.ranks && !self.set.contains_key(&app.cgroup) {
@@ -391,6 +406,80 @@ mod tests {
     }
 
     #[test]
+    fn what_a_new_scope_has_inherited_is_no_choice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+        let tid = child.id();
+        let group = |name: &str| {
+            let place = folder.path().join("sys/fs/cgroup").join(name);
+            fs::create_dir_all(&place).expect("a group");
+            fs::write(place.join("cgroup.threads"), tid.to_string()).expect("a file");
+            Cgroup::open_path(&system, &format!("/{name}")).expect("a group")
+        };
+        let scope = group("app-x-1.scope");
+        let marks = scope.set_attribute(MARK, "0").is_ok() && scope.remove_attribute(MARK).is_ok();
+        let wanted = fasttrack_config::Config::default().effects;
+        let mut counters = Counters::silent();
+        let decision = |front: bool, app: &AppRef| {
+            let verdict = Verdict {
+                app: app.clone(),
+                rule: fasttrack_detector::Rule::Focus,
+                since: std::time::Duration::ZERO,
+                session: None,
+            };
+            let other = Verdict {
+                app: AppRef {
+                    cgroup: "/other".to_string(),
+                    ..app.clone()
+                },
+                ..verdict.clone()
+            };
+            let (foreground, background) = match front {
+                true => (vec![verdict], Vec::new()),
+                false => (vec![other], vec![verdict]),
+            };
+            Decision {
+                foreground,
+                background,
+                ..Decision::default()
+            }
+        };
+        let mut seen = Vec::new();
+        for (app, inherited, front) in [
+            (scope.app(), IDLE, true),
+            (scope.app(), FRONT, false),
+            (group("app-x.service").app(), IDLE, true),
+        ] {
+            let mut ioprio = Ioprio::new(&system, &wanted, Reach::all());
+            set(tid, inherited);
+            ioprio.apply(&decision(front, &app), &mut counters);
+            let given = get(tid);
+            // Chosen later: that is left alone, also where the group has nothing from us in between.
+            ioprio.apply(&Decision::default(), &mut counters);
+            let taken = chosen(tid);
+            set(tid, IDLE);
+            ioprio.apply(&decision(true, &app), &mut counters);
+            let kept = get(tid);
+            ioprio.release(&mut counters);
+            seen.push((given, taken, kept));
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        if !marks {
+            return eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here");
+        }
+        let of_nice = |is: Option<libc::c_long>| is.is_none_or(|is| is == 4 | 2 << SHIFT);
+        assert!(of_nice(seen[0].1) && of_nice(seen[1].1), "{seen:?}");
+        let values: Vec<_> = seen
+            .iter()
+            .map(|(given, _, kept)| (*given, *kept))
+            .collect();
+        let idle = Some(IDLE);
+        assert_eq!(values, [(Some(FRONT), idle), (idle, idle), (idle, idle)]);
+    }
+
+    #[test]
     fn a_priority_is_given_and_taken_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
@@ -401,7 +490,7 @@ mod tests {
         )
         .expect("a file");
         let group = Cgroup::open_below(folder.path(), "/g").expect("open");
-        let done = set_group(&group, FRONT, NONE);
+        let done = set_group(&group, FRONT, &[NONE]);
         let is = get(child.id());
         let marked = group.set_attribute(MARK, &FRONT.to_string());
         let restored = marked.is_ok() && restore_group(&group);
