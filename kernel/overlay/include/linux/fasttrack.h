@@ -568,7 +568,7 @@ static inline unsigned int fasttrack_max_sectors(blk_opf_t opf,
 
 	/* Who may not wait cannot have a bio split, either. */
 	if (!background || !moves || opf & (REQ_ATOMIC | REQ_NOWAIT) ||
-	    (opf & REQ_FASTTRACK_MASK) != REQ_FASTTRACK_BACKGROUND)
+	    fasttrack_opf_class(opf) != FASTTRACK_BACKGROUND)
 		return max;
 	return min(max, reads ? 2 * background : background);
 }
@@ -587,8 +587,10 @@ static inline bool fasttrack_bio_takes(struct bio *bio, const struct page *page)
 		return true;
 	if (bio->bi_iter.bi_size >= FASTTRACK_BIO_BYTES)
 		return false;
+#ifdef CONFIG_FASTTRACK
 	if (page->mapping != bio->bi_io_vec->bv_page->mapping)
 		bio->bi_origin.mixed = true;
+#endif
 	return true;
 }
 
