@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import ANDROID, FASTTRACK, FRONT, FT, QUEUE, Settings, ask, look, setting
+from guest_script import ANDROID, FASTTRACK, FRONT, FT, QUEUE, SERVICE, Settings, ask, look, setting
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run import fio
@@ -17,21 +17,26 @@ pytestmark = pytest.mark.guest
 STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
 
 
-def full(size: str) -> list[str]:
+def full(size: str, rw: str) -> list[str]:
     """A background app that keeps 256 requests of this size queued."""
     options = ("--offset=64m", "--time_based", "--buffer_pattern=7", "--allow_file_create=0")
-    return fio.argv(fio.Job("behind", "/dev/sda", "randrw", size, 256, "192m", runtime_s=1.5, options=options))
+    return fio.argv(fio.Job("behind", "/dev/sda", rw, size, 256, "192m", runtime_s=1.5, options=options))
 
 
 def under(
-    tools: Tools, what: str, *kinds: Settings, phone_name: str = "s6", size: str = "128k", **parameters: object
+    tools: Tools,
+    what: str,
+    *kinds: Settings,
+    phone_name: str = "s6",
+    size: str = "128k",
+    rw: str = "randrw",
+    **parameters: object,
 ) -> list[Any]:
     """The same while the background app works, under each of these settings."""
 
     def one(settings: Settings) -> Any:
-        return ask(
-            tools, f"dispatcher.{what}", settings=settings, phone_name=phone_name, behind=full(size), **parameters
-        )
+        behind = full(size, rw)
+        return ask(tools, f"dispatcher.{what}", settings=settings, phone_name=phone_name, behind=behind, **parameters)
 
     return each(kinds, one, "settings")
 
@@ -52,6 +57,15 @@ def test_foreground_reads_pass_a_full_queue(tools: Tools, phone_name: str) -> No
     assert int(fasttrack["device"]["read_foreground"]) >= 30
     assert int(fasttrack["device"]["read_background"]) > 0
     assert int(stock["device"]["read_foreground"]) == int(stock["device"]["read_background"]) == 0
+
+
+def test_with_nobody_in_front_a_services_read_passes_an_apps_writes(tools: Tools) -> None:
+    """As under mq-deadline: reads go first, whose ever the writes are."""
+    asked: dict[str, Any] = {"size": "128k", "rw": "randwrite", "count": 20, "think_s": 0.01, "uid": SERVICE}
+    nobody = [setting(QUEUE + "scheduler", "fasttrack"), ANDROID, setting(FT + "enabled", 1)]
+    stock, fasttrack = under(tools, "reads", STOCK, nobody, **asked)
+    assert int(fasttrack["device"]["write_background"]) > 0
+    assert fasttrack["mean_ms"] < 1.1 * stock["mean_ms"]
 
 
 WHO = f"""

@@ -54,11 +54,12 @@ static void fti_read_class(struct fti_data *fti, struct fti_state *state,
 	u64 oldest = fti_oldest_time(turn);
 
 	state->prio[class] = prio;
-	state->in_flight[class] = atomic_read(&fti->in_flight[class]);
 	state->async_in_flight[class] = atomic_read(&fti->async_in_flight[class]);
 	state->async[class] = fti_is_async(turn);
 	state->oldest[class] = 0;
 	state->waited[class] = 0;
+	state->oldest_of[0][class] = 0;
+	state->oldest_of[1][class] = 0;
 	if (oldest && fti_rank(prio, oldest, now) &&
 	    fti_higher_in_flight(fti, class, prio, state->front)) {
 		state->prio_waits = true;
@@ -66,6 +67,11 @@ static void fti_read_class(struct fti_data *fti, struct fti_state *state,
 	}
 	state->oldest[class] = oldest;
 	state->waited[class] = fti_waited_time(turn);
+	if (state->front)
+		return;
+	state->oldest_of[0][class] = fti_oldest_of(turn, false);
+	state->oldest_of[1][class] = fti_oldest_of(turn, true);
+	state->follows |= fti_plain_follows(turn, state->plain.writes);
 }
 
 /* The queues and the device as they are now. */
@@ -77,6 +83,15 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now)
 
 	state->front = READ_ONCE(fti->front);
 	state->prio_waits = false;
+	state->plain = fti->plain;
+	state->follows = false;
+	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
+		state->in_flight[i] = atomic_read(&fti->in_flight[i]);
+	/*
+	 * Pairs with the barrier in fti_left_device(): of a request that is in the device no
+	 * longer by these nothing is counted below. fti_hold() looks at these alone again.
+	 */
+	smp_rmb();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		fti_read_class(fti, state, i, now);
 	state->foreground_seen = READ_ONCE(fti->foreground_seen);
@@ -87,6 +102,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now)
 	state->lifted = fasttrack_holds_lifted();
 	state->own = fti_oldest_is_own(&neutral->queue[state->prio[FASTTRACK_NEUTRAL]]);
 	state->neutral_next = atomic64_read(&fti->neutral_next);
+	state->neutral_sent = fti->neutral_sent;
 	state->background_next = atomic64_read(&fti->background_next);
 	state->metadata_pages = atomic_read(&fti->metadata_pages);
 	state->pages_in_flight = atomic_read(&fti->pages_in_flight);
@@ -152,9 +168,7 @@ bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake)
 	stale = state->foreground_depends != fasttrack_foreground_depends() ||
 		state->lifted != fasttrack_holds_lifted();
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i] ||
-			 atomic_read(&fti->async_in_flight[i]) !=
-				 state->async_in_flight[i];
+		stale |= atomic_read(&fti->in_flight[i]) != state->in_flight[i];
 	if (stale) {
 		WRITE_ONCE(fti->promoter.held, false);
 		return false;

@@ -266,6 +266,12 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	if (choice.expired)
 		fasttrack_count(FASTTRACK_DISPATCH_EXPIRED);
 	fti->others_in_a_row = choice.expired ? fti->others_in_a_row + 1 : 0;
+	if (choice.class == FASTTRACK_NEUTRAL)
+		fti->neutral_sent = now;
+	if (choice.plain)
+		fti_plain_sent(&fti->plain, choice.writes, choice.begins,
+			       fti_longest(state->oldest_of[!choice.writes],
+					   ~0UL) != FTI_NONE);
 	if (boosted) {
 		fasttrack_holds();
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
@@ -637,6 +643,8 @@ static bool fti_left_device(struct fti_data *fti, struct request *rq)
 		fti_count_others(fti, rq, -1);
 	}
 	atomic_dec(&fti->prio_in_flight[class][fti_rq_prio(rq)]);
+	/* Pairs with the barrier in fti_read_state(). */
+	smp_mb__before_atomic();
 	atomic_dec(&fti->in_flight[class]);
 	return true;
 }

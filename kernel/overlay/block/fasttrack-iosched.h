@@ -99,10 +99,12 @@ struct fti_class {
  * @pages_in_flight: likewise, the pages of background's
  * @metadata_pages: likewise, of neutral metadata that nobody waits for
  * @prio_waits: the last hold was also for want of priority; guarded by @fti_lock
+ * @plain: what was sent last with nobody in front; guarded by @fti_lock
  * @foreground_last: see struct fti_state; written by dispatch and completions
  * @foreground_seen: likewise; written by dispatch
  * @others_in_a_row: likewise; guarded by @fti_lock
  * @neutral_next: likewise; written by completions
+ * @neutral_sent: likewise; guarded by @fti_lock
  * @background_next: likewise
  * @moved: see struct fti_pace; written by dispatch and completions
  * @stalled: likewise; written by completions
@@ -141,8 +143,10 @@ struct fti_data {
 	spinlock_t cost_lock;	/* see above */
 	struct fti_cost cost;
 	u64 alone[FTI_NR_KINDS][FTI_SIZES];
+	u64 neutral_sent;
 	unsigned int others_in_a_row;
 	bool prio_waits;
+	struct fti_plain plain;
 	bool foreground_seen;
 	struct hrtimer timer;
 
@@ -257,6 +261,8 @@ static inline enum fasttrack_class fti_opf_class(blk_opf_t opf)
 struct fti_queue *fti_queue_of(struct fti_data *fti, const struct request *rq);
 enum fti_prio fti_turn(struct fti_class *class, u64 now);
 u64 fti_oldest_time(struct fti_queue *queue);
+u64 fti_oldest_of(struct fti_queue *queue, bool writes);
+bool fti_plain_follows(struct fti_queue *queue, bool writes);
 u64 fti_waited_time(struct fti_queue *queue);
 bool fti_oldest_is_own(struct fti_queue *queue);
 bool fti_has_kind(const struct fti_queue *queue, enum fti_kind first,

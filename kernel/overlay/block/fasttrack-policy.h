@@ -77,12 +77,31 @@ struct fti_bounds {
 	u64 background_kb;
 };
 
+/* Requests of a kind in a row, and so many such batches before a later kind's. */
+#define FTI_BATCH	16
+#define FTI_STARVED	2
+
+/**
+ * struct fti_plain - what has been sent with nobody in front
+ * @writes: the batch under way is of writes
+ * @batch: requests sent in it
+ * @starved: batches of reads in a row that writes have waited for
+ */
+struct fti_plain {
+	bool writes;
+	unsigned int batch;
+	unsigned int starved;
+};
+
 /**
  * struct fti_state - what the decision depends on
  * @front: somebody is in front
  * @prio: the I/O priority whose turn it is, by class; 0 is the highest
  * @prio_waits: the only requests of a class wait for a higher priority's in the device
+ * @plain: what went last with nobody in front
+ * @follows: a request of that kind lies behind it on the medium
  * @oldest: arrival of its oldest queued request that may be sent, 0 for none
+ * @oldest_of: likewise, of its reads [0] and of its writes [1]
  * @waited: likewise, of those that a task waits for
  * @in_flight: requests in the device, by class
  * @foreground_seen: a foreground request has ever been sent
@@ -94,6 +113,7 @@ struct fti_bounds {
  * @lifted: nobody is to be held back
  * @own: the oldest neutral request is write-back of an app's in front
  * @neutral_next: what is neutral has had its share of the device until then
+ * @neutral_sent: when the last of it was sent
  * @background_next: background's share of the device is used up until then
  * @async: nobody waits for any of the queued requests, by class
  * @async_in_flight: writes in the device that nobody waits for, by class
@@ -107,7 +127,10 @@ struct fti_state {
 	bool front;
 	unsigned int prio[FASTTRACK_NR_CLASSES];
 	bool prio_waits;
+	struct fti_plain plain;
+	bool follows;
 	u64 oldest[FASTTRACK_NR_CLASSES];
+	u64 oldest_of[2][FASTTRACK_NR_CLASSES];
 	u64 waited[FASTTRACK_NR_CLASSES];
 	unsigned int in_flight[FASTTRACK_NR_CLASSES];
 	bool foreground_seen;
@@ -118,6 +141,7 @@ struct fti_state {
 	bool lifted;
 	bool own;
 	u64 neutral_next;
+	u64 neutral_sent;
 	u64 background_next;
 	bool async[FASTTRACK_NR_CLASSES];
 	unsigned int async_in_flight[FASTTRACK_NR_CLASSES];
@@ -137,6 +161,8 @@ struct fti_state {
  * @in_order: of a kind, the oldest request goes before those of lower sectors: a
  *	foreground task waits for one of them, nobody knows which
  * @plain: nobody is in front: mq-deadline's order
+ * @writes: with @plain, a write is sent
+ * @begins: with @plain, a batch begins with it
  * @hold: others wait, and the foreground has nothing queued
  * @wake: with @hold, when to decide again; 0: when a request leaves the device
  */
@@ -146,6 +172,8 @@ struct fti_choice {
 	bool starved;
 	bool in_order;
 	bool plain;
+	bool writes;
+	bool begins;
 	bool hold;
 	u64 wake;
 };
@@ -356,12 +384,24 @@ static inline bool fti_background_expired(const struct fti_state *state,
 	return oldest && now >= oldest + bounds->background_expire;
 }
 
-/* Is it the turn of what is neutral, beside a foreground that works? */
-static inline bool fti_neutral_turn(const struct fti_state *state, u64 now)
+/*
+ * When the next of what is neutral may go, beside a foreground that works: when the last
+ * has ended and been paid for; or, if that takes long, a neutral_expire after it was sent.
+ */
+static inline u64 fti_neutral_due(const struct fti_state *state,
+				  const struct fti_bounds *bounds)
+{
+	if (state->in_flight[FASTTRACK_NEUTRAL])
+		return state->neutral_sent + bounds->neutral_expire;
+	return state->neutral_next;
+}
+
+/* Is it the turn of what is neutral? */
+static inline bool fti_neutral_turn(const struct fti_state *state,
+				    const struct fti_bounds *bounds, u64 now)
 {
 	return state->oldest[FASTTRACK_NEUTRAL] &&
-	       !state->in_flight[FASTTRACK_NEUTRAL] &&
-	       now >= state->neutral_next;
+	       now >= fti_neutral_due(state, bounds);
 }
 
 /* Has a task waited too long for something neutral, whatever came before it? */
@@ -401,9 +441,8 @@ static inline u64 fti_wake(const struct fti_state *state,
 
 	if (!state->in_flight[FASTTRACK_FOREGROUND])
 		wake = state->foreground_last + fti_window(state, bounds);
-	if (state->oldest[FASTTRACK_NEUTRAL] &&
-	    !state->in_flight[FASTTRACK_NEUTRAL])
-		wake = min(wake, state->neutral_next);
+	if (state->oldest[FASTTRACK_NEUTRAL])
+		wake = min(wake, fti_neutral_due(state, bounds));
 	if (!state->oldest[FASTTRACK_BACKGROUND])
 		goto out;
 	/* Whose writes are all there waits for one of them to be done. */
@@ -467,16 +506,15 @@ static inline bool fti_background_goes(const struct fti_state *state, u64 limit,
 	       (!works || now >= state->background_next);
 }
 
-/* The class that has waited longest of those whose bits are in @classes. */
-static inline int fti_longest(const struct fti_state *state,
-			      unsigned long classes)
+/* The class with the earliest of @arrivals, of those whose bits are in @classes. */
+static inline int fti_longest(const u64 *arrivals, unsigned long classes)
 {
 	int longest = FTI_NONE;
 
 	for (int class = 0; class < FASTTRACK_NR_CLASSES; class++)
-		if ((classes & BIT(class)) && state->oldest[class] &&
+		if ((classes & BIT(class)) && arrivals[class] &&
 		    (longest == FTI_NONE ||
-		     state->oldest[class] < state->oldest[longest]))
+		     arrivals[class] < arrivals[longest]))
 			longest = class;
 	return longest;
 }
@@ -508,15 +546,44 @@ static inline unsigned long fti_highest(const struct fti_state *state, u64 now)
 	return classes;
 }
 
-/* With nobody in front: who has waited longest, of the highest priority. */
+/* With nobody in front: after a read, or a @write, has been sent in a batch. */
+static inline void fti_plain_sent(struct fti_plain *plain, bool writes,
+				  bool begins, bool others_wait)
+{
+	if (begins) {
+		plain->batch = 0;
+		plain->starved = !writes && others_wait ? plain->starved + 1 : 0;
+	}
+	plain->writes = writes;
+	plain->batch++;
+}
+
+/*
+ * With nobody in front: who has waited longest, of the highest priority. Reads go
+ * before writes, whose ever they are, in batches, until writes have waited for some.
+ */
 static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
 						 u64 now)
 {
-	int class = fti_longest(state, fti_highest(state, now));
+	const struct fti_plain *plain = &state->plain;
+	unsigned long classes = fti_highest(state, now);
+	int read = fti_longest(state->oldest_of[0], classes);
+	int write = fti_longest(state->oldest_of[1], classes);
+	bool goes_on = plain->batch && plain->batch < FTI_BATCH &&
+		       state->follows &&
+		       (plain->writes ? write : read) != FTI_NONE;
+	bool writes = read == FTI_NONE ||
+		      (write != FTI_NONE && plain->starved >= FTI_STARVED);
+	int class;
 
+	if (goes_on)
+		writes = plain->writes;
+	class = writes ? write : read;
 	return (struct fti_choice){
 		.class = class,
 		.plain = true,
+		.writes = writes,
+		.begins = !goes_on,
 		.hold = class == FTI_NONE && state->prio_waits,
 	};
 }
@@ -530,7 +597,7 @@ static inline int fti_lifted_turn(const struct fti_state *state)
 	int class = FTI_NONE;
 
 	if (state->lifted)
-		class = fti_longest(state, ~0UL);
+		class = fti_longest(state->oldest, ~0UL);
 	if (class == FTI_NONE ||
 	    state->oldest[class] >= state->oldest[FASTTRACK_FOREGROUND])
 		return FTI_NONE;
@@ -572,7 +639,7 @@ static inline struct fti_choice fti_choose(const struct fti_state *state,
 	bool behind = works || state->oldest[FASTTRACK_NEUTRAL];
 	bool beside = foreground || state->oldest[FASTTRACK_NEUTRAL];
 	unsigned int others = beside ? state->others_in_a_row : 0;
-	bool neutral = fti_neutral_turn(state, now);
+	bool neutral = fti_neutral_turn(state, bounds, now);
 	bool starves = fti_neutral_starves(state, bounds, now);
 	int lifted = fti_lifted_turn(state);
 

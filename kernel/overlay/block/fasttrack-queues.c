@@ -24,8 +24,6 @@ static const u64 fti_expire[FTI_NR_KINDS] = {
 	[FTI_ASYNC]	= 5ULL * NSEC_PER_SEC,
 };
 
-static const unsigned int fti_batch = 16;
-static const unsigned int fti_starved = 2;
 
 struct fti_queue *fti_queue_of(struct fti_data *fti, const struct request *rq)
 {
@@ -39,12 +37,12 @@ static struct request *fti_oldest(struct fti_queue *queue, enum fti_kind kind)
 }
 
 /* The oldest request of @queue before @end, NULL if it has none. */
-static struct request *fti_oldest_before(struct fti_queue *queue,
-					 enum fti_kind end)
+static struct request *fti_oldest_between(struct fti_queue *queue,
+					  enum fti_kind first, enum fti_kind end)
 {
 	struct request *oldest = NULL;
 
-	for (enum fti_kind kind = FTI_READ; kind < end; kind++) {
+	for (enum fti_kind kind = first; kind < end; kind++) {
 		struct request *rq = fti_oldest(queue, kind);
 
 		if (rq && (!oldest || rq->fifo_time < oldest->fifo_time))
@@ -55,13 +53,13 @@ static struct request *fti_oldest_before(struct fti_queue *queue,
 
 static struct request *fti_oldest_request(struct fti_queue *queue)
 {
-	return fti_oldest_before(queue, FTI_NR_KINDS);
+	return fti_oldest_between(queue, FTI_READ, FTI_NR_KINDS);
 }
 
 /* The oldest request of @queue that a task waits for, NULL if it has none. */
 static struct request *fti_oldest_waited(struct fti_queue *queue)
 {
-	return fti_oldest_before(queue, FTI_ASYNC);
+	return fti_oldest_between(queue, FTI_READ, FTI_ASYNC);
 }
 
 static u64 fti_arrival(const struct request *rq)
@@ -73,6 +71,18 @@ static u64 fti_arrival(const struct request *rq)
 u64 fti_oldest_time(struct fti_queue *queue)
 {
 	return fti_arrival(fti_oldest_request(queue));
+}
+
+static struct request *fti_plain_oldest(struct fti_queue *queue, bool writes)
+{
+	return writes ? fti_oldest_between(queue, FTI_SYNC, FTI_NR_KINDS) :
+			fti_oldest_between(queue, FTI_READ, FTI_SYNC);
+}
+
+/* The arrival of the oldest read, or write; 0 if there is none. */
+u64 fti_oldest_of(struct fti_queue *queue, bool writes)
+{
+	return fti_arrival(fti_plain_oldest(queue, writes));
 }
 
 /* The arrival of the oldest that a task waits for, 0 if there is none. */
@@ -305,7 +315,7 @@ static enum fti_kind fti_next_kind(struct fti_queue *queue)
 		if (!fti_has_kind(queue, kind, kind))
 			continue;
 		if (!fti_has_kind(queue, kind + 1, FTI_ASYNC) ||
-		    queue->starved[kind]++ < fti_starved)
+		    queue->starved[kind]++ < FTI_STARVED)
 			return kind;
 	}
 	return FTI_ASYNC;
@@ -314,11 +324,6 @@ static enum fti_kind fti_next_kind(struct fti_queue *queue)
 static struct request *fti_lower(struct request *a, struct request *b)
 {
 	return !a || (b && blk_rq_pos(b) < blk_rq_pos(a)) ? b : a;
-}
-
-static struct request *fti_older(struct request *a, struct request *b)
-{
-	return !a || (b && b->fifo_time < a->fifo_time) ? b : a;
 }
 
 /* The next read or, if @kind is FTI_SYNC, write of @queue from its position on. */
@@ -330,43 +335,27 @@ static struct request *fti_plain_next(struct fti_queue *queue, enum fti_kind kin
 		rq : fti_lower(rq, fti_from_position(queue, FTI_ASYNC));
 }
 
-static struct request *fti_plain_oldest(struct fti_queue *queue,
-					enum fti_kind kind)
+/* Is there one? */
+bool fti_plain_follows(struct fti_queue *queue, bool writes)
 {
-	struct request *rq = fti_oldest(queue, kind);
-
-	return kind == FTI_READ ? rq : fti_older(rq, fti_oldest(queue, FTI_ASYNC));
-}
-
-/* Reads, unless writes have waited for long enough. */
-static enum fti_kind fti_plain_kind(struct fti_queue *queue)
-{
-	if (!fti_has_kind(queue, FTI_READ, FTI_READ))
-		return FTI_SYNC;
-	if (!fti_has_kind(queue, FTI_SYNC, FTI_ASYNC))
-		return FTI_READ;
-	return queue->starved[FTI_READ]++ < fti_starved ? FTI_READ : FTI_SYNC;
+	return fti_plain_next(queue, writes ? FTI_SYNC : FTI_READ);
 }
 
 /* The same as mq-deadline's: a write is a write. */
-static struct request *fti_select_plain(struct fti_queue *queue, u64 now)
+static struct request *fti_select_plain(struct fti_queue *queue,
+					struct fti_choice choice, u64 now)
 {
-	enum fti_kind kind = queue->kind == FTI_READ ? FTI_READ : FTI_SYNC;
+	enum fti_kind kind = choice.writes ? FTI_SYNC : FTI_READ;
 	struct request *rq = fti_plain_next(queue, kind);
 	struct request *oldest;
 
-	if (!rq || queue->batch >= fti_batch) {
-		kind = fti_plain_kind(queue);
-		if (kind != FTI_READ)
-			queue->starved[FTI_READ] = 0;
-		queue->batch = 0;
-		rq = fti_plain_next(queue, kind);
-		oldest = fti_plain_oldest(queue, kind);
+	if (!rq || choice.begins) {
+		oldest = fti_plain_oldest(queue, choice.writes);
 		if (!rq || now >= oldest->fifo_time + fti_expire[kind])
 			rq = oldest;
 	}
 	queue->kind = kind;
-	queue->batch++;
+	queue->batch = 0;
 	queue->position[kind] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	if (kind != FTI_READ)
 		queue->position[FTI_ASYNC] = queue->position[kind];
@@ -382,7 +371,7 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 	struct request *oldest;
 
 	if (choice.plain)
-		return fti_select_plain(queue, now);
+		return fti_select_plain(queue, choice, now);
 	if (choice.expired) {
 		rq = choice.starved ? fti_oldest_waited(queue) :
 				      fti_oldest_request(queue);
@@ -393,7 +382,7 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 	/* Who waits is not made to wait for a batch of what nobody waits for. */
 	if (!choice.in_order && (queue->kind < FTI_ASYNC || fti_is_async(queue)))
 		rq = fti_from_position(queue, queue->kind);
-	if (rq && queue->batch < fti_batch)
+	if (rq && queue->batch < FTI_BATCH)
 		goto found;
 
 	queue->kind = fti_next_kind(queue);

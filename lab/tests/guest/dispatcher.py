@@ -66,8 +66,8 @@ def beside(behind: list[str], play: Callable[[], Shown]) -> Shown:
     }
 
 
-def front(count: int, think_s: float) -> float:
-    """Direct reads of the foreground at random places: their mean, in ms."""
+def front(count: int, think_s: float, uid: int = FRONT) -> float:
+    """Direct reads of the foreground, or of another, at random places: their mean, in ms."""
     took: list[int] = []
     shown_read, shown_write = os.pipe()
 
@@ -83,13 +83,13 @@ def front(count: int, think_s: float) -> float:
                 time.sleep(think_s)
         os.write(shown_write, json.dumps(sum(took) / len(took) / 1e6).encode())
 
-    as_uid(FRONT, work)
+    as_uid(uid, work)
     return float(os.read(shown_read, 100))
 
 
-def reads(behind: list[str], count: int, think_s: float) -> Shown:
+def reads(behind: list[str], count: int, think_s: float, uid: int = FRONT) -> Shown:
     def play() -> Shown:
-        return {"mean_ms": front(count, think_s), "expired": stat("dispatch_expired")}
+        return {"mean_ms": front(count, think_s, uid), "expired": stat("dispatch_expired")}
 
     return beside(behind, play)
 

@@ -24,7 +24,17 @@ static struct fti_state fti_test_state(void)
 		.device_depth = 32,
 		.cheap_depth = 32,
 		.idle_window = fti_idle_window,
+		.neutral_sent = FTI_NOW,
 	};
+}
+
+/* The oldest read, or write, of @class has come at @arrival, and it has no others. */
+static void fti_test_waits(struct fti_state *state, enum fasttrack_class class,
+			   bool writes, u64 arrival)
+{
+	state->oldest[class] = arrival;
+	state->oldest_of[writes][class] = arrival;
+	state->oldest_of[!writes][class] = 0;
 }
 
 static void fti_test_foreground_first(struct kunit *test)
@@ -52,57 +62,7 @@ static void fti_test_foreground_first(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, choice.hold);
 }
 
-/* With nobody in front nobody is held, and who came first goes first. */
-static void fti_test_plain(struct kunit *test)
-{
-	struct fti_state state = fti_test_state();
-	struct fti_choice choice;
-
-	state.front = false;
-	state.foreground_seen = true;
-	state.foreground_last = FTI_NOW;
-	state.in_flight[FASTTRACK_BACKGROUND] = state.device_depth - 1;
-	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2;
-	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
-	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
-	KUNIT_EXPECT_TRUE(test, choice.plain);
-
-	state.oldest[FASTTRACK_BACKGROUND] = 0;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
-	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
-
-	state.oldest[FASTTRACK_NEUTRAL] = 0;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
-	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
-	KUNIT_EXPECT_FALSE(test, choice.hold);
-}
-
-/* Then I/O priorities count, for a while. */
-static void fti_test_plain_prio(struct kunit *test)
-{
-	struct fti_state state = fti_test_state();
-	u64 aged = FTI_NOW - 2 + FTI_PRIO_AGING;
-
-	state.front = false;
-	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
-		state.prio[i] = 1;
-	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 2;
-	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW - 1;
-	state.prio[FASTTRACK_BACKGROUND] = 2;
-	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
-			FASTTRACK_NEUTRAL);
-	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, aged).class,
-			FASTTRACK_BACKGROUND);
-	state.oldest[FASTTRACK_NEUTRAL] = 0;
-	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
-			FASTTRACK_BACKGROUND);
-
-	/* A higher one is in the device: when it has ended. */
-	state.oldest[FASTTRACK_BACKGROUND] = 0;
-	state.prio_waits = true;
-	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).hold);
-}
+#include "fasttrack-plain-kunit.h"
 
 static void fti_test_idle_window(struct kunit *test)
 {
@@ -186,6 +146,10 @@ static void fti_test_neutral(struct kunit *test)
 	state.in_flight[FASTTRACK_NEUTRAL] = 1;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
+	/* One that takes long, a discard for one, does not keep the others. */
+	state.neutral_sent = FTI_NOW - bounds->neutral_expire;
+	choice = fti_choose(&state, bounds, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 
 	/* Within its share, and one in neutral_expire. */
 	state.in_flight[FASTTRACK_NEUTRAL] = 0;
@@ -730,7 +694,7 @@ static void fti_test_wakes_with_neutral(struct kunit *test)
 	state.background_next = FTI_NOW + NSEC_PER_SEC;
 	choice = fti_choose(&state, bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
-	KUNIT_EXPECT_EQ(test, choice.wake, state.background_next);
+	KUNIT_EXPECT_EQ(test, choice.wake, fti_neutral_due(&state, bounds));
 }
 
 static void fti_test_passed_over(struct kunit *test)
@@ -813,6 +777,7 @@ static void fti_test_tags_used_up(struct kunit *test)
 static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_foreground_first),
 	KUNIT_CASE(fti_test_plain),
+	KUNIT_CASE(fti_test_plain_reads),
 	KUNIT_CASE(fti_test_plain_prio),
 	KUNIT_CASE(fti_test_idle_window),
 	KUNIT_CASE(fti_test_lifted),

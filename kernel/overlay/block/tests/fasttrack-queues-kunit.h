@@ -25,7 +25,7 @@ static void fti_queues_test_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fti_oldest_time(&class.queue[FTI_BE]), FTI_QUEUES_NOW - 2);
 
 	/* Later kinds have their turn after some of the first. */
-	for (unsigned int i = 0; i < fti_starved; i++)
+	for (unsigned int i = 0; i < FTI_STARVED; i++)
 		KUNIT_EXPECT_EQ(test, fti_next_kind(&class.queue[FTI_BE]), FTI_READ);
 	KUNIT_EXPECT_EQ(test, fti_next_kind(&class.queue[FTI_BE]), FTI_SYNC);
 	list_del(&rq[FTI_READ].queuelist);
@@ -70,7 +70,7 @@ static void fti_queues_test_in_order(struct kunit *test)
 static void fti_queues_test_plain(struct kunit *test)
 {
 	struct request *rq = kunit_kzalloc(test, 3 * sizeof(*rq), GFP_KERNEL);
-	struct fti_choice choice = { .plain = true };
+	struct fti_choice choice = { .plain = true, .writes = true };
 	struct fti_class class = {};
 
 	KUNIT_ASSERT_NOT_NULL(test, rq);
@@ -80,7 +80,6 @@ static void fti_queues_test_plain(struct kunit *test)
 	fti_queues_add(&class, rq, 2, FTI_ASYNC, 128);
 
 	/* By sector from where the last one ended; behind the last the oldest. */
-	class.queue[FTI_BE].kind = FTI_SYNC;
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[1]);
 	class.queue[FTI_BE].position[FTI_SYNC] = 65;
@@ -92,7 +91,7 @@ static void fti_queues_test_plain(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fti_select(&class, choice, FTI_QUEUES_NOW),
 			    &rq[0]);
 	/* The oldest, when a batch is over and it has waited for too long. */
-	class.queue[FTI_BE].batch = fti_batch;
+	choice.begins = true;
 	class.queue[FTI_BE].position[FTI_SYNC] = 0;
 	class.queue[FTI_BE].position[FTI_ASYNC] = 0;
 	KUNIT_EXPECT_PTR_EQ(test,
