@@ -56,6 +56,18 @@ def test_a_long_copy_owes_a_pause_for_each_segment(tools: Tools) -> None:
         assert within == 0, (name, within)
 
 
+def test_an_fsync_is_paid_for_once(tools: Tools) -> None:
+    """It has paused after each segment: its next calls owe nothing."""
+    shown = play(tools, "pauses.synced")
+    assert 14 <= shown["pauses"] <= 20
+
+
+def test_a_paused_task_sleeps_while_others_fork(tools: Tools) -> None:
+    """It wakes for the end of a pause alone, of which there is one a second."""
+    shown = play(tools, "pauses.forks")
+    assert shown["wakes"] <= 20 + 20 * shown["seconds"], shown
+
+
 def test_a_task_that_reclaims_pauses(tools: Tools) -> None:
     """Anonymous memory, without a page of a file: background uses up its segments by reclaim."""
     app, service = each([BEHIND, 1000], lambda uid: play(tools, "pauses.reclaims", uid=uid), "owners")

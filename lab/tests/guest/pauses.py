@@ -330,6 +330,53 @@ def ends(work: str, where: str) -> Shown:
     return shown
 
 
+def synced() -> Shown:
+    """An fsync of 16 segments that nobody has paid for, and 40 calls of a byte: how many pauses."""
+    write(FT / "background_pause_ms", "10")
+    nobody_writes_back()
+    front = scrolling()
+    nobody_in_front()
+    done, told = os.pipe()
+    wait, go = os.pipe()
+
+    def work() -> None:
+        handle = os.open(DATA / "synced", os.O_CREAT | os.O_RDWR, 0o644)
+        os.pwrite(handle, PATTERN * 8, 0)
+        os.write(told, b"1")
+        os.read(wait, 1)
+        os.fsync(handle)
+        for _ in range(40):
+            os.pread(handle, 1, 0)
+
+    behind = start(BEHIND, work)
+    os.read(done, 1)
+    somebody_in_front()
+    before = stat("pauses")
+    os.write(go, b"1")
+    os.waitpid(behind, 0)
+    shown: Shown = {"pauses": stat("pauses") - before}
+    end(front)
+    return shown
+
+
+def forks() -> Shown:
+    """How often a writer that pauses wakes up while a service makes 300 processes."""
+
+    def switches(pid: int) -> int:
+        lines = dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+        return int(lines["voluntary_ctxt_switches"])
+
+    front = scrolling()
+    behind = start(BEHIND, lambda: writes_for_ever("target"))
+    time.sleep(0.5)
+    before, begin = switches(behind), time.monotonic()
+    for _ in range(300):
+        as_uid(SERVICE, lambda: None)
+    shown: Shown = {"wakes": switches(behind) - before, "seconds": time.monotonic() - begin}
+    end(front, behind)
+    return shown
+
+
 def neutral() -> Shown:
     """Pauses of a service that does all works at once, and of an app that does."""
     front = scrolling()
@@ -346,4 +393,4 @@ def neutral() -> Shown:
 
 
 if __name__ == "__main__":
-    run(bounded, window, copies, reclaims, write_back, ends, neutral)
+    run(bounded, window, copies, synced, forks, reclaims, write_back, ends, neutral)

@@ -527,15 +527,33 @@ unsigned long ft_front_pages(enum ft_pages kind)
 	return pages;
 }
 
-/* Dirty pages of @mapping, whose lock is held. */
-static unsigned long ft_dirty_pages(struct address_space *mapping)
+/* So many dirty folios are counted with interrupts off. */
+#define FT_COUNTED_FOLIOS	1024
+
+/* The file that this processor has last met that has more. */
+static DEFINE_PER_CPU(const struct address_space *, ft_too_dirty);
+
+/*
+ * Dirty pages of @mapping, whose lock is held, as they were counted: one that write-back
+ * has taken is not, though its mark is still there. -1: there are too many.
+ */
+static long ft_dirty_pages(struct address_space *mapping)
 {
 	XA_STATE(xas, &mapping->i_pages, 0);
-	unsigned long pages = 0;
+	unsigned int folios = 0;
 	struct folio *folio;
+	long pages = 0;
 
-	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY)
-		pages += folio_nr_pages(folio);
+	if (this_cpu_read(ft_too_dirty) == mapping)
+		return -1;
+	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
+		if (folios++ == FT_COUNTED_FOLIOS) {
+			this_cpu_write(ft_too_dirty, mapping);
+			return -1;
+		}
+		if (folio_test_dirty(folio))
+			pages += folio_nr_pages(folio);
+	}
 	return pages;
 }
 
@@ -544,14 +562,14 @@ static unsigned long ft_dirty_pages(struct address_space *mapping)
  * @mapping: the file's; its lock is held
  *
  * The file is the app's from then on. But as long as it has dirty pages of an app
- * that matters more it stays that one's; the other way round those pages
+ * that matters more, or very many, it stays that one's; the other way round those pages
  * change hands with it.
  */
 void ft_file_dirtied(struct address_space *mapping)
 {
 	u32 before = READ_ONCE(mapping->fasttrack_app);
 	u32 id = ft_app_of(current);
-	unsigned long pages;
+	long pages;
 
 	if (id == before)
 		return;
@@ -559,7 +577,9 @@ void ft_file_dirtied(struct address_space *mapping)
 		if (!ft_takes_over(ft_app_class(before), ft_app_class(id)))
 			return;
 		pages = ft_dirty_pages(mapping);
-		ft_app_count(before, FT_PAGES_DIRTY, -(long)pages);
+		if (pages < 0)
+			return;
+		ft_app_count(before, FT_PAGES_DIRTY, -pages);
 		ft_app_count(id, FT_PAGES_DIRTY, pages);
 	}
 	WRITE_ONCE(mapping->fasttrack_app, id);

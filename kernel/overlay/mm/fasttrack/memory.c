@@ -77,6 +77,9 @@ unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
 	if (!ft_alloc_held(alloc_flags, gfp) || !ft_allocates() ||
 	    __fasttrack_task_class(current) != FASTTRACK_BACKGROUND)
 		return mark;
+	/* Who has a handle open, or is waited for, would keep the foreground waiting. */
+	if (current->journal_info || fasttrack_inherits(current))
+		return mark;
 	return max(mark, low_wmark_pages(zone) +
 			 __fasttrack_zone_reserve(zone));
 }
@@ -126,7 +129,7 @@ bool __fasttrack_reclaims_foreground(void)
 gfp_t __fasttrack_reclaim_gfp(gfp_t gfp)
 {
 	if (ft_allocates())
-		fasttrack_cache_work(SWAP_CLUSTER_MAX);
+		fasttrack_cache_work(FT_RECLAIM_PAGES);
 	if (!__fasttrack_allocates_foreground())
 		return gfp;
 	fasttrack_count(FASTTRACK_FOREGROUND_RECLAIM);

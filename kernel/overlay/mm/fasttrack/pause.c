@@ -412,6 +412,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 {
 	unsigned long segment = READ_ONCE(ft_knobs.segment_pages);
 	pgoff_t index = start >> PAGE_SHIFT;
+	unsigned int owed = current->fasttrack_pages;
 	struct fasttrack_scope outer;
 	u64 paused;
 	int error;
@@ -434,7 +435,10 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 			break;
 		}
 		index += segment;
-		ft_pause(&paused);
+		/* What is paid for here is not owed on the way back to user mode. */
+		if (ft_pause(&paused) != FT_PAUSE_SLEEP)
+			current->fasttrack_pages = owed;
+		owed = current->fasttrack_pages;
 		try_to_freeze();
 	}
 }

@@ -9,7 +9,9 @@
 #include <linux/atomic.h>
 #include <linux/fasttrack_class.h>
 #include <linux/math.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/sizes.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 
@@ -170,7 +172,7 @@ static inline void ft_credit_idle(struct ft_activity *activity, u64 longest,
 	u64 left = activity->credit - min(activity->credit, taken);
 
 	activity->credit = activity->seen ?
-		min(left + idle / FT_CREDIT_IDLE_PART,
+		min(left + div_u64(idle, FT_CREDIT_IDLE_PART),
 		    FT_CREDIT_WINDOWS * longest) :
 		FT_CREDIT_WINDOWS * longest;
 	activity->began = now;
@@ -293,7 +295,7 @@ static inline bool ft_commit_due(int blocks, bool lately)
  * is what a sync has to wait for beside its own.
  */
 #define FT_SYNC_MS		10UL
-#define FT_SYNC_PAGES_MIN	128UL
+#define FT_SYNC_PAGES_MIN	((unsigned long)SZ_512K >> PAGE_SHIFT)
 
 static inline unsigned long ft_sync_pages(unsigned long bandwidth)
 {
@@ -322,9 +324,12 @@ static inline bool ft_sync_under(unsigned long dirty, unsigned long written,
 
 /*
  * An operation that adds to a backlog of metadata counts as so many pages of work:
- * blocks of inodes, directories and maps that it changes.
+ * blocks of 4 KiB of inodes, directories and maps that it changes.
  */
-#define FT_OPERATION_PAGES	8
+#define FT_OPERATION_PAGES	max(SZ_32K >> PAGE_SHIFT, 1)
+
+/* And a batch of reclaim, of SWAP_CLUSTER_MAX pages, as many as there are with 4 KiB. */
+#define FT_RECLAIM_PAGES	max(SZ_128K >> PAGE_SHIFT, 1)
 
 /* This part of what tasks hold until their I/O is done is for who is in front. */
 #define FT_SHARED_KEPT_PART	4

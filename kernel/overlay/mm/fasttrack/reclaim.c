@@ -56,8 +56,9 @@ static unsigned long ft_refaults_outweighed;
 
 /* Folios of the foreground's have been put back, and MGLRU has made them young. */
 static bool ft_young;
-/* Changes when they shall become old. */
+/* Changes when they shall become old; refaults of files when it last did. */
 static u8 ft_young_epoch;
+static unsigned long ft_young_refaults;
 
 static unsigned long ft_refaults(void)
 {
@@ -224,16 +225,21 @@ bool __fasttrack_protects(struct folio *folio, int priority, bool dirty)
  * @epoch: when they last did so for this; updated
  *
  * Once for each time that the foreground's have been protected and it uses them no
- * longer.
+ * longer; and not again before others have read as many pages: it walks page tables, and
+ * mixes what is old with what is not.
  *
  * Context: reclaim; does not sleep.
  * Return: if so.
  */
 bool __fasttrack_ages(u8 *epoch)
 {
-	if (READ_ONCE(ft_young) && ft_reclaim_idle(ft_front_pages(FT_PAGES_CACHED))) {
+	unsigned long own = ft_front_pages(FT_PAGES_CACHED);
+
+	if (READ_ONCE(ft_young) && ft_reclaim_idle(own) &&
+	    ft_refaults() - READ_ONCE(ft_young_refaults) >= own) {
 		WRITE_ONCE(ft_young, false);
 		WRITE_ONCE(ft_young_epoch, ft_young_epoch + 1);
+		WRITE_ONCE(ft_young_refaults, ft_refaults());
 	}
 	if (READ_ONCE(*epoch) == READ_ONCE(ft_young_epoch))
 		return false;
