@@ -347,10 +347,37 @@ def test_several_moments_have_a_mean_and_a_worst() -> None:
 def test_the_sum_of_a_matrix() -> None:
     found = matrix.rows(matrix_records(), POLICIES)
     text = matrix.summary(found, POLICIES)
-    assert "fasttrack 1.82, worst 3.00 (save beside read)" in text
-    assert text.endswith("fasttrack is worse than the best of stock, bfq in 1 of 3 cells")
+    assert "fasttrack 1.82* in 3 of 4 cells, worst 3.00 (save beside read)" in text
+    assert "stock, bfq, or failed, in 1 of the 3 cells where one of them has a result" in text
+    whole = [row for row in found if row.front == "save"]
+    assert "fasttrack 2.45 in 2 of 2 cells" in matrix.summary(whole, POLICIES) and "*" not in matrix.summary(
+        whole, POLICIES
+    )
     assert "is worse" not in matrix.summary(matrix.rows(matrix_records(), POLICIES[:2]), POLICIES[:2])
     assert matrix.summary([], POLICIES).endswith("no cell has a result")
+
+
+def failed_at(records: list[Record], rule: str, scenario: str) -> list[Record]:
+    """The same records, where a policy's runs of a program in front have failed."""
+    mine = [one.cell.policy == rule and one.cell.scenario == scenario and bool(one.cell.backgrounds) for one in records]
+    return [
+        replace(one, result=None, error="lost") if failed else one for one, failed in zip(records, mine, strict=True)
+    ]
+
+
+def test_a_failed_run_makes_no_number_better() -> None:
+    whole = [one for one in matrix_records() if (one.cell.scenario, *one.cell.backgrounds[:1]) != ("create", "read")]
+    assert matrix.counted(matrix.rows(whole, POLICIES)) == (1, 3)
+    found = matrix.rows(failed_at(whole, "fasttrack", "create"), POLICIES)
+    assert matrix.counted(found) == (2, 3)
+    text = matrix.summary(found, POLICIES)
+    assert "fasttrack 2.45* in 2 of 3 cells" in text and "in 2 of the 3 cells" in text
+    (lost,) = [row for row in found if row.front == "create"]
+    assert (lost.worse, lost.over_best, matrix.mark(lost)) == (True, None, "failed, stock")
+    # Nobody asked for ours.
+    assert not any(row.worse for row in matrix.rows(whole, POLICIES[:2]))
+    none = matrix.rows(failed_at(failed_at(whole, "fasttrack", "create"), "fasttrack", "save"), POLICIES)
+    assert "fasttrack -* in 0 of 3 cells" in matrix.summary(none, POLICIES)
 
 
 def test_the_table_of_a_matrix() -> None:
@@ -498,6 +525,21 @@ def test_a_frontiers_goals_are_of_the_storage() -> None:
     assert [row.front_met for row in late] == [True, False] and request_s < 0.1
     busy = replace(light, share=0.11)
     assert (busy.behind_met, busy.front_met) == (None, None)
+
+
+def test_a_failed_run_meets_no_goal_of_a_frontier() -> None:
+    records = failed_at(frontier_records(), "fasttrack", "read-100ms")
+    found = frontier.rows(records, frontier_asked())
+    assert (found[3].behind_met, found[3].front_met) == (False, False)
+    assert [line.split(": ", 1)[1] for line in frontier.summary(found)[1:]] == ["fasttrack 0 of 1, 1 failed"] * 2
+    # Beside one that has a number, the worst is of those that have one.
+    other = replace(frontier.rows(frontier_records(), frontier_asked())[3], behind_to_stock=0.9)
+    assert "fasttrack 1 of 2, 1 failed, worst 0.90 (read-100ms" in frontier.summary([*found, other])[1]
+    # A busy front has no goal, and a missing baseline is no failure of ours.
+    busy = frontier.rows(failed_at(frontier_records(), "fasttrack", "read-0ms"), frontier_asked())[1]
+    assert busy.calls is None and busy.behind_met is None
+    stock = frontier.rows(failed_at(frontier_records(), "stock", "read-100ms"), frontier_asked())[3]
+    assert (stock.behind_met, stock.front_met) == (None, True)
 
 
 def test_a_point_without_a_run_has_no_number() -> None:

@@ -141,15 +141,24 @@ class Row:
         return self.share is not None and self.share <= LITTLE
 
     @property
+    def failed(self) -> bool:
+        """Whether there are goals and the run has no times: then none is met."""
+        return self.light and (self.calls is None or self.calls.p99_s is None)
+
+    @property
     def behind_met(self) -> bool | None:
-        """Whether the background has what it shall have; None where there is no goal or no number."""
+        """Whether the background has what it shall have; None where there is no goal or nothing to compare with."""
+        if self.failed:
+            return False
         if not self.light or self.behind_to_stock is None:
             return None
         return self.behind_to_stock >= behind_goal(self.point.place)
 
     @property
     def front_met(self) -> bool | None:
-        """Whether the calls are as fast as they shall be; None where there is no goal or no number."""
+        """Whether the calls are as fast as they shall be; None where there is no goal or nothing to compare with."""
+        if self.failed:
+            return False
         if not self.light or self.p99 is None or self.calls is None or self.calls.p99_s is None:
             return None
         storage = phone.load(self.point.place[0])
@@ -242,17 +251,27 @@ def _told(
     number: Callable[[Row], float],
     worst: Callable[..., Row],
 ) -> str:
-    """In how many points of each policy of ours a goal is met, and the NUMBER of the WORST, by min or max."""
+    """In how many points of each policy of ours a goal is met, and the NUMBER of the WORST, by min or max.
+
+    In a failed run it is not met; it has no number.
+    """
     parts = []
     for rule in OURS:
         counted = [row for row in found if row.policy == rule and met(row) is not None]
-        if counted:
-            row = worst(counted, key=number)
+        if not counted:
+            continue
+        text = f"{rule} {sum(map(bool, map(met, counted)))} of {len(counted)}"
+        numbered = [row for row in counted if not row.failed]
+        if failed := len(counted) - len(numbered):
+            text += f", {failed} failed"
+        if numbered:
+            row = worst(numbered, key=number)
             where = row.point
-            parts.append(
-                f"{rule} {sum(map(bool, map(met, counted)))} of {len(counted)}, worst {number(row):.2f} "
+            text += (
+                f", worst {number(row):.2f} "
                 f"({where.scenario} beside {where.apps} {where.behind} on {'-'.join(where.place)})"
             )
+        parts.append(text)
     return "; ".join(parts) or "no such point"
 
 

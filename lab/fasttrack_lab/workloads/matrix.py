@@ -132,9 +132,14 @@ class Row:
         return _over(mine.sum_s, other.sum_s) if mine and other else None
 
     @property
+    def failed(self) -> bool:
+        """Whether we have no result where another policy has one."""
+        return OURS in self.by_policy and self.by_policy[OURS] is None and self.best() is not None
+
+    @property
     def worse(self) -> bool:
-        """Whether we are slower than the fastest other policy."""
-        return (self.over_best or 0.0) > NEAR
+        """Whether we are slower than the fastest other policy, or failed where it did not."""
+        return self.failed or (self.over_best or 0.0) > NEAR
 
 
 def _over(mine_s: float, other_s: float) -> float:
@@ -188,7 +193,9 @@ def ms_text(value_s: float | None) -> str:
 
 
 def mark(row: Row) -> str:
-    """What is said of a cell where we are slower than another policy."""
+    """What is said of a cell where we are worse than another policy."""
+    if row.failed:
+        return f"failed, {row.best()}"
     return f"{ratio_text(row.over_best)}x {row.best()}" if row.worse else ""
 
 
@@ -235,17 +242,29 @@ def _policy_text(row: Row, rule: str) -> str:
 
 @dataclass(frozen=True)
 class Sum:
-    """All cells of a policy that have a result."""
+    """All cells of a policy. Numbers are of those that have a result, None where none has."""
 
     policy: str
     cells: int
-    mean: float
+    """That have a result."""
+    total: int
+    mean: float | None
     """Geometric mean of the times over alone."""
-    worst: float
+    worst: float | None
     """Of all moments."""
     where: str
     longest_s: float | None
     """The longest call of all."""
+
+    @property
+    def cells_text(self) -> str:
+        """How many cells the mean is of."""
+        return f"{self.cells} of {self.total}"
+
+    @property
+    def mean_text(self) -> str:
+        """The mean, marked where it lacks cells."""
+        return ratio_text(self.mean) + ("*" if self.cells < self.total else "")
 
 
 def sums(found: Sequence[Row], policies: Sequence[str]) -> list[Sum]:
@@ -253,34 +272,43 @@ def sums(found: Sequence[Row], policies: Sequence[str]) -> list[Sum]:
     made = []
     for rule in policies:
         values = [(over, row) for row in found if (over := row.over_alone(rule)) is not None]
-        if values:
-            worst, where = max(
-                ((row.worst_over_alone(rule) or over, row) for over, row in values), key=lambda at: at[0]
-            )
-            calls = [row.by_policy[rule] for _, row in values]
-            longest_s = max((one.longest_s for one in calls if one and one.longest_s is not None), default=None)
-            mean = geometric_mean([over for over, _ in values])
-            made.append(Sum(rule, len(values), mean, worst, f"{where.front} beside {where.behind}", longest_s))
+        if not values:
+            made.append(Sum(rule, 0, len(found), None, None, "", None))
+            continue
+        worst, where = max(((row.worst_over_alone(rule) or over, row) for over, row in values), key=lambda at: at[0])
+        calls = [row.by_policy[rule] for _, row in values]
+        longest_s = max((one.longest_s for one in calls if one and one.longest_s is not None), default=None)
+        mean = geometric_mean([over for over, _ in values])
+        beside = f"{where.front} beside {where.behind}"
+        made.append(Sum(rule, len(values), len(found), mean, worst, beside, longest_s))
     return made
 
 
 def counted(found: Sequence[Row]) -> tuple[int, int]:
-    """In how many cells we are worse than the best other policy, and of how many."""
-    both = [row for row in found if row.over_best is not None]
+    """In how many cells we are worse than the best other policy, and of how many in which one has a result."""
+    both = [row for row in found if row.over_best is not None or row.failed]
     return sum(row.worse for row in both), len(both)
 
 
 def summary(found: Sequence[Row], policies: Sequence[str]) -> str:
     """In a line: each policy's geometric mean and worst, and in how many cells we are worse than the best other."""
+    totals = sums(found, policies)
+    if not any(one.cells for one in totals):
+        return "geometric mean over alone: no cell has a result"
     parts = [
-        f"{one.policy} {ratio_text(one.mean)}, worst {ratio_text(one.worst)} ({one.where})"
-        for one in sums(found, policies)
+        f"{one.policy} {one.mean_text} in {one.cells_text} cells, worst {ratio_text(one.worst)}"
+        + (f" ({one.where})" if one.where else "")
+        for one in totals
     ]
     worse, cells = counted(found)
     if cells:
         others = ", ".join(rule for rule in policies if rule != OURS)
-        parts.append(f"{OURS} is worse than the best of {others} in {worse} of {cells} cells")
-    return f"geometric mean over alone: {'; '.join(parts) or 'no cell has a result'}"
+        parts.append(
+            f"{OURS} is worse than the best of {others}, or failed, in {worse} of the {cells} cells where one of them "
+            "has a result"
+        )
+    note = "; * of the cells that have a result" if any(one.cells < one.total for one in totals) else ""
+    return f"geometric mean over alone: {'; '.join(parts)}{note}"
 
 
 TIMES = ("sum_s", "p50_s", "p99_s", "longest_s")

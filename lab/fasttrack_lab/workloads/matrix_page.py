@@ -45,7 +45,7 @@ Value = Callable[[Row], float | None]
 
 
 def heat_map(found: Sequence[Row], value: Value, hottest: float) -> Figure:
-    """A row a program in front, a column a kind behind; cells where we are slower than another policy are framed."""
+    """A row a program in front, a column a kind behind; cells where we are worse than another policy are framed."""
     fronts = list(dict.fromkeys(row.front for row in found))
     behinds = list(dict.fromkeys(row.behind for row in found))
     size = (LABEL_INCHES + CELL_INCHES[0] * len(behinds), HEAD_INCHES + CELL_INCHES[1] * len(fronts))
@@ -98,7 +98,7 @@ def page(found: Sequence[Row], asked: Asked, records: Sequence[Record], failed: 
     """The page: self-contained HTML."""
     policies = asked.policies
     totals = [
-        (one.policy, str(one.cells), ratio_text(one.mean), ratio_text(one.worst), one.where, ms_text(one.longest_s))
+        (one.policy, one.cells_text, one.mean_text, ratio_text(one.worst), one.where, ms_text(one.longest_s))
         for one in sums(found, policies)
     ]
     return report.render(
