@@ -24,7 +24,8 @@ from fasttrack_lab.figures.smartio_poster import BESIDE, CALLED
 from fasttrack_lab.host.paths import CHECKOUT
 from fasttrack_lab.inputs import smartio
 from fasttrack_lab.inputs.background_sets import SIX, TWELVE
-from fasttrack_lab.workloads.calls import ratio_text
+from fasttrack_lab.workloads import frontier, frontier_plot
+from fasttrack_lab.workloads.calls import Calls, ratio_text
 
 PAGE = results.RESULTS
 MEAN_S = f"{RESPONSE_S}_mean"
@@ -202,6 +203,60 @@ def in_frontier() -> Iterator[str]:
         got = float(rows["fasttrack"]["throughput_over_stock"])
         share = float(rows["stock"]["alone_share"])
         yield f"| {phone} | {kind} | {float(think_ms):g} | {behind} | {share:.0%} | {columns} | {got:.2f} |"
+
+
+def number(text: str) -> float | None:
+    """A field of a CSV file; nothing where it is empty."""
+    return float(text) if text else None
+
+
+def points() -> Iterator[frontier.Row]:
+    """The points of the published frontier."""
+    for row in of_csv("frontier.csv"):
+        place = row["phone"], row["fs"]
+        point = frontier.Point(row["kind"], float(row["think_ms"]), row["behind"], int(row["apps"]), place)
+        times = (number(row[name]) for name in ("p50_s", "p99_s", "longest_s"))
+        calls = Calls(float(row["sum_s"]), *times, int(row["calls"])) if row["calls"] else None
+        names = ("behind_mb_s", "p50", "p99", "throughput_over_idle", "throughput_over_stock", "alone_share")
+        yield frontier.Row(point, row["policy"], calls, *(number(row[name]) for name in names))
+
+
+def test_the_plots_of_a_frontier_are_those_of_its_points() -> None:
+    found = list(points())
+    for name, drawn in frontier_plot.draw(found, list(dict.fromkeys(row.policy for row in found))):
+        assert drawn == (WORKLOADS.parent / "workloads" / name).read_text(encoding="utf-8"), name
+
+
+def test_filled_marks_right_of_the_line_meet_the_backgrounds_goal() -> None:
+    found = list(points())
+    for place, behind in dict.fromkeys((row.point.place, row.point.behind) for row in found):
+        mine = [row for row in found if (row.point.place, row.point.behind) == (place, behind)]
+        kinds = list(dict.fromkeys(row.point.kind for row in mine))
+        panels = frontier_plot.figure(mine, ["stock", "bfq", "fasttrack"]).axes
+        for axes, kind in zip(panels, kinds, strict=True):
+            marks = [line for line in axes.lines if line.get_marker() == "o"]
+            filled = {(line.get_xdata()[0], line.get_ydata()[0]) for line in marks if line.get_mfc() != "white"}
+            goals = {
+                (row.behind_to_stock, row.p99): row.behind_met for row in mine if row.light and row.point.kind == kind
+            }
+            (goal_x,) = (line.get_xdata()[0] for line in axes.lines if list(line.get_ydata()) == [0, 1])
+            assert {at: at[0] >= goal_x for at in filled} == goals and len(goals) < len(marks)
+
+
+def test_a_panel_without_goals_has_no_line() -> None:
+    busy = [row for row in points() if row.point.think_ms == 0 and row.point.place == ("s6", "ext4")]
+    assert not any(row.light for row in busy)
+    for axes in frontier_plot.figure([row for row in busy if row.point.behind == "write"], ["stock"]).axes:
+        assert not any(list(line.get_ydata()) == [0, 1] for line in axes.lines)
+
+
+def test_the_goals_of_workloads_are_counted() -> None:
+    light = [row for row in points() if row.policy == "fasttrack" and row.light]
+    behind, front = (
+        sum(map(bool, met)) for met in zip(*((row.behind_met, row.front_met) for row in light), strict=True)
+    )
+    text = " ".join(WORKLOADS.read_text(encoding="utf-8").split())
+    assert f"its goal in {behind} of {len(light)} points and the calls have theirs in {front} (" in text
 
 
 def test_the_tables_of_workloads_are_those_of_their_files() -> None:

@@ -557,7 +557,7 @@ def test_the_table_the_numbers_and_the_plot_of_a_frontier(tmp_path: Path) -> Non
     console = Console(width=140, record=True)
     console.print(frontier.table(found, asked.policies))
     (light,) = [line.split() for line in console.export_text().splitlines() if "read-100ms" in line]
-    assert light[:5] == ["s6-ext4", "read-100ms", "2", "write", "5%"] and light[-2:] == ["2.00/1.00", "0.72"]
+    assert light[:5] == ["s6-ext4", "read-100ms", "2", "write", "5%"] and light[-2:] == ["2.00/1.00", "0.80"]
     frontier.write_csv(tmp_path / frontier.CSV, found)
     with (tmp_path / frontier.CSV).open() as lines:
         rows = list(csv.DictReader(lines))

@@ -71,8 +71,9 @@ def command(
 ) -> None:
     """Measure calls in front with pauses after each, against what writers or readers behind get done meanwhile.
 
-    Latency is over the same alone, throughput over that under stock beside a program in front that does nothing. Where
-    the program in front uses little of the device, the background shall have nearly all that it has under stock.
+    Latency is over the same alone, throughput over that under stock in the same cell: beside the same program in front,
+    with the same pauses. Where the program in front uses little of the device, the background shall have nearly all
+    that it has there; these points are filled in the plots.
     """
     from fasttrack_lab.compare import comparison  # noqa: PLC0415 # slow to import; --help does not wait for it
     from fasttrack_lab.compare.records import Again  # noqa: PLC0415

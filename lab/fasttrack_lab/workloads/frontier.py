@@ -216,8 +216,8 @@ def rows(records: Iterable[Record], asked: Asked) -> list[Row]:
 
 
 def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
-    """For the terminal: under each policy p50 and p99 over alone, and the throughput behind over stock's."""
-    title = "p50/p99 of calls over alone, throughput behind over stock's with nobody in front"
+    """For the terminal: under each policy p50 and p99 over alone, and throughput behind over stock's in its cell."""
+    title = "p50/p99 of calls over alone, throughput behind over stock's in the same cell"
     shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     for heading in ("place", "in front", "behind"):
         shown.add_column(heading, no_wrap=True)
@@ -228,7 +228,7 @@ def table(found: Sequence[Row], policies: Sequence[str]) -> Table:
         by_point.setdefault(row.point, []).append(row)
     for point, mine in by_point.items():
         share = "-" if mine[0].share is None else f"{mine[0].share:.0%}"
-        texts = [f"{ratio_text(row.p50)}/{ratio_text(row.p99)} {ratio_text(row.behind_to_idle)}" for row in mine]
+        texts = [f"{ratio_text(row.p50)}/{ratio_text(row.p99)} {ratio_text(row.behind_to_stock)}" for row in mine]
         shown.add_row("-".join(point.place), point.scenario, f"{point.apps} {point.behind}", share, *texts)
     return shown
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plot of a frontier: throughput behind to the right, latency in front upwards, a line a policy."""
+"""The plot of a frontier: throughput behind to the right, latency in front upwards, a line a policy.
+
+Filled marks are of points that have goals: those left of the upright line do not meet the background's.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def figure(found: Sequence[Row], policies: Sequence[str]) -> Figure:
             _panel(axes, mine, policies)
             axes.set_title(f"{kind}, {count} behind", loc="left", fontsize=10, fontweight="bold")
     for axes in panels[-1]:
-        axes.set_xlabel("throughput behind over stock's")
+        axes.set_xlabel("throughput behind over stock's, same cell")
     for axes in panels[:, 0]:
         axes.set_ylabel("p99 over alone")
     handles, labels = panels[0][0].get_legend_handles_labels()
@@ -57,15 +60,18 @@ def _panel(axes: Axes, found: Sequence[Row], policies: Sequence[str]) -> None:
     thinks = sorted({row.point.think_ms for row in found})
     for rule in policies:
         points = [
-            (row.behind_to_idle, row.p99, row.point.think_ms)
+            (row.behind_to_stock, row.p99, row)
             for row in found
-            if row.policy == rule and row.behind_to_idle is not None and row.p99 is not None
+            if row.policy == rule and row.behind_to_stock is not None and row.p99 is not None
         ]
         axes.plot([x for x, _, _ in points], [y for _, y, _ in points], color=colour(rule), linewidth=1, label=rule)
-        for x, y, think_ms in points:
-            step = thinks.index(think_ms) / max(len(thinks) - 1, 1)
-            axes.plot([x], [y], "o", markersize=MARK_PT[0] + step * (MARK_PT[1] - MARK_PT[0]), color=colour(rule))
-    axes.axvline(behind_goal(found[0].point.place), color=BASELINE_COLOUR, linestyle="--", linewidth=1)
+        for x, y, row in points:
+            step = thinks.index(row.point.think_ms) / max(len(thinks) - 1, 1)
+            size = MARK_PT[0] + step * (MARK_PT[1] - MARK_PT[0])
+            face = colour(rule) if row.light else "white"
+            axes.plot([x], [y], "o", markersize=size, color=colour(rule), markerfacecolor=face)
+    if any(row.light for row in found):
+        axes.axvline(behind_goal(found[0].point.place), color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.axhline(1.0, color=BASELINE_COLOUR, linestyle="--", linewidth=1)
     axes.set_xlim(left=0.0)
     axes.grid(color=GRID)
