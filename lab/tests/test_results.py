@@ -20,7 +20,7 @@ from fasttrack_lab.compare.records import Record
 from fasttrack_lab.figures import goals, markdown
 from fasttrack_lab.figures.grid import cells
 from fasttrack_lab.figures.paper import FIGURES
-from fasttrack_lab.host.errors import InputError
+from fasttrack_lab.host.errors import InputError, LabError
 from fasttrack_lab.inputs.cell import Cell
 from fasttrack_lab.inputs.lru import KERNEL_LRU
 
@@ -401,6 +401,21 @@ def test_the_replay_stays_on_a_page_that_is_made_again_elsewhere(
     assert "a replayed facebook session" in target.read_text()
     assert target.read_text() == markdown.markdown(made, 1, made[0].kernel)
     assert lab.ran == []
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        ({"kernel": "k2"}, "several kernels: k, k2;"),
+        ({"inputs": "0123456789abcdef" + "guest--2"}, "several guest programs: guest--1, guest--2;"),
+    ],
+)
+def test_records_of_several_programs_make_no_page(other: dict[str, str], what: str, tmp_path: Path) -> None:
+    planned = [Cell("game-load", "s6", "stock", (), seed) for seed in (1, 2)]
+    first, second = (replace(record(one, 1.0), inputs="0123456789abcdef" + "guest--1") for one in planned)
+    assert results.recorded([first, second], planned, tmp_path) == ([first, second], "k")
+    with pytest.raises(LabError, match=what):
+        results.recorded([first, replace(second, **other)], planned, tmp_path)
 
 
 def test_a_damaged_archive_is_said(tmp_path: Path) -> None:

@@ -38,10 +38,12 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
         )
     found = [latest[cell] for cell in planned]
     kernels = sorted({record.kernel for record in found})
-    if len(kernels) > 1:
-        raise LabError(
-            f"the records in {place} are of several kernels: {', '.join(kernels)}; run them again without --no-runs"
-        )
+    guests = sorted({comparison.guest_of(record) for record in found})
+    for what, keys in (("kernels", kernels), ("guest programs", guests)):
+        if len(keys) > 1:
+            raise LabError(
+                f"the records in {place} are of several {what}: {', '.join(keys)}; run them again without --no-runs"
+            )
     return found, kernels[0]
 
 

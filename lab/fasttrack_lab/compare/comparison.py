@@ -38,6 +38,9 @@ RECORDING, RECORDING_S = "mobigen/facebook.mobigen", 20
 """What is compared where no scenario is given: the first seconds of the recording if it is there. All of it, two
 minutes, would make most of the comparison's runs take minutes."""
 
+INPUTS_DIGITS, GUEST_DIGITS = 16, 8
+"""What a record has as inputs: the key of what the run is made from, and the first digits of the guest program's."""
+
 
 _background, _phone, _policy = cache(scenario.load_background), cache(phone.load), cache(policy.load)
 # A comparison has hundreds of runs of a few files: each is read once.
@@ -82,12 +85,17 @@ def inputs_key(spec: runner.RunSpec) -> str:
     if spec.policy.detector:
         texts.append(device_programs.sources_key())
     files = tree_parts(spec.files_from) if spec.files_from else ()
-    return digest([job, described, *texts, *files])[:16]
+    return digest([job, described, *texts, *files])[:INPUTS_DIGITS]
 
 
 def keyed(specs: Iterable[tuple[Cell, runner.RunSpec]], tools: runner.Tools) -> Runs:
     """Runs with what their records have as inputs."""
-    return {cell: (spec, inputs_key(spec) + tools.guest_key[:8]) for cell, spec in specs}
+    return {cell: (spec, inputs_key(spec) + tools.guest_key[:GUEST_DIGITS]) for cell, spec in specs}
+
+
+def guest_of(record: Record) -> str:
+    """The first digits of the key of the guest program that a run was made with."""
+    return record.inputs[INPUTS_DIGITS:]
 
 
 Runs = Mapping[Cell, tuple[runner.RunSpec, str]]
