@@ -77,7 +77,10 @@ struct fti_bounds {
 	u64 background_kb;
 };
 
-/* Requests of a kind in a row, and so many such batches before a later kind's. */
+/*
+ * Requests of a kind in a row, and so many such batches before a later kind's:
+ * mq-deadline's values.
+ */
 #define FTI_BATCH	16
 #define FTI_STARVED	2
 

@@ -17,13 +17,12 @@
 #include "elevator.h"
 #include "fasttrack-iosched.h"
 
-/* Deadlines within a queue and batch size: mq-deadline's values. */
+/* Deadlines within a queue: mq-deadline's values. */
 static const u64 fti_expire[FTI_NR_KINDS] = {
 	[FTI_READ]	= 500 * NSEC_PER_MSEC,
 	[FTI_SYNC]	= 5ULL * NSEC_PER_SEC,
 	[FTI_ASYNC]	= 5ULL * NSEC_PER_SEC,
 };
-
 
 struct fti_queue *fti_queue_of(struct fti_data *fti, const struct request *rq)
 {
