@@ -35,7 +35,7 @@ static struct request *fti_oldest(struct fti_queue *queue, enum fti_kind kind)
 					queuelist);
 }
 
-/* The oldest request of @queue before @end, NULL if it has none. */
+/* The oldest request of @queue of the kinds from @first on before @end, NULL if it has none. */
 static struct request *fti_oldest_between(struct fti_queue *queue,
 					  enum fti_kind first, enum fti_kind end)
 {
