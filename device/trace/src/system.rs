@@ -4,9 +4,7 @@
 use crate::file_type;
 use crate::join::{FileFacts, Image, Lookup, TaskFacts, Volume, PAGE_BYTES};
 use crate::leases::Leases;
-use rustix::fs::{
-    major, minor, AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, CWD,
-};
+use rustix::fs::{major, minor, AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -213,11 +211,18 @@ fn directory(path: &Path, dev: u64, inode: Option<u64>) -> Option<(File, u64)> {
     (same && kind == FileType::Directory).then(|| (File::from(found), stat.stx_ino))
 }
 
-/// A file by O_PATH if the kernel has its whole path in memory, as it has of one that is open. No server is asked for
-/// it. Before Linux 5.12 the path is walked.
+/// A file by O_PATH if the kernel has its path in memory, from where its file system is mounted, as it has of one that is
+/// open. Its server is asked nothing. Before Linux 5.12 the path is walked.
 pub(crate) fn remembered(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+    let mounts = mounts().into_iter().map(|mount| mount.path);
+    let mount = mounts
+        .filter(|mount| path.starts_with(mount))
+        .max_by_key(|mount| mount.components().count())
+        .unwrap_or_else(|| PathBuf::from("/"));
+    let mounted = rustix::fs::open(&mount, flags, Mode::empty())?;
+    let rest = path.strip_prefix(&mount).unwrap_or(path);
+    match rustix::fs::openat2(&mounted, rest, flags, Mode::empty(), ResolveFlags::CACHED) {
         Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::open(path, flags, Mode::empty()),
         found => found,
     }
@@ -234,22 +239,36 @@ fn dev_of(file: &Statx) -> u64 {
     u64::from(file.stx_dev_major) << 20 | u64::from(file.stx_dev_minor)
 }
 
+/// A line of mountinfo.
+struct Mounted {
+    device: String,
+    path: PathBuf,
+    whole: bool,
+}
+
+/// What is mounted where; nothing where that cannot be read.
+fn mounts() -> Vec<Mounted> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let lines = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        Some(Mounted {
+            device: words.get(2)?.to_string(),
+            path: PathBuf::from(words.get(4)?.replace("\\040", " ")),
+            whole: words.get(3) == Some(&"/"),
+        })
+    });
+    lines.collect()
+}
+
 /// Where a file system is mounted as a whole, or a part of it where none is.
 fn mounted(dev: u64) -> Option<(Mount, File)> {
     let name = kernel_name(dev);
-    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mut part = None;
-    for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        if words.get(2) != Some(&name.as_str()) {
-            continue;
-        }
-        let path = PathBuf::from(words.get(4)?.replace("\\040", " "));
+    for Mounted { path, whole, .. } in mounts().into_iter().filter(|line| line.device == name) {
         // Another one may be mounted over it.
         let Some((directory, inode)) = directory(&path, dev, None) else {
             continue;
         };
-        let whole = words.get(3) == Some(&"/");
         let mount = Mount { path, inode, whole };
         let found = (mount, directory);
         if whole {

@@ -359,8 +359,7 @@ def own(program: str) -> Shown:
     """The logs are on the phone: the collector causes I/O itself."""
     make("other", 1)
     os.sync()
-    logs = DATA / "logs"
-    collector = Collector(program, logs=logs)
+    collector = Collector(program, "--sync", "block", logs=DATA / "logs")
     as_uid(FRONT, lambda: sends(2000, 2000))
     os.sync()
     time.sleep(1)

@@ -6,6 +6,21 @@ use super::role::Role;
 use fasttrack_trace_log::{File, FileEvent, FileType, Record, Task, Time};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// What is of a database where `path` leads, if it is named as a log of SQLite's: the database's path, and what it is.
+fn log_of(path: &str) -> Option<(&str, Role)> {
+    let journal = path.strip_suffix("-journal");
+    journal
+        .map(|stem| (stem, Role::Journal))
+        .or_else(|| Some((path.strip_suffix("-wal")?, Role::Wal)))
+}
+
+/// The file is a database.
+fn set_database(file: &mut File) {
+    if file.file_type != Some(FileType::DIRECTORY) {
+        file.file_type = Some(FileType::SQLITE_DB);
+    }
+}
+
 /// So many tasks, and so many files, are remembered; then the oldest tenth is forgotten and gets new ids when used.
 const KEPT: usize = 50_000;
 
@@ -131,6 +146,9 @@ pub struct Names {
     by_inode: HashMap<(u64, u64), u64>,
     /// Files of whose end the kernel has told.
     gone: HashSet<u64>,
+    /// Paths of which a log of SQLite's was used: there are databases. One at work cannot be looked at, and its journal
+    /// is gone when one looks for it.
+    with_log: HashSet<String>,
     /// When inodes end whose end has not come yet.
     ends: HashMap<(u64, u64), u64>,
     volumes: HashMap<u64, Volume>,
@@ -158,6 +176,7 @@ impl Names {
             files: BTreeMap::new(),
             by_inode: HashMap::new(),
             gone: HashSet::new(),
+            with_log: HashSet::new(),
             ends: HashMap::new(),
             volumes: HashMap::new(),
             // The first is 1: the kernel's are even.
@@ -319,7 +338,7 @@ impl Names {
         let facts = found.unwrap_or_default();
         self.last = self.last.wrapping_add(2);
         let id = self.last;
-        let record = File {
+        let mut record = File {
             time: Time(time),
             file: Some(id),
             event: Some(FileEvent::FIRST_USE),
@@ -332,10 +351,32 @@ impl Names {
             file_type: facts.file_type,
             ..File::default()
         };
+        self.find_database(&mut record);
         let written_in = 0;
         self.files.insert(id, Named { record, written_in });
         self.by_inode.insert((dev, inode), id);
         Some(id)
+    }
+
+    /// The file is a database with a log that was used, or such a log: then it says what the database is.
+    fn find_database(&mut self, record: &mut File) {
+        let Some(path) = record.path.as_deref() else {
+            return;
+        };
+        if let Some((stem, _)) = log_of(path) {
+            if self.with_log.len() >= KEPT {
+                self.with_log.clear();
+            }
+            if self.with_log.insert(stem.to_string()) {
+                // The last of this name: one that was there before may be gone.
+                let mut files = self.files.values_mut().rev().map(|named| &mut named.record);
+                if let Some(file) = files.find(|file| file.path.as_deref() == Some(stem)) {
+                    set_database(file);
+                }
+            }
+        } else if self.with_log.contains(path) {
+            set_database(record);
+        }
     }
 
     /// A file of this generation is used: its number may have been another file's before.
@@ -412,7 +453,7 @@ impl Names {
             .as_deref()
             .and_then(|path| self.lookup.absolute(dev, path));
         let created = event.signed("created_ns").filter(|created| *created != 0);
-        let record = File {
+        let mut record = File {
             time: Time(event.time),
             file: Some(id),
             event: Some(why),
@@ -425,6 +466,7 @@ impl Names {
             bytes: event.number("bytes"),
             ..File::default()
         };
+        self.find_database(&mut record);
         self.by_inode.insert((dev, inode), id);
         let named = Named {
             record: record.clone(),
@@ -528,11 +570,7 @@ impl Names {
         if record.file_type == Some(FileType::SQLITE_DB) {
             return Some((file, Role::Database));
         }
-        let path = record.path.as_deref()?;
-        let (stem, role) = match path.strip_suffix("-journal") {
-            Some(stem) => (stem, Role::Journal),
-            None => (path.strip_suffix("-wal")?, Role::Wal),
-        };
+        let (stem, role) = log_of(record.path.as_deref()?)?;
         // The last of this name: one that was there before may be gone.
         let database = self.files.iter().rev().find(|(_, named)| {
             let record = &named.record;
@@ -623,6 +661,41 @@ mod tests {
         let new = names.file(5, 77, 30).expect("an id");
         assert_eq!(names.files[&new].record.path.as_deref(), Some("/new"));
         assert_ne!(old.file, Some(new));
+    }
+
+    /// It could not be looked at, and its journal is gone when one looks for it.
+    #[test]
+    fn a_database_is_known_by_a_log_of_its_own() {
+        struct Paths;
+
+        impl Lookup for Paths {
+            fn file(&mut self, _: u64, inode: u64, _: Option<u64>) -> Option<FileFacts> {
+                let name = ["Story", "History", "History-journal", "History"][inode as usize];
+                Some(FileFacts {
+                    path: Some(format!("/d/{name}")),
+                    file_type: Some(FileType::OTHER),
+                    ..FileFacts::default()
+                })
+            }
+
+            fn volume(&mut self, disk: u64) -> Volume {
+                Nothing.volume(disk)
+            }
+        }
+
+        let mut names = Names::new(Box::new(Paths), 1);
+        let [story, database] = [0, 1].map(|inode| names.file(5, inode, 10).expect("an id"));
+        assert_eq!(names.sqlite_role(database), None);
+        let journal = names.file(5, 2, 11).expect("an id");
+        assert_eq!(
+            names.sqlite_role(database),
+            Some((database, Role::Database))
+        );
+        assert_eq!(names.sqlite_role(journal), Some((database, Role::Journal)));
+        assert_eq!(names.sqlite_role(story), None);
+        // And another one of that name.
+        let later = names.file(5, 3, 12).expect("an id");
+        assert_eq!(names.sqlite_role(later), Some((later, Role::Database)));
     }
 
     #[test]
