@@ -68,7 +68,7 @@ def record(cell: Cell, response_s: float, error: str | None = None) -> Record:
         "foregrounds": {"front": {"uid": 10101, "bytes_read": 70, "bytes_written": 5}},
         "background": dict.fromkeys(cell.backgrounds, app),
         "counters": dict.fromkeys(report.HOLDS, 0),
-        "elevator": {"write_wait_max_us": 107_000} if cell.policy == "smartio" else {},
+        "elevator": {"write_wait_max_us": 105_000} if cell.policy == "smartio" else {},
         "kernel": "6.12.117-test",
     }
     return Record(cell, "i", "k", 2.0, None if error else result, error, dict.fromkeys(cell.backgrounds, 0.5))

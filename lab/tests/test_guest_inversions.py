@@ -179,12 +179,12 @@ def test_fsync_on_f2fs(tools: Tools) -> None:
     """Inversion 6: others' writes, checkpoints and cache flushes in front of the foreground's fsync of a file.
 
     It waits for the node pages of all fsyncs before it, the background's too, which may be at the device already. For
-    how many, a page of memory decides: of some forty places of the checkout the sums are 18.6 to 81.2 ms.
+    how many differs from call to call, and with a page of memory: of 64 calls the sum and the median do not.
     """
     stock, fasttrack = on_both(tools, "inversion_commit.fsync_without_checkpoint", Data("f2fs"))
     assert median(stock.beside) > 20 * median(stock.alone)
-    assert sum(stock.beside) > 8 * sum(fasttrack.beside)
-    assert median(fasttrack.beside) < 3 * median(fasttrack.alone)
+    assert sum(stock.beside) > 25 * sum(fasttrack.beside)
+    assert median(fasttrack.beside) < 2 * median(fasttrack.alone)
     assert max(fasttrack.beside) < 52
 
 

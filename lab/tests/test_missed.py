@@ -70,8 +70,6 @@ def test_a_missed_goal_without_a_line_is_found() -> None:
     assert smartio == {
         "launch over stock's, mean of the apps",
         "run time over stock's, mean of the apps",
-        "longest wait of a process' writes for reads less one request of the device, launch and run time",
-        "longest wait of a process' writes for reads less one request of the device, installation",
     }
     lines = "".join(f"- `{name}`: {number}\n" for name, number in missed_goals(results).items())
     assert without_a_line(results, lines) == []

@@ -46,9 +46,9 @@ def appends(index: int) -> None:
         os.lseek(handle, 0, os.SEEK_SET)
 
 
-def fsyncs(name: str) -> Shown:
+def fsyncs(name: str, times: int = 8) -> Shown:
     def front(call: Call, _turn: int) -> None:
-        appends_and_syncs(call, name, 8, 0.01)
+        appends_and_syncs(call, name, times, 0.01)
 
     def behind() -> list[int]:
         children = start_behind(files, 4) + start_behind(syncs, 4) + start_behind(appends, 3)
@@ -69,7 +69,7 @@ def fsync_without_checkpoint() -> Shown:
     make("own/front", 1)
     (DATA / "own/front").chmod(0o666)
     os.sync()
-    return fsyncs("own/front")
+    return fsyncs("own/front", 64)
 
 
 def beside_directories(front: Callable[[Call, int], None], directories: Callable[[int], None]) -> Shown:
