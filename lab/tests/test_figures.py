@@ -61,7 +61,13 @@ def useless(cell: Cell) -> float:
 
 def record(cell: Cell, response_s: float, error: str | None = None) -> Record:
     """A run that took so long."""
-    app = {"bytes_read": 10, "bytes_written": 90, "longest_pause_s": 0.25 * cell.seed, "ops": 5}
+    app = {
+        "bytes_read": 10,
+        "bytes_written": 90,
+        "bytes_since_touch": 60,
+        "longest_pause_s": 0.25 * cell.seed,
+        "ops": 5,
+    }
     result = {
         "response_s": response_s,
         "total_s": response_s,
@@ -71,7 +77,7 @@ def record(cell: Cell, response_s: float, error: str | None = None) -> Record:
         "elevator": {"write_wait_max_us": 105_000} if cell.policy == "smartio" else {},
         "kernel": "6.12.117-test",
     }
-    return Record(cell, "i", "k", 2.0, None if error else result, error, dict.fromkeys(cell.backgrounds, 0.5))
+    return Record(cell, "i", "k", None if error else result, error)
 
 
 def records_of(figures: Sequence[Figure], respond: Respond, seeds: int = 2) -> list[Record]:

@@ -45,6 +45,7 @@ GOOD = {
             "longest_call_ns": 250_000_000,
             "longest_call": "read a",
             "verify_errors": 0,
+            "since_touch": {"bytes_read": 1000, "bytes_written": 24, "ops": 3},
         },
         {
             "name": "update",
@@ -54,6 +55,7 @@ GOOD = {
             "bytes_written": 2,
             "ops": 7,
             "longest_call_ns": 1_500_000_000,
+            "since_touch": {"bytes_read": 0, "bytes_written": 2, "ops": 4},
         },
     ],
     "counters": {"pauses": 4},
@@ -224,6 +226,7 @@ def test_result_has_the_keys_that_outside_scripts_rely_on() -> None:
     assert shown["response_s"] == 0.345678901
     assert shown["scenario"] == "gallery-launch" and shown["backgrounds"] == ["update"] and shown["seed"] == 3
     assert shown["foreground"]["uid"] == 10101 and shown["foreground"]["bytes_read"] == 1000
+    assert shown["background"]["update"]["bytes_since_touch"] == 2
     assert shown["background"]["update"]["bytes"] == 3 and shown["background"]["update"]["ops"] == 7
     assert shown["background"]["update"]["longest_pause_s"] == 1.5
     assert shown["kernel"] == "6.12.117-fasttrack" and shown["log_problems"] == []

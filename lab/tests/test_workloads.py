@@ -36,7 +36,7 @@ def record(cell: Cell, out: str, error: str | None = None, behind_out: str = "",
     printed |= {name: {"out": behind_out, "err": ""} for name in names}
     background: dict[str, Any] = {name: {"bytes": 5} for name in names}
     result = {"response_s": 7.0, "exit_code": 0, "printed": printed, "kernel": "6.12-test", "background": background}
-    return Record(cell, "i", "k", 4.0, None if error else result | more, error)
+    return Record(cell, "i", "k", None if error else result | more, error)
 
 
 # What the programs do.

@@ -29,7 +29,7 @@ def beside(page: Path) -> Path:
 
 RESULT = ("fs", "kernel", "log_problems", "response_s", "total_s")
 APPS = ("foregrounds", "background")
-APP = ("bytes_read", "bytes_written", "longest_pause_s")
+APP = ("bytes_read", "bytes_written", "bytes_since_touch", "longest_pause_s")
 COUNTERS = {"counters": report.HOLDS, "elevator": (report.WRITE_WAIT,)}
 """What is kept of a result, of each of its apps, and of its counters."""
 

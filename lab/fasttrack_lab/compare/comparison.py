@@ -145,11 +145,9 @@ def run_missing(
         before_s, ended_s = ended_s, monotonic()
         cell, key = by_spec[id(spec)]
         error = None if result.ok else result.verdict.error or "failed without a reason"
-        starts = {app["name"]: float(app["start_s"]) for app in spec.job["apps"]}
-        touch_s = float(spec.job["touch_s"])
         real_s = round(ended_s - before_s, 3)
         over = limits.TIMES if cell in shortened and (error or "").startswith(limits.LIMIT_ENDED) else None
-        append(directory, Record(cell, key, kernel, touch_s, result.to_json(), error, starts, real_s, over))
+        append(directory, Record(cell, key, kernel, result.to_json(), error, real_s, over))
 
     def make(made: Sequence[runner.RunSpec]) -> None:
         if made:

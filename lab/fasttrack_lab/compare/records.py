@@ -39,18 +39,15 @@ MeanAndRange = tuple[float, float, float]
 class Record:
     """One run and what came of it.
 
-    `inputs` and `kernel` are hashes of what the run was made from; `touch_s` is the virtual time of its touch, `starts`
-    those of the apps' starts. `real_s` is the real time by which the comparison was longer for it: since the run before
-    it ended, or the first ones began; None where it was not taken.
+    `inputs` and `kernel` are hashes of what the run was made from. `real_s` is the real time by which the comparison
+    was longer for it: since the run before it ended, or the first ones began; None where it was not taken.
     """
 
     cell: Cell
     inputs: str
     kernel: str
-    touch_s: float
     result: dict[str, Any] | None
     error: str | None
-    starts: dict[str, float] = field(default_factory=dict)
     real_s: float | None = None
     over: float | None = None
     """The run was ended at so many times its own time alone, at least; `error` has the guest's text."""
@@ -194,10 +191,8 @@ def _parse(line: str) -> Record:
         cell=Cell.of_json(raw["cell"]),
         inputs=raw["inputs"],
         kernel=raw["kernel"],
-        touch_s=float(raw["touch_s"]),
         result=raw["result"],
         error=raw["error"],
-        starts={name: float(start) for name, start in raw["starts"].items()},
         real_s=raw.get("real_s"),
         over=raw.get("over"),
     )

@@ -101,17 +101,15 @@ def _row(record: Record) -> dict[str, Any]:
     result = record.result
     front = list(result["foregrounds"].values())
     apps = list(result["background"].values())
-    moved = {name: (app["bytes_read"] + app["bytes_written"]) / 1e6 for name, app in result["background"].items()}
     counters = result.get("counters", {})
     held_us = [int(counters[name]) for name in HOLDS if name in counters]
     waited_us = result.get("elevator", {}).get(WRITE_WAIT)
-    end_s = record.touch_s + float(result["total_s"])
     row |= {
         "response_s": float(result["response_s"]),
         "foreground_read_mb": sum(app["bytes_read"] for app in front) / 1e6,
         "foreground_written_mb": sum(app["bytes_written"] for app in front) / 1e6,
-        "background_mb": sum(moved.values()),
-        "background_mb_s": sum(mb / (end_s - record.starts.get(name, 0.0)) for name, mb in moved.items()),
+        "background_mb": sum(app["bytes_read"] + app["bytes_written"] for app in apps) / 1e6,
+        "background_mb_s": sum(app["bytes_since_touch"] for app in apps) / 1e6 / float(result["total_s"]),
         "longest_pause_s": max((float(app["longest_pause_s"]) for app in apps), default=0.0),
         "longest_hold_s": max(held_us) / 1e6 if len(held_us) == len(HOLDS) else None,
         "longest_write_wait_s": None if waited_us is None else waited_us / 1e6,
@@ -158,7 +156,7 @@ def summary(frame: pl.DataFrame, measures: Sequence[str] = MEASURES) -> pl.DataF
         pl.col("over").max().alias("over_times"),
         *(pl.coalesce(name, least).mean().alias(f"{name}_least") for name, least in LEAST.items()),
         *spreads,
-        pl.col("longest_pause_s", "longest_hold_s", "longest_write_wait_s").max(),
+        pl.col("background_mb", "longest_pause_s", "longest_hold_s", "longest_write_wait_s").max(),
     )
 
 
@@ -226,7 +224,10 @@ def table_rows(summed: pl.DataFrame) -> list[tuple[str, ...]]:
 _TERMINAL = ("background", "policy", "response", "range", "slowdown", "MB/s", "hold", "runs")
 """Columns of the terminal's table, which fits 80 characters; one table a phone, file system and LRU."""
 
-_LEGEND = "Seconds; MB/s: throughput of the background; hold: the longest that FastTrack made one of its tasks wait."
+_LEGEND = (
+    "Seconds; MB/s: the background's throughput from the touch on; "
+    "hold: the longest that FastTrack made one of its tasks wait."
+)
 
 
 def _terminal_row(row: dict[str, Any]) -> tuple[str, ...]:

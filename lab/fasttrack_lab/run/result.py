@@ -142,11 +142,13 @@ NS_PER_S = 1e9
 
 
 def _app_figures(app: dict[str, Any]) -> dict[str, Any]:
+    since = app["since_touch"]
     return {
         "uid": app["uid"],
         "bytes": app["bytes_read"] + app["bytes_written"],
         "bytes_read": app["bytes_read"],
         "bytes_written": app["bytes_written"],
+        "bytes_since_touch": since["bytes_read"] + since["bytes_written"],
         "ops": app["ops"],
         "io_s": app.get("io_ns", 0) / NS_PER_S,
         "think_s": app.get("think_ns", 0) / NS_PER_S,
