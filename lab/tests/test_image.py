@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fasttrack_lab.build.kernel.kbuild import Kernel
+from fasttrack_lab.host.paths import lock
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run import image
+from fasttrack_lab.run.boot.uml import Uml
 
 MIB = 1 << 20
 
@@ -47,6 +50,32 @@ def test_runs_that_limit_the_store_at_once_do_not_meet(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == made[-1:]
 
 
+def test_an_image_in_use_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path))
+    monkeypatch.setattr(image, "STORE_MIB", 0)
+    monkeypatch.setattr(image, "_make", lambda *given: given[-1].write_bytes(bytes(MIB)))
+    kernel = Kernel(tmp_path / "linux", "kernel", "um")
+    with image.prepared(BASE, kernel, tmp_path, "guest", Uml()) as used:
+        made = [used, *store(used.parent, 2)]
+        image.limit_store(made[1])
+        assert sorted(used.parent.iterdir()) == sorted(made[:2])
+    image.limit_store(made[1])
+    assert list(used.parent.iterdir()) == [made[1]]
+
+
+def test_what_a_killed_process_has_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTTRACK_CACHE", str(tmp_path / "cache"))
+    images = tmp_path / "images"
+    images.mkdir()
+    (newest,) = store(images, 1)
+    left, under_way = images / "left.part", images / "made.part"
+    for path in (left, under_way):
+        path.write_bytes(b"half")
+    with lock("image-made"):
+        image.limit_store(newest)
+    assert sorted(images.iterdir()) == [newest, under_way]
+
+
 BASE = image.Contents(phone.load("s6"), (("gallery", 10101), ("update", 10201)), ({"path": "/data/a", "bytes": 4096},))
 
 
@@ -76,6 +105,17 @@ def test_who_formats_or_mounts_otherwise_has_another_image(
     before = BASE.key("kernel", "guest")
     monkeypatch.setitem(how, "ext4", ext4)
     assert BASE.key("kernel", "guest") != before
+
+
+def test_another_mkfs_makes_another_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = set()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(image, "MKE2FS_CONF", tmp_path / "mke2fs.conf")
+    for name, text in (("mkfs.ext4", "one"), ("mkfs.ext4", "another"), ("mke2fs.conf", "[defaults]")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+        keys.add(BASE.key("kernel", "guest"))
+    assert len(keys) == 3
 
 
 def test_other_programs_make_another_image() -> None:

@@ -193,9 +193,8 @@ def test_need_counts_memory_program_and_phone(tmp_path: Path) -> None:
 def test_another_kernel_can_prepare_the_phone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
 
-    def prepared(_: image.Contents, kernel: kbuild.Kernel, *__: object) -> Path:
+    def prepared(_: image.Contents, kernel: kbuild.Kernel, *__: object) -> None:
         asked.append(kernel.key)
-        return tmp_path / "phone.img"
 
     monkeypatch.setattr(image, "prepared", prepared)
     tools = tools_at(tmp_path / "cache")

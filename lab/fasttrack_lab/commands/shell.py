@@ -35,6 +35,5 @@ def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> Non
     tools = Tools.of_checkout()
     job = {"mode": "shell", "apps": [], "files": [], "limit_s": 1e9}
     spec = RunSpec(Cell("shell", phone.name, policy.name, (), seed), phone, policy, job, limit_s=None)
-    prepared = phone_image(spec, tools)
-    with run_dir(need_mib(spec, tools, prepared)) as where:
+    with phone_image(spec, tools) as prepared, run_dir(need_mib(spec, tools, prepared)) as where:
         tools.backend.boot(laid_out(spec, tools, where, prepared, interactive=True))

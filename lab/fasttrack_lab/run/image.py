@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fasttrack_lab.build.kernel.kbuild import Kernel
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import LabError
-from fasttrack_lab.host.paths import cache_dir, digest, lock, mark_used, newest_first
+from fasttrack_lab.host.known import remembered
+from fasttrack_lab.host.paths import cache_dir, digest, file_sha256, lock, mark_used, newest_first, try_lock
 from fasttrack_lab.host.rundir import copy_sparse, held_mib, run_dir
 from fasttrack_lab.inputs.phone import Phone
 from fasttrack_lab.run.boot import job as boot_job
@@ -27,6 +32,11 @@ PREPARE_MIB = 1024
 PREPARE_LIMIT_S = 300.0
 ROOM_MIB = 1024
 """Room for what a run writes to its phone; a page of one repeated word takes none."""
+
+PARTIAL = ".part"
+
+MKE2FS_CONF = Path("/etc/mke2fs.conf")
+"""Where mkfs.ext4 has its defaults from."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +54,12 @@ class Contents:
         return cls(phone, apps, tuple(job.get("files", [])))
 
     def key(self, kernel_key: str, guest_key: str) -> str:
-        """Names the image: equal contents made by equal programs."""
+        """Names the image: equal contents made by equal programs, the host's mkfs among them."""
         described = json.dumps(
             [self.phone.name, self.phone.fs, self.phone.format, self.phone.mount_options, self.apps, self.files],
             sort_keys=True,
         )
-        return digest([described, kernel_key, guest_key])[:16]
+        return digest([described, kernel_key, guest_key, mkfs_key(self.phone.format[0])])[:16]
 
     def job(self) -> dict[str, Any]:
         """The job that makes the image."""
@@ -74,21 +84,48 @@ class Contents:
         }
 
 
+def mkfs_key(mkfs: str) -> str:
+    """Hash of a program that makes file systems and of its settings; empty if it is not here."""
+    found = shutil.which(mkfs, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    files = [path for path in (Path(found), MKE2FS_CONF) if path.is_file()] if found else []
+    return remembered("mkfs-keys", files, [], lambda: digest(file_sha256(path) for path in files)[:16]) if files else ""
+
+
 def storage_params(backend: Backend, phone: Phone) -> dict[str, str]:
     """Kernel parameters of the emulated storage."""
     return {"mflash.phone": phone.name, "mflash.image": backend.run_path("phone.img")}
 
 
-def prepared(contents: Contents, kernel: Kernel, guest: Path, guest_key: str, backend: Backend) -> Path:
-    """The image with these contents, made now if it is not in the cache."""
+@contextmanager
+def prepared(contents: Contents, kernel: Kernel, guest: Path, guest_key: str, backend: Backend) -> Iterator[Path]:
+    """The image with these contents, made now if it is not in the cache; it stays there inside the with block."""
     key = contents.key(kernel.key, guest_key)
-    store = cache_dir("images")
-    final = store / f"{key}.img"
-    with lock(f"image-{key}"):
-        if not final.is_file():
+    final = cache_dir("images") / f"{key}.img"
+    with lock(_being_made(final)):
+        while not (handle := _held(final, fcntl.LOCK_SH)):
             _make(contents, kernel.image, guest, backend, final)
-    mark_used(final)
-    return final
+    with handle:
+        mark_used(final)
+        yield final
+
+
+def _being_made(image: Path) -> str:
+    """The lock of who makes an image."""
+    return f"image-{image.stem}"
+
+
+def _held(image: Path, how: int) -> IO[bytes] | None:
+    """An image of the store, locked; None where it is not there any more, or somebody has it and HOW is not to wait."""
+    try:
+        handle = image.open("rb")
+    except FileNotFoundError:
+        return None
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, how)
+        if os.fstat(handle.fileno()).st_nlink:
+            return handle
+    handle.close()
+    return None
 
 
 def _make(contents: Contents, kernel: Path, guest: Path, backend: Backend, final: Path) -> None:
@@ -104,19 +141,27 @@ def _make(contents: Contents, kernel: Path, guest: Path, backend: Backend, final
         verdict = judge(outcome, written.read_text() if written.is_file() else None)
         if not verdict.ok:
             raise LabError(f"preparing the phone failed: {verdict.error}\n{tail(outcome.console)}")
-        partial = final.with_suffix(f".{os.getpid()}.part")
+        partial = final.with_suffix(PARTIAL)
         copy_sparse(where / "phone.img", partial)
         partial.replace(final)
     limit_store(final)
 
 
 def limit_store(newest: Path) -> None:
-    """Remove the least recently used images beside NEWEST that are more than STORE_MIB together."""
+    """Remove the least recently used images beside NEWEST that are more than STORE_MIB together; not those in use.
+
+    What a process that was killed has left of an image goes, too.
+    """
     total = 0
     with lock("images"):
         for path in newest_first(newest.parent.glob("*.img")):
             mib = held_mib(path)
             total += mib
-            if total > STORE_MIB and path != newest:
-                ui.say(f"removing the prepared image {path.name} ({mib} MiB): the store holds {STORE_MIB} MiB")
-                path.unlink()
+            if total > STORE_MIB and path != newest and (handle := _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+                with handle:
+                    ui.say(f"removing the prepared image {path.name} ({mib} MiB): the store holds {STORE_MIB} MiB")
+                    path.unlink()
+        for path in newest.parent.glob(f"*{PARTIAL}"):
+            with try_lock(_being_made(path)) as nobody_makes_it:
+                if nobody_makes_it:
+                    path.unlink()

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -181,16 +181,15 @@ def booted(spec: RunSpec, tools: Tools, phone_image: Path | None) -> Iterator[tu
         yield where, tools.backend.boot(laid_out(spec, tools, where, phone_image))
 
 
-def phone_image(spec: RunSpec, tools: Tools) -> Path:
-    """The prepared image for a run."""
+def phone_image(spec: RunSpec, tools: Tools) -> AbstractContextManager[Path]:
+    """The prepared image for a run, which nobody removes inside the with block."""
     contents = image.Contents.of_job(spec.phone, dict(spec.job))
     return image.prepared(contents, tools.preparer or tools.kernel, tools.guest, tools.guest_key, tools.backend)
 
 
 def run(spec: RunSpec, tools: Tools, collect: Callable[[Path], None] | None = None) -> Result:
     """Run once. COLLECT sees the run's directory before it goes."""
-    prepared = phone_image(spec, tools)
-    with booted(spec, tools, prepared) as (where, outcome):
+    with phone_image(spec, tools) as prepared, booted(spec, tools, prepared) as (where, outcome):
         written = where / "result.json"
         verdict = judge(outcome, written.read_text() if written.is_file() else None)
         verdict = with_detectors_word(verdict, spec, where)

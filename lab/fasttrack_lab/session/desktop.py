@@ -136,9 +136,9 @@ def _install(where: Path) -> None:
 
 def boot(mode: str, asked: Asked, tools: Tools) -> dict[str, Any]:
     """Boot one of the POLICIES' modes; what the driver has found."""
-    prepared = image.prepared(contents(asked), tools.kernel, tools.guest, tools.guest_key, tools.backend)
+    of_phone = image.prepared(contents(asked), tools.kernel, tools.guest, tools.guest_key, tools.backend)
     mib = asked.phone.guest_mib + DESKTOP_MIB
-    with run_dir(mib + image.ROOM_MIB) as where:
+    with of_phone as prepared, run_dir(mib + image.ROOM_MIB) as where:
         copy_sparse(prepared, where / "phone.img")
         lay_out(where, mode, asked)
         params = image.storage_params(tools.backend, asked.phone)
