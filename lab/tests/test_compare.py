@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +21,7 @@ from fasttrack_lab.commands import common, compare
 from fasttrack_lab.compare import comparison, limits, records, report
 from fasttrack_lab.compare.records import Again, Front, Request
 from fasttrack_lab.host import paths
-from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.inputs import phone, policy
 from fasttrack_lab.inputs.background_sets import SIX, TWELVE
 from fasttrack_lab.inputs.cell import Cell
@@ -438,6 +440,21 @@ def run(lab: Lab, where: Path, capped: bool, policies: str = "stock,kyber,fasttr
     runs = comparison.runs_of(planned, runner.Tools.of_checkout())
     chosen = [cell for cell in planned if cell.policy == "kyber"] if capped else []
     return comparison.run_missing(where, runs, lab.tools, Again.HOST, "x", chosen)  # type: ignore[arg-type]
+
+
+def test_two_commands_do_not_make_runs_in_one_directory(lab: Lab, tmp_path: Path) -> None:
+    """What is there already, both can read."""
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(InputError, match="another ./fasttrack command makes runs for this directory"):
+        run(lab, tmp_path, capped=False)
+    assert lab.ran == []
+    os.close(handle)
+    made = run(lab, tmp_path, capped=False)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert run(lab, tmp_path, capped=False) == made
+    os.close(handle)
 
 
 def test_a_long_run_is_ended_at_so_many_times_its_own_time_alone(lab: Lab, tmp_path: Path) -> None:

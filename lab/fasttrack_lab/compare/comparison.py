@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +28,7 @@ from fasttrack_lab.compare.records import (
     write_request,
 )
 from fasttrack_lab.host import ui
-from fasttrack_lab.host.errors import UsageProblem
+from fasttrack_lab.host.errors import InputError, UsageProblem
 from fasttrack_lab.host.paths import digest, recording, tree_parts
 from fasttrack_lab.inputs import phone, policy, scenario, smartio
 from fasttrack_lab.inputs.cell import Cell, recording_part
@@ -107,6 +110,21 @@ def runs_of(cells: Iterable[Cell], tools: runner.Tools) -> Runs:
     return keyed(((cell, run_of(cell)) for cell in cells), tools)
 
 
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Two commands at once would make the same runs, and each record's real time would be of both."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            text = "another ./fasttrack command makes runs for this directory: wait for it, or name another with --out"
+            raise InputError(text, directory) from error
+        yield
+    finally:
+        os.close(handle)
+
+
 def run_missing(
     directory: Path,
     runs: Runs,
@@ -153,12 +171,13 @@ def run_missing(
         if made:
             runner.run_many(made, tools, title=title, on_result=keep, jobs=jobs)
 
-    make([spec for cell, (spec, _) in missing.items() if cell not in capped])
-    baselines = limits.alone(record for record in read(directory) if wanted.get(record.cell) == record.key)
-    last = {cell: limits.limited(spec, cell, baselines) for cell, (spec, _) in missing.items() if cell in capped}
-    by_spec |= {id(spec): by_spec[id(missing[cell][0])] for cell, spec in last.items()}
-    shortened |= {cell for cell, spec in last.items() if spec is not missing[cell][0]}
-    make([last[cell] for cell in limits.longest_first(last)])
+    with _alone_in(directory) if missing else nullcontext():
+        make([spec for cell, (spec, _) in missing.items() if cell not in capped])
+        baselines = limits.alone(record for record in read(directory) if wanted.get(record.cell) == record.key)
+        last = {cell: limits.limited(spec, cell, baselines) for cell, (spec, _) in missing.items() if cell in capped}
+        by_spec |= {id(spec): by_spec[id(missing[cell][0])] for cell, spec in last.items()}
+        shortened |= {cell for cell, spec in last.items() if spec is not missing[cell][0]}
+        make([last[cell] for cell in limits.longest_first(last)])
     if missing and len(missing) < len(runs):
         ui.say(f"{len(missing)} more in {duration_text(ended_s - begun_s)} of real time")
     found = {record.key: record for record in read(directory)}
