@@ -15,7 +15,7 @@ import click
 from fasttrack_lab.compare.records import Record, failures, took
 from fasttrack_lab.host import preflight, ui
 from fasttrack_lab.host.errors import LabError, UsageProblem
-from fasttrack_lab.host.paths import cache_root, replaced
+from fasttrack_lab.host.paths import IN_USE, cache_root, replaced, try_lock
 from fasttrack_lab.inputs import lru, phone, policy, scenario
 from fasttrack_lab.inputs.background_sets import NAMED
 from fasttrack_lab.inputs.scenario import Scenario
@@ -201,10 +201,12 @@ def check_trace(trace_to: Path | None) -> None:
 
 
 def check_host() -> None:
-    """Say what the host lacks before anything is built."""
+    """Say what the host lacks before anything is built; until the command's end nobody cleans the cache."""
     found = preflight.problems(cache_root())
     if found:
         raise LabError("; ".join(found))
+    if not click.get_current_context().with_resource(try_lock(IN_USE, shared=True)):
+        raise LabError("./fasttrack clean is under way: try again when it has ended")
 
 
 def names_of(text: str) -> list[str]:

@@ -90,16 +90,20 @@ def lock(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def try_lock(name: str) -> Iterator[bool]:
-    """The same without waiting: whether it is held, or somebody else has it."""
+def try_lock(name: str, shared: bool = False) -> Iterator[bool]:
+    """The same without waiting: whether it is held, or somebody else has it. Of those SHARED there can be several."""
     with _lock_file(name) as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             held = False
         else:
             held = True
         yield held
+
+
+IN_USE = "in-use"
+"""The lock of a command that uses the cache, shared, and of the one that cleans it."""
 
 
 def _lock_file(name: str) -> IO[str]:

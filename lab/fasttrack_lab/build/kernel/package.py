@@ -61,12 +61,15 @@ def make_words(source: Path, output: Path, base: str) -> list[str]:
     return ["make", "-C", str(source), "ARCH=x86_64", f"O={output}", *fixed, *words]
 
 
+LOCK = "deb-kernel"
+
+
 def build(*, small: bool) -> list[Path]:
     """Build the packages; their paths. It takes hours with Debian's configuration, and minutes with the small one."""
     base = BaseFile.load()
     archive = find_archive(base)
     place = cache_dir("deb-kernel", "small" if small else "debian")
-    with lock("deb-kernel"):
+    with lock(LOCK):
         source = cache_dir("deb-kernel") / f"tree-{archive.sha256[:12]}"
         unpack(archive, base, source, left_out=())
         WorkTree(source).sync(Changes.of_checkout().only(PATCHES, ("",)))
