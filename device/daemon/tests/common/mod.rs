@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports)] // each test file takes some of it
 
 pub mod bus;
+pub mod owner;
 pub mod systemd1;
 
 pub use bus::{wait_for, Bus, Running};
