@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fasttrack_lab.build.kernel.kbuild import Kernel
-from fasttrack_lab.host.paths import lock
+from fasttrack_lab.host.paths import GUEST, lock
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run import image
 from fasttrack_lab.run.boot.uml import Uml
@@ -109,13 +109,17 @@ def test_who_formats_or_mounts_otherwise_has_another_image(
 
 def test_another_mkfs_makes_another_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = set()
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(image, "GUEST_PATH", str(tmp_path))
     monkeypatch.setattr(image, "MKE2FS_CONF", tmp_path / "mke2fs.conf")
     for name, text in (("mkfs.ext4", "one"), ("mkfs.ext4", "another"), ("mke2fs.conf", "[defaults]")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
         keys.add(BASE.key("kernel", "guest"))
     assert len(keys) == 3
+
+
+def test_mkfs_is_looked_for_where_the_guest_does() -> None:
+    assert f'PATH: &str = "{image.GUEST_PATH}";' in (GUEST / "src/exec.rs").read_text()
 
 
 def test_other_programs_make_another_image() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from fasttrack_lab.compare.records import (
 )
 from fasttrack_lab.host import ui
 from fasttrack_lab.host.errors import InputError, UsageProblem
-from fasttrack_lab.host.paths import digest, recording, tree_parts
+from fasttrack_lab.host.paths import digest, recording, tree_parts, try_flock
 from fasttrack_lab.inputs import phone, policy, scenario, smartio
 from fasttrack_lab.inputs.cell import Cell, recording_part
 from fasttrack_lab.inputs.scenario import Scenario
@@ -115,11 +114,9 @@ def _alone_in(directory: Path) -> Iterator[None]:
     """Two commands at once would make the same runs, and each record's real time would be of both."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not try_flock(handle):
             text = "another ./fasttrack command makes runs for this directory: wait for it, or name another with --out"
-            raise InputError(text, directory) from error
+            raise InputError(text, directory)
         yield
     finally:
         os.close(handle)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from statistics import fmean, geometric_mean
+from statistics import geometric_mean
 from typing import Any
 
 import polars as pl
@@ -128,12 +128,6 @@ def _geometric_mean(rows: pl.DataFrame, column: str) -> float | None:
     return geometric_mean(values) if len(values) and (values > 0).all() else None
 
 
-def _mean(rows: pl.DataFrame, column: str) -> float | None:
-    """The arithmetic mean, where a cell may be 0."""
-    values = rows[column].drop_nulls()
-    return fmean(values) if len(values) else None
-
-
 def nothing_behind(row: Mapping[str, Any]) -> bool:
     """Whether no app behind the foreground did anything, as it should be, in a row of the summary."""
     return row["background"] in (NONE, IDLE) and not row["background_mb"]
@@ -148,7 +142,10 @@ def ranks(rows: pl.DataFrame) -> list[Rank]:
         mine = every.filter(pl.col(TO_FASTEST).is_not_null())
         worst, over = _highest(mine, "slowdown_least"), _highest(mine, TO_FASTEST)
         near, ended = mine.filter(pl.col(TO_FASTEST) <= NEAR).height, mine.filter(pl.col("over") > 0).height
-        slowdown, background = _geometric_mean(mine, "slowdown_least"), _mean(mine, BACKGROUND_TO_STOCK)
+        slowdown, background = (
+            _geometric_mean(mine, "slowdown_least"),
+            mine.select(pl.col(BACKGROUND_TO_STOCK).mean()).item(),
+        )
         over_cell = over[1] if near < mine.height else ""
         measured = (mine.height, ended, cells)
         found.append(Rank(str(policy), *measured, slowdown, *worst, near, over[0], over_cell, background))

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LAB = CHECKOUT / "lab"
@@ -93,13 +93,16 @@ def lock(name: str) -> Iterator[None]:
 def try_lock(name: str, shared: bool = False) -> Iterator[bool]:
     """The same without waiting: whether it is held, or somebody else has it. Of those SHARED there can be several."""
     with _lock_file(name) as handle:
-        try:
-            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            held = False
-        else:
-            held = True
-        yield held
+        yield try_flock(handle, shared)
+
+
+def try_flock(file: IO[Any] | int, shared: bool = False) -> bool:
+    """Lock an open FILE or directory until it is closed, without waiting: whether it is held now."""
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 IN_USE = "in-use"

@@ -35,6 +35,9 @@ ROOM_MIB = 1024
 
 PARTIAL = ".part"
 
+GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where the guest program looks for the host's programs, by lab/guest/src/exec.rs."""
+
 MKE2FS_CONF = Path("/etc/mke2fs.conf")
 """Where mkfs.ext4 has its defaults from."""
 
@@ -86,7 +89,7 @@ class Contents:
 
 def mkfs_key(mkfs: str) -> str:
     """Hash of a program that makes file systems and of its settings; empty if it is not here."""
-    found = shutil.which(mkfs, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    found = shutil.which(mkfs, path=GUEST_PATH)
     files = [path for path in (Path(found), MKE2FS_CONF) if path.is_file()] if found else []
     return remembered("mkfs-keys", files, [], lambda: digest(file_sha256(path) for path in files)[:16]) if files else ""
 
