@@ -85,6 +85,11 @@ fn weighed(tree: &Tree, name: &str) -> WireApp {
     one
 }
 
+/// The weight that an app's group has.
+fn weight(tree: &Tree, one: &WireApp) -> String {
+    tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup))
+}
+
 /// A tree with bfq, and a user who may set weights.
 fn with_weights() -> Option<Tree> {
     let tree = Tree::new();
@@ -125,30 +130,31 @@ fn memory_is_kept_for_the_front_where_nothing_else_works() {
 fn a_group_that_comes_back_under_its_path_is_weighed_anew() {
     let Some(tree) = with_weights() else { return };
     let (one, other) = (weighed(&tree, "a.scope"), weighed(&tree, "b.scope"));
-    let weight = |one: &WireApp| tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
     let mut daemon = a_daemon(&tree);
     says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
     says(&mut daemon, 9, Report::Front(vec![app(&other)])).expect("taken");
     daemon.tick(secs(20));
-    assert_eq!(weight(&one), "1");
+    assert_eq!(weight(&tree, &one), "1");
     let again = replace(&tree, &one, weighed(&tree, "new.scope"));
     // What was said of the one that has ended is not done to the other.
     says(&mut daemon, 21, Report::Window(app(&other))).expect("taken");
-    assert_eq!(weight(&again), "default 100");
+    assert_eq!(weight(&tree, &again), "default 100");
     says(&mut daemon, 22, Report::Front(vec![app(&again)])).expect("taken");
-    assert_eq!(weight(&again), "1000");
+    assert_eq!(weight(&tree, &again), "1000");
 }
 
 #[test]
 fn weights_follow_the_front_and_are_taken_back() {
     let Some(tree) = with_weights() else { return };
     let all = ["a.scope", "b.scope"].map(|name| weighed(&tree, name));
-    let weight = |one: &WireApp| tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
     let mut daemon = a_daemon(&tree);
     assert_eq!(status(&mut daemon, 1).rung, "weights");
     says(&mut daemon, 2, Report::Front(vec![app(&all[0])])).expect("taken");
     assert_eq!(
-        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        (
+            weight(&tree, &all[0]).as_str(),
+            weight(&tree, &all[1]).as_str()
+        ),
         ("1000", "default 100")
     );
     assert_eq!(
@@ -158,7 +164,10 @@ fn weights_follow_the_front_and_are_taken_back() {
     says(&mut daemon, 9, Report::Front(vec![app(&all[1])])).expect("taken");
     daemon.tick(secs(20));
     assert_eq!(
-        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        (
+            weight(&tree, &all[0]).as_str(),
+            weight(&tree, &all[1]).as_str()
+        ),
         ("1", "1000")
     );
     // Another program has its own idea meanwhile.
@@ -168,7 +177,10 @@ fn weights_follow_the_front_and_are_taken_back() {
     );
     daemon.release(secs(21));
     assert_eq!(
-        (weight(&all[0]).as_str(), weight(&all[1]).as_str()),
+        (
+            weight(&tree, &all[0]).as_str(),
+            weight(&tree, &all[1]).as_str()
+        ),
         ("default 50", "100")
     );
     assert_eq!(
@@ -201,23 +213,21 @@ fn what_was_taken_back_while_it_was_stopped_is_set_again() {
     assert_eq!(status(&mut daemon, 7).rung, "kernel");
     let Some(tree) = with_weights() else { return };
     let one = weighed(&tree, "a.scope");
-    let weight = || tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
     let mut daemon = a_daemon(&tree);
     says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
     taken_back(&tree, &mut daemon);
-    assert_eq!(weight(), "1000");
+    assert_eq!(weight(&tree, &one), "1000");
     daemon.release(secs(7));
-    assert_eq!(weight(), "100");
+    assert_eq!(weight(&tree, &one), "100");
 }
 
 #[test]
 fn who_logs_in_changes_nothing_for_who_is_in_front() {
     let Some(tree) = with_weights() else { return };
     let one = weighed(&tree, "a.scope");
-    let weight = || tree.get(&format!("sys/fs/cgroup{}/io.bfq.weight", one.cgroup));
     let mut daemon = a_daemon(&tree);
     says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
-    assert_eq!(weight(), "1000");
+    assert_eq!(weight(&tree, &one), "1000");
     // Another user, whose apps have no file: a rung of their own.
     let theirs = tree.app(USER + 1, "b.scope");
     let (reply, mut answer) = oneshot::channel();
@@ -237,10 +247,10 @@ fn who_logs_in_changes_nothing_for_who_is_in_front() {
         },
     );
     answer.try_recv().expect("answered").expect("taken");
-    assert_eq!(weight(), "1000");
+    assert_eq!(weight(&tree, &one), "1000");
     let notes = status(&mut daemon, 4).notes;
     let own = format!("rung (user {}): 'ioprio'.", USER + 1);
     assert!(notes.contains(&own), "{notes:?}");
     daemon.release(secs(5));
-    assert_eq!(weight(), "100");
+    assert_eq!(weight(&tree, &one), "100");
 }
