@@ -14,6 +14,7 @@ from typing import Any
 
 from fasttrack_lab.host.paths import CHECKOUT, cache_dir, cache_root, digest, write_if_changed
 from fasttrack_lab.host.rundir import run_dir
+from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.inputs import phone
 from fasttrack_lab.run.boot.backend import BootSpec
 from fasttrack_lab.run.image import ROOM_MIB, storage_params
@@ -123,6 +124,22 @@ def _shown(tools: Tools, init: Path, where: Path, phone_name: str) -> dict[str, 
     assert error is None, f"{error}\n{tail(outcome.console)}"
     shown: dict[str, Any] = json.loads((where / "shown.json").read_text())
     return shown
+
+
+def both(tools: Tools, what: str, data: Data = EXT4, phone_name: str = "s6", **parameters: object) -> list[Any]:
+    """What it shows under stock, and under FastTrack."""
+    return under(tools, what, (STOCK, WITH_DEVICE), data, phone_name, **parameters)
+
+
+def under(
+    tools: Tools, what: str, kinds: Sequence[Settings], data: Data = EXT4, phone_name: str = "s6", **parameters: object
+) -> list[Any]:
+    """What SCRIPT.WORK shows with each of some settings."""
+
+    def one(settings: Settings) -> Any:
+        return ask(tools, what, data=data, phone_name=phone_name, settings=settings, **parameters)
+
+    return each(kinds, one, "settings")
 
 
 TEXT = """#!/usr/bin/python3 -ESsBu

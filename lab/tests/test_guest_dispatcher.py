@@ -6,15 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guest_script import ANDROID, FASTTRACK, FRONT, FT, QUEUE, SERVICE, Settings, ask, look, setting
+from guest_script import ANDROID, FASTTRACK, FRONT, FT, QUEUE, SERVICE, STOCK, Settings, ask, look, setting
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run import fio
 from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
-
-STOCK: Settings = (setting(QUEUE + "scheduler", "mq-deadline"),)
 
 
 def full(size: str, rw: str) -> list[str]:

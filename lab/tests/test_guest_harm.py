@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 import pytest
-from guest_script import ANDROID, EXT4, FASTTRACK, FT, QUEUE, STOCK, WITH_DEVICE, Data, Settings, ask, setting
+from guest_script import (
+    ANDROID,
+    EXT4,
+    FASTTRACK,
+    FT,
+    QUEUE,
+    STOCK,
+    WITH_DEVICE,
+    Data,
+    Settings,
+    ask,
+    both,
+    setting,
+    under,
+)
 
 from fasttrack_lab.host.side_by_side import each
 from fasttrack_lab.run.runner import Tools
@@ -19,120 +31,47 @@ NEUTRAL_EXPIRE_MS = 20
 BACKGROUND_PAUSE_MS = 1000
 
 
-def both(tools: Tools, what: str, data: Data = EXT4, phone_name: str = "s6", **parameters: object) -> list[Any]:
-    """What a work of harm.py shows under stock, and under FastTrack."""
-    return under(tools, what, (STOCK, WITH_DEVICE), data, phone_name, **parameters)
-
-
-def under(
-    tools: Tools, what: str, kinds: Sequence[Settings], data: Data = EXT4, phone_name: str = "s6", **parameters: object
-) -> list[Any]:
-    """What it shows with each of some settings."""
-
-    def one(settings: Settings) -> Any:
-        return ask(tools, f"harm.{what}", data=data, phone_name=phone_name, settings=settings, **parameters)
-
-    return each(kinds, one, "settings")
-
-
 def test_a_foreground_without_io_takes_nothing_from_others(tools: Tools) -> None:
-    stock, fasttrack = both(tools, "cached")
+    stock, fasttrack = both(tools, "harm.cached")
     assert fasttrack["mib"] >= 0.99 * stock["mib"]
 
 
 @pytest.mark.parametrize("every_ms", [20, 5])
 def test_a_foreground_that_uses_little_of_the_device_takes_little(tools: Tools, every_ms: int) -> None:
     """64 KiB each 20 or 5 ms are 2 and 7 % of the device; the reads are quicker than under stock."""
-    stock, fasttrack = both(tools, "seldom", every_ms=every_ms)
+    stock, fasttrack = both(tools, "harm.seldom", every_ms=every_ms)
     assert fasttrack["mib"] >= 0.9 * stock["mib"]
     assert fasttrack["mean_us"] < 0.6 * stock["mean_us"]
 
 
 def test_a_long_write_behind_lets_others_have_the_file_position(tools: Tools) -> None:
-    _stock, fasttrack = both(tools, "position")
+    _stock, fasttrack = both(tools, "harm.position")
     assert fasttrack["ms"] < 1
-
-
-@pytest.mark.parametrize("who", ["root", "front"])
-def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> None:
-    """Root's sync(2), and syncfs(2) of the app in front itself."""
-    stock, fasttrack = both(tools, "whole", who=who)
-    assert fasttrack["ms"] < 1.25 * stock["ms"]
-
-
-def test_a_sync_in_front_does_not_wait_for_a_migration_behind(tools: Tools) -> None:
-    """It takes the rwsem under which a whole file system writes back, and who holds that would pause with it."""
-    stock, fasttrack = both(tools, "migrates")
-    assert stock["changed"]
-    assert fasttrack["ms"] < 1.25 * stock["ms"]
-
-
-def test_a_service_that_unpacks_costs_the_front_no_more_than_on_stock(tools: Tools) -> None:
-    stock, fasttrack = both(tools, "service_unpacks")
-    assert fasttrack["ms"] < stock["ms"]
 
 
 def test_music_behind_does_not_stop(tools: Tools) -> None:
     """Its reads are neutral: beside a deep queue in front they have their turn."""
-    stock, fasttrack = both(tools, "music")
+    stock, fasttrack = both(tools, "harm.music")
     assert fasttrack["ms"] < max(1.25 * stock["ms"], 1.25 * NEUTRAL_EXPIRE_MS)
-
-
-@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
-def test_a_sync_now_and_then_waits_for_little(tools: Tools, fs: str) -> None:
-    """The first waits for all that was dirty before; the others for what is written in 10 ms, and for a commit.
-
-    The longest of the others is 4.4 to 6.2 times alone on ext4, by what is drawn at random in the guest. On f2fs, who
-    unpacks makes 0.49 of stock's files: 0.54 if inodes that are written ahead may stay in the device's cache, and an
-    app that saves beside hard links would take 1.5 times as long.
-    """
-    stock, fasttrack = both(tools, "syncs_now_and_then", Data(fs))
-    alone = median(fasttrack["alone"])
-    assert max(fasttrack["ms"][1:]) < 8 * alone
-    assert sum(fasttrack["ms"]) < sum(stock["ms"])
-    assert fasttrack["files_s"] > 0.48 * stock["files_s"]
-
-
-def test_an_fsync_behind_keeps_the_flusher_from_nobody_on_f2fs(tools: Tools) -> None:
-    _stock, fasttrack = both(tools, "flusher", Data("f2fs"))
-    assert fasttrack["ms"] < NEUTRAL_EXPIRE_MS
-
-
-def test_a_killed_fsync_ends_as_a_service_would(tools: Tools) -> None:
-    """100 MiB are left. A service's writes have a fifth of the device beside a foreground that never rests."""
-    stock, fasttrack = both(tools, "killed")
-    assert fasttrack["ms"] < 3 * stock["ms"]
-
-
-def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: Tools) -> None:
-    """Atomic writes of f2fs: a flush, then data that goes first. The rest of such a commit is held back.
-
-    One or two of 200 meet a commit's node that the device holds, with its flush: 10 to 15 ms (docs/MISSED.md).
-    """
-    stock, fasttrack = both(tools, "atomic", Data("f2fs"))
-    assert 0 < fasttrack["commits"] < stock["commits"] / 4
-    assert fasttrack["mean_ms"] < 0.75 * stock["mean_ms"]
-    assert fasttrack["p95_ms"] < stock["p95_ms"]
-    assert fasttrack["longest_ms"] < 20
 
 
 @pytest.mark.parametrize("phone_name", ["s6", "n6"])
 def test_a_service_waits_for_its_turn_beside_a_deep_queue(tools: Tools, phone_name: str) -> None:
     """32 reads in front at a time: one of a service's requests goes in 20 ms. An fsync is three: data, log, record."""
-    stock, fasttrack = both(tools, "deep", phone_name=phone_name)
+    stock, fasttrack = both(tools, "harm.deep", phone_name=phone_name)
     assert fasttrack["read_ms"] < 1.25 * stock["read_ms"] + NEUTRAL_EXPIRE_MS
     assert fasttrack["sync_ms"] < 1.25 * stock["sync_ms"] + 3 * NEUTRAL_EXPIRE_MS
 
 
 def test_a_service_that_floods_the_device_is_bounded(tools: Tools) -> None:
     """Direct writes of 512 KiB, 16 at a time, beside cold reads in front."""
-    stock, fasttrack = both(tools, "machine")
+    stock, fasttrack = both(tools, "harm.machine")
     assert fasttrack["mean_us"] < 0.6 * stock["mean_us"]
 
 
 def test_a_timer_is_no_way_out_of_a_pause(tools: Tools) -> None:
     """An app behind with a signal each millisecond, and without: calls of 1 MiB beside a busy foreground."""
-    _stock, fasttrack = both(tools, "timer")
+    _stock, fasttrack = both(tools, "harm.timer")
     assert fasttrack["with"] <= fasttrack["without"] + 5
 
 
@@ -169,21 +108,21 @@ def test_an_ordinary_fsync_of_a_service_lifts_nothing(tools: Tools, kind: str) -
 
 def test_a_service_that_is_throttled_lifts_nothing(tools: Tools) -> None:
     """It has more dirty pages than it may; nobody who is held back has anything that it waits for."""
-    stock, fasttrack = both(tools, "throttled")
+    stock, fasttrack = both(tools, "harm.throttled")
     assert fasttrack["stuck"] == 0
     assert fasttrack["ms"] < stock["ms"]
 
 
 def test_a_service_that_needs_room_in_the_log(tools: Tools) -> None:
     """Apps behind have filled the journal, and who wants a block of it waits for theirs to be written."""
-    stock, fasttrack = both(tools, "log_space")
+    stock, fasttrack = both(tools, "harm.log_space")
     assert fasttrack["ms"] < 1.25 * stock["ms"]
 
 
 @pytest.mark.parametrize("fs", ["ext4", "f2fs"])
 def test_names_stay_in_memory_when_others_read_large_files(tools: Tools, fs: str) -> None:
     """3000 files at which the app in front has looked: their names and inodes are no more the first to go than else."""
-    stock, fasttrack = both(tools, "names", Data(fs))
+    stock, fasttrack = both(tools, "harm.names", Data(fs))
     assert fasttrack["again_ms"] < 0.1 * fasttrack["first_ms"]
     assert fasttrack["again_ms"] < stock["again_ms"] + 1
 
@@ -215,7 +154,7 @@ def test_whom_no_lift_helps_lifts_nothing(tools: Tools, stuck_ms: int) -> None:
 def test_an_idle_foreground_pins_nothing(tools: Tools, lru_gen: int) -> None:
     """It has used 60 % of memory; an app behind goes round 70 %."""
     lru = setting("/sys/kernel/mm/lru_gen/enabled", lru_gen)
-    stock, fasttrack = under(tools, "idle_front", ((lru, *STOCK), (lru, *WITH_DEVICE)))
+    stock, fasttrack = under(tools, "harm.idle_front", ((lru, *STOCK), (lru, *WITH_DEVICE)))
     assert fasttrack["mib"] >= 0.9 * stock["mib"]
 
 
@@ -227,7 +166,7 @@ def test_services_have_their_io_priorities(tools: Tools, state: str) -> None:
         "nobody in front": (setting(QUEUE + "scheduler", "fasttrack"), ANDROID, setting(FT + "enabled", 1)),
         "somebody in front": FASTTRACK,
     }
-    stock, fasttrack = under(tools, "priorities", (STOCK, kinds[state]))
+    stock, fasttrack = under(tools, "harm.priorities", (STOCK, kinds[state]))
     assert stock["idle"] < 0.05 * stock["normal"]
     assert fasttrack["idle"] < 0.05 * fasttrack["normal"]
     assert fasttrack["normal"] >= 0.95 * stock["normal"]

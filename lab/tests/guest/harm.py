@@ -8,25 +8,23 @@ import fcntl
 import mmap
 import os
 import random
-import shutil
 import signal
-import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 
-from pauses import counted, nobody_writes_back
+from pauses import counted
 from prologue import (
     BEHIND,
     BLOCK,
     DATA,
+    FIFREEZE,
+    FITHAW,
     FRONT,
     FT,
     IOPRIO_IDLE,
     IOPRIO_NONE,
-    LIBC,
     MIB,
     PATTERN,
     QUEUE,
@@ -47,60 +45,13 @@ from prologue import (
     set_ioprio,
     start,
     stat,
+    timed,
     wait,
     write,
     writes_for_ever,
 )
 
-FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
-"""Of linux/fs.h."""
-
-GET_FLAGS, SET_FLAGS, EXTENTS = 0x80086601, 0x40086602, 0x80000
-"""Of linux/fs.h; a flag of ext4's."""
-
-F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
-"""Of linux/f2fs.h."""
-
 BLOCK_OF_DATA = PATTERN[:BLOCK]
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Milliseconds of one call."""
-    begin = time.monotonic()
-    work()
-    return (time.monotonic() - begin) * 1000
-
-
-def dirty(name: str, mib: int) -> int:
-    """A handle of a file with so many dirty pages, and the pause for them paid."""
-    handle = os.open(DATA / name, os.O_CREAT | os.O_RDWR, 0o666)
-    for at in range(mib):
-        os.pwrite(handle, PATTERN, at * MIB)
-    return handle
-
-
-def dirty_behind(name: str, mib: int) -> None:
-    """An app behind has made a file dirty, which nobody writes back, before anybody came to the front."""
-    uids = read(FT / "foreground_uids")
-    write(FT / "foreground_uids", "\n")
-    nobody_writes_back()
-    write(VM / "dirty_background_ratio", "80")
-    write(VM / "dirty_ratio", "90")
-    as_uid(BEHIND, lambda: dirty(name, mib))
-    write(FT / "foreground_uids", uids or "\n")
-
-
-def scrolls_beside(mib: int) -> int:
-    """Somebody scrolls in front of MIB that an app behind has made dirty."""
-    make("cold", 64)
-    dirty_behind("target", mib)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
-    time.sleep(0.1)
-    return front
-
-
-def syncs() -> None:
-    os.fsync(os.open(DATA / "target", os.O_WRONLY))
 
 
 # --- a foreground that does little, or nothing
@@ -181,115 +132,6 @@ def position() -> Shown:
     return shown
 
 
-def whole(who: str) -> Shown:
-    """sync(2) by root, or syncfs(2) by the app in front, beside 60 MiB that an app behind has made dirty."""
-    front = scrolls_beside(60)
-
-    def syncs_all() -> None:
-        handle = os.open(DATA, os.O_RDONLY)
-        SEEN[1] = int(timed(lambda: LIBC.syncfs(handle) if who == "front" else os.sync()) * 1000)
-
-    wait(start(FRONT if who == "front" else 0, syncs_all))
-    end(front)
-    return {"ms": SEEN[1] / 1000}
-
-
-def migrates() -> Shown:
-    """Behind, an fsync of 240 MiB and, without a right, `chattr -e` of a file; the longest fsync of a page in front."""
-
-    def syncs() -> None:
-        handle = os.open(DATA / "large", os.O_CREAT | os.O_WRONLY, 0o644)
-        for at in range(240):
-            os.pwrite(handle, PATTERN, at * MIB)
-        SEEN[0] = 1
-        os.fsync(handle)
-
-    def changes() -> None:
-        (DATA / "other").write_bytes(PATTERN[: 8 * BLOCK])
-        handle = os.open(DATA / "other", os.O_RDONLY)
-        ms_until(lambda: SEEN[0], limit_s=60)
-        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
-        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags & ~EXTENTS))
-        SEEN[2] = 1
-
-    def stores() -> None:
-        handle = os.open(DATA / "small", os.O_CREAT | os.O_WRONLY, 0o644)
-        for _ in range(50):
-            os.pwrite(handle, BLOCK_OF_DATA, 0)
-            SEEN[1] = max(SEEN[1], int(timed(lambda: os.fsync(handle)) * 1000))
-            time.sleep(0.1)
-
-    behind = start(BEHIND, syncs), start(BEHIND + 1, changes)
-    ms_until(lambda: SEEN[0], limit_s=60)
-    wait(start(FRONT, stores))
-    end(*behind)
-    return {"ms": SEEN[1] / 1000, "changed": SEEN[2]}
-
-
-def unpacks(app: int) -> None:
-    """Archives of 1500 small files are unpacked, one after the other; old trees go. SEEN[APP] counts files."""
-    for number in range(100000):
-        tree = DATA / f"tree{app}-{number}"
-        tree.mkdir()
-        for name in range(1500):
-            (tree / str(name)).write_bytes(PATTERN[:3000])
-            SEEN[app] += 1
-        if number >= 4:
-            shutil.rmtree(DATA / f"tree{app}-{number - 4}")
-        time.sleep(0.3)
-
-
-def syncs_now_and_then() -> Shown:
-    """A small file and sync(2) each 100 ms, alone and beside two apps that unpack: ms a call, files a second behind."""
-    first, calls = 8, 20
-
-    def syncs_all() -> None:
-        def one() -> None:
-            (DATA / "small").write_bytes(PATTERN[:5000])
-            os.sync()
-
-        for number in range(first, first + calls):
-            SEEN[number] = int(timed(one) * 1000)
-            time.sleep(0.1)
-
-    def took() -> list[float]:
-        return [us / 1000 for us in SEEN[first : first + calls]]
-
-    DATA.chmod(0o1777)
-    wait(start(FRONT, syncs_all))
-    shown: Shown = {"alone": took()}
-    behind = [start(BEHIND + app, partial(unpacks, app)) for app in range(2)]
-    time.sleep(2)
-    begin, before = time.monotonic(), SEEN[0] + SEEN[1]
-    wait(start(FRONT, syncs_all))
-    shown["files_s"] = (SEEN[0] + SEEN[1] - before) / (time.monotonic() - begin)
-    end(*behind)
-    return shown | {"ms": took()}
-
-
-def service_unpacks() -> Shown:
-    """An editor in front saves a file 30 times, each by a new one, beside two programs of a service that unpack: ms."""
-
-    def saves() -> None:
-        def one() -> None:
-            handle = os.open(DATA / "new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
-            os.write(handle, PATTERN[: 10 * BLOCK])
-            os.fsync(handle)
-            os.close(handle)
-            (DATA / "new").rename(DATA / "text")
-
-        for _ in range(30):
-            SEEN[2] += int(timed(one) * 1000)
-            time.sleep(0.05)
-
-    DATA.chmod(0o1777)
-    services = [start(SERVICE, partial(unpacks, app)) for app in range(2)]
-    time.sleep(2)
-    wait(start(FRONT, saves))
-    end(*services)
-    return {"ms": SEEN[2] / 1000}
-
-
 def music() -> Shown:
     """A player with a real-time policy behind reads 64 KiB each 50 ms, beside a deep queue in front: the longest."""
     make("cold", 64)
@@ -311,73 +153,6 @@ def music() -> Shown:
     wait(start(0, plays))
     end(front, behind)
     return {"ms": SEEN[1] / 1000}
-
-
-def flusher() -> Shown:
-    """A service drops a page of a file of its own, and the flusher writes it, beside an fsync of 48 MiB behind."""
-    front = scrolls_beside(48)
-    behind = start(BEHIND, syncs)
-    time.sleep(0.02)
-
-    def drops() -> None:
-        handle = dirty("mine", 1)
-        SEEN[1] = int(timed(lambda: os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)) * 1000)
-
-    wait(start(SERVICE, drops))
-    end(front, behind)
-    return {"ms": SEEN[1] / 1000}
-
-
-def killed() -> Shown:
-    """From SIGKILL to exit of an app that syncs 100 MiB."""
-    front = scrolls_beside(100)
-    behind = start(BEHIND, syncs)
-    time.sleep(0.05)
-    shown = {"ms": timed(lambda: end(behind))}
-    end(front)
-    return shown
-
-
-# --- a flush of the device
-
-
-def atomic() -> Shown:
-    """The front's fsyncs, in ms, beside one behind that commits atomic writes of f2fs: flush, data and FUA each."""
-    calls = 200
-    make("cold", 64)
-    drop_caches()
-
-    def commits() -> None:
-        handle = os.open(DATA / "base", os.O_CREAT | os.O_RDWR, 0o644)
-        os.pwrite(handle, PATTERN, 0)
-        os.fsync(handle)
-        while True:
-            fcntl.ioctl(handle, F2FS_START_ATOMIC)
-            os.pwrite(handle, BLOCK_OF_DATA, SEEN[0] % 256 * BLOCK)
-            fcntl.ioctl(handle, F2FS_COMMIT_ATOMIC)
-            SEEN[0] += 1
-
-    def saves() -> None:
-        handle = os.open(DATA / "saved", os.O_CREAT | os.O_RDWR, 0o644)
-        for at in range(calls):
-            os.pwrite(handle, BLOCK_OF_DATA, at * BLOCK)
-            SEEN[1 + at] = int(timed(lambda: os.fsync(handle)) * 1000)
-            time.sleep(0.02)
-
-    behind = start(BEHIND, commits)
-    front = start(FRONT, lambda: reads_for_ever("cold"))
-    time.sleep(0.2)
-    SEEN[0] = 0
-    wait(start(FRONT, saves))
-    times = sorted(SEEN[1 : 1 + calls])
-    shown = {
-        "mean_ms": sum(times) / calls / 1000,
-        "p95_ms": times[calls * 95 // 100 - 1] / 1000,
-        "longest_ms": times[-1] / 1000,
-        "commits": SEEN[0],
-    }
-    end(front, behind)
-    return shown
 
 
 # --- services
@@ -762,14 +537,7 @@ if __name__ == "__main__":
         cached,
         seldom,
         position,
-        whole,
-        migrates,
-        syncs_now_and_then,
-        service_unpacks,
         music,
-        flusher,
-        killed,
-        atomic,
         deep,
         priorities,
         machine,

@@ -50,7 +50,9 @@ SEEN = memoryview(mmap.mmap(-1, BLOCK)).cast("Q")
 """A page that every process here sees: word N is counter N."""
 
 MNT_DETACH = 2
-MS_BIND = 4096
+MS_BIND, MS_REMOUNT = 4096, 32
+FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
+"""Of linux/mount.h, linux/fs.h."""
 SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE = 1, 2
 IOPRIO_NONE, IOPRIO_IDLE = 0, 3
 """Classes of linux/ioprio.h."""
@@ -234,6 +236,13 @@ def ms_until(done: Callable[[], object], limit_s: float = 5) -> float:
         if time.monotonic() > begin + limit_s:
             raise TimeoutError("what was waited for did not happen")
         time.sleep(0.0005)
+    return (time.monotonic() - begin) * 1000
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds of one call."""
+    begin = time.monotonic()
+    work()
     return (time.monotonic() - begin) * 1000
 
 

@@ -1,0 +1,295 @@
+#!/usr/bin/python3 -ESsBu
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who makes data durable, or stops all that do, beside others' dirty pages: each work with FastTrack off and on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import time
+from functools import partial
+
+from pauses import nobody_writes_back
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    FIFREEZE,
+    FITHAW,
+    FRONT,
+    FT,
+    LIBC,
+    MIB,
+    MS_REMOUNT,
+    PATTERN,
+    SEEN,
+    SERVICE,
+    VM,
+    Shown,
+    as_uid,
+    drop_caches,
+    end,
+    make,
+    mount,
+    ms_until,
+    read,
+    reads_for_ever,
+    run,
+    start,
+    timed,
+    wait,
+    write,
+)
+
+GET_FLAGS, SET_FLAGS, EXTENTS = 0x80086601, 0x40086602, 0x80000
+"""Of linux/fs.h; a flag of ext4's."""
+
+F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
+"""Of linux/f2fs.h."""
+
+BLOCK_OF_DATA = PATTERN[:BLOCK]
+
+
+def dirty(name: str, mib: int) -> int:
+    """A handle of a file with so many dirty pages, and the pause for them paid."""
+    handle = os.open(DATA / name, os.O_CREAT | os.O_RDWR, 0o666)
+    for at in range(mib):
+        os.pwrite(handle, PATTERN, at * MIB)
+    return handle
+
+
+def dirty_behind(name: str, mib: int) -> None:
+    """An app behind has made a file dirty, which nobody writes back, before anybody came to the front."""
+    uids = read(FT / "foreground_uids")
+    write(FT / "foreground_uids", "\n")
+    nobody_writes_back()
+    write(VM / "dirty_background_ratio", "80")
+    write(VM / "dirty_ratio", "90")
+    as_uid(BEHIND, lambda: dirty(name, mib))
+    write(FT / "foreground_uids", uids or "\n")
+
+
+def scrolls_beside(mib: int) -> int:
+    """Somebody scrolls in front of MIB that an app behind has made dirty."""
+    make("cold", 64)
+    dirty_behind("target", mib)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+    return front
+
+
+def syncs() -> None:
+    os.fsync(os.open(DATA / "target", os.O_WRONLY))
+
+
+def whole(who: str) -> Shown:
+    """sync(2) by root, or syncfs(2) by the app in front, beside 60 MiB that an app behind has made dirty."""
+    front = scrolls_beside(60)
+
+    def syncs_all() -> None:
+        handle = os.open(DATA, os.O_RDONLY)
+        SEEN[1] = int(timed(lambda: LIBC.syncfs(handle) if who == "front" else os.sync()) * 1000)
+
+    wait(start(FRONT if who == "front" else 0, syncs_all))
+    end(front)
+    return {"ms": SEEN[1] / 1000}
+
+
+def stops(how: str) -> Shown:
+    """
+    Root freezes the file system and thaws it at once, or mounts it again with another option, beside 60 MiB that an app
+    behind syncs: how long that takes, and the longest write of one in front meanwhile.
+    """
+    front = scrolls_beside(60)
+    behind = start(BEHIND, syncs)
+    time.sleep(0.05)
+
+    def writes() -> None:
+        handle = os.open(DATA / "small", os.O_CREAT | os.O_WRONLY, 0o644)
+        while True:
+            SEEN[1] = max(SEEN[1], int(timed(partial(os.pwrite, handle, BLOCK_OF_DATA, 0)) * 1000))
+            SEEN[2] += 1
+            time.sleep(0.002)
+
+    writer = start(FRONT, writes)
+    ms_until(lambda: SEEN[2] > 5)
+    root = os.open(DATA, os.O_RDONLY)
+
+    def freezes() -> None:
+        fcntl.ioctl(root, FIFREEZE, 0)
+        fcntl.ioctl(root, FITHAW, 0)
+
+    def mounts_again() -> None:
+        mount("ext4", DATA, options="commit=7", flags=MS_REMOUNT)
+
+    shown = {"ms": timed(freezes if how == "freeze" else mounts_again)}
+    seen = SEEN[2]
+    ms_until(lambda: SEEN[2] > seen + 5)
+    end(front, behind, writer)
+    return shown | {"write_ms": SEEN[1] / 1000}
+
+
+def migrates() -> Shown:
+    """Behind, an fsync of 240 MiB and, without a right, `chattr -e` of a file; the longest fsync of a page in front."""
+
+    def syncs() -> None:
+        handle = os.open(DATA / "large", os.O_CREAT | os.O_WRONLY, 0o644)
+        for at in range(240):
+            os.pwrite(handle, PATTERN, at * MIB)
+        SEEN[0] = 1
+        os.fsync(handle)
+
+    def changes() -> None:
+        (DATA / "other").write_bytes(PATTERN[: 8 * BLOCK])
+        handle = os.open(DATA / "other", os.O_RDONLY)
+        ms_until(lambda: SEEN[0], limit_s=60)
+        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
+        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags & ~EXTENTS))
+        SEEN[2] = 1
+
+    def stores() -> None:
+        handle = os.open(DATA / "small", os.O_CREAT | os.O_WRONLY, 0o644)
+        for _ in range(50):
+            os.pwrite(handle, BLOCK_OF_DATA, 0)
+            SEEN[1] = max(SEEN[1], int(timed(lambda: os.fsync(handle)) * 1000))
+            time.sleep(0.1)
+
+    behind = start(BEHIND, syncs), start(BEHIND + 1, changes)
+    ms_until(lambda: SEEN[0], limit_s=60)
+    wait(start(FRONT, stores))
+    end(*behind)
+    return {"ms": SEEN[1] / 1000, "changed": SEEN[2]}
+
+
+def unpacks(app: int) -> None:
+    """Archives of 1500 small files are unpacked, one after the other; old trees go. SEEN[APP] counts files."""
+    for number in range(100000):
+        tree = DATA / f"tree{app}-{number}"
+        tree.mkdir()
+        for name in range(1500):
+            (tree / str(name)).write_bytes(PATTERN[:3000])
+            SEEN[app] += 1
+        if number >= 4:
+            shutil.rmtree(DATA / f"tree{app}-{number - 4}")
+        time.sleep(0.3)
+
+
+def syncs_now_and_then() -> Shown:
+    """A small file and sync(2) each 100 ms, alone and beside two apps that unpack: ms a call, files a second behind."""
+    first, calls = 8, 20
+
+    def syncs_all() -> None:
+        def one() -> None:
+            (DATA / "small").write_bytes(PATTERN[:5000])
+            os.sync()
+
+        for number in range(first, first + calls):
+            SEEN[number] = int(timed(one) * 1000)
+            time.sleep(0.1)
+
+    def took() -> list[float]:
+        return [us / 1000 for us in SEEN[first : first + calls]]
+
+    DATA.chmod(0o1777)
+    wait(start(FRONT, syncs_all))
+    shown: Shown = {"alone": took()}
+    behind = [start(BEHIND + app, partial(unpacks, app)) for app in range(2)]
+    time.sleep(2)
+    begin, before = time.monotonic(), SEEN[0] + SEEN[1]
+    wait(start(FRONT, syncs_all))
+    shown["files_s"] = (SEEN[0] + SEEN[1] - before) / (time.monotonic() - begin)
+    end(*behind)
+    return shown | {"ms": took()}
+
+
+def service_unpacks() -> Shown:
+    """An editor in front saves a file 30 times, each by a new one, beside two programs of a service that unpack: ms."""
+
+    def saves() -> None:
+        def one() -> None:
+            handle = os.open(DATA / "new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+            os.write(handle, PATTERN[: 10 * BLOCK])
+            os.fsync(handle)
+            os.close(handle)
+            (DATA / "new").rename(DATA / "text")
+
+        for _ in range(30):
+            SEEN[2] += int(timed(one) * 1000)
+            time.sleep(0.05)
+
+    DATA.chmod(0o1777)
+    services = [start(SERVICE, partial(unpacks, app)) for app in range(2)]
+    time.sleep(2)
+    wait(start(FRONT, saves))
+    end(*services)
+    return {"ms": SEEN[2] / 1000}
+
+
+def flusher() -> Shown:
+    """A service drops a page of a file of its own, and the flusher writes it, beside an fsync of 48 MiB behind."""
+    front = scrolls_beside(48)
+    behind = start(BEHIND, syncs)
+    time.sleep(0.02)
+
+    def drops() -> None:
+        handle = dirty("mine", 1)
+        SEEN[1] = int(timed(lambda: os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)) * 1000)
+
+    wait(start(SERVICE, drops))
+    end(front, behind)
+    return {"ms": SEEN[1] / 1000}
+
+
+def killed() -> Shown:
+    """From SIGKILL to exit of an app that syncs 100 MiB."""
+    front = scrolls_beside(100)
+    behind = start(BEHIND, syncs)
+    time.sleep(0.05)
+    shown = {"ms": timed(lambda: end(behind))}
+    end(front)
+    return shown
+
+
+def atomic() -> Shown:
+    """The front's fsyncs, in ms, beside one behind that commits atomic writes of f2fs: flush, data and FUA each."""
+    calls = 200
+    make("cold", 64)
+    drop_caches()
+
+    def commits() -> None:
+        handle = os.open(DATA / "base", os.O_CREAT | os.O_RDWR, 0o644)
+        os.pwrite(handle, PATTERN, 0)
+        os.fsync(handle)
+        while True:
+            fcntl.ioctl(handle, F2FS_START_ATOMIC)
+            os.pwrite(handle, BLOCK_OF_DATA, SEEN[0] % 256 * BLOCK)
+            fcntl.ioctl(handle, F2FS_COMMIT_ATOMIC)
+            SEEN[0] += 1
+
+    def saves() -> None:
+        handle = os.open(DATA / "saved", os.O_CREAT | os.O_RDWR, 0o644)
+        for at in range(calls):
+            os.pwrite(handle, BLOCK_OF_DATA, at * BLOCK)
+            SEEN[1 + at] = int(timed(lambda: os.fsync(handle)) * 1000)
+            time.sleep(0.02)
+
+    behind = start(BEHIND, commits)
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.2)
+    SEEN[0] = 0
+    wait(start(FRONT, saves))
+    times = sorted(SEEN[1 : 1 + calls])
+    shown = {
+        "mean_ms": sum(times) / calls / 1000,
+        "p95_ms": times[calls * 95 // 100 - 1] / 1000,
+        "longest_ms": times[-1] / 1000,
+        "commits": SEEN[0],
+    }
+    end(front, behind)
+    return shown
+
+
+if __name__ == "__main__":
+    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, flusher, killed, atomic)
