@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,32 @@ def test_what_others_make_dirty_is_not_waited_for(
     (cell,) = matrix.rows(records, ("fasttrack",))
     over = cell.over_alone("fasttrack")
     assert over is not None and over < most
+
+
+GIT = "git -c core.fsync=all -c user.name=a -c user.email=a@example.org"
+COMMIT = f"export HOME=$PWD; git init -q . && {GIT} add tree && {GIT} commit -q -m all"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_commit_of_many_files_after_gigabytes_of_writes(tools: Tools, tmp_path: Path) -> None:
+    """Git syncs each of 600 files. The apps behind have written 4 GB, and left some of the SLC buffer."""
+    tree = tuple(file for file in programs.FRONT_FILES if file[0].startswith("tree/"))
+    asked = matrix.Asked(
+        fronts=(programs.Program("git", COMMIT, tree),),
+        behinds=tuple(programs.behinds(("write",))),
+        places=(("ufs31", "f2fs"),),
+        policies=("fasttrack",),
+        seed=1,
+        warmups_s=(8.0,),
+        limits_s=(120.0, 300.0),
+    )
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
+    assert calls.failures(records) == []
+    (cell,) = matrix.rows(records, ("fasttrack",))
+    over = cell.over_alone("fasttrack")
+    assert over is not None and over < 1.5
+    written = [record.result["device"]["write_bytes"] for record in records if record.result]
+    assert max(written) > 4e9
 
 
 def test_a_reader_that_thinks_leaves_the_writers_their_throughput(tools: Tools, tmp_path: Path) -> None:

@@ -22,12 +22,6 @@
 #include "blk-mq.h"
 #include "fasttrack-iosched.h"
 
-/* A SCSI host has tags for more than a device of it may take. */
-unsigned int fti_device_depth(struct request_queue *q)
-{
-	return min(q->tag_set->queue_depth, blk_queue_depth(q));
-}
-
 /*
  * Is a request of a higher priority than @prio in the device, while somebody is in front
  * of the same class? mq-deadline sends no other then.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The I/O dispatcher: what its files share. Calls go one way: iosched to promote
- * and hold, promote to hold, all of them to queues; knobs to hold.
+ * and hold, promote to hold, all of them to queues and device; knobs to hold.
  */
 #ifndef _BLOCK_FASTTRACK_IOSCHED_H
 #define _BLOCK_FASTTRACK_IOSCHED_H
@@ -283,8 +283,15 @@ struct request *fti_select(struct fti_class *class, struct fti_choice choice,
 void fti_wait_anew(struct fti_queue *queue, const struct request *rq, u64 now);
 void fti_init_class(struct fti_class *class);
 
-/* fasttrack-hold.c */
+/* fasttrack-device.c */
 unsigned int fti_device_depth(struct request_queue *q);
+void fti_set_free(struct request *rq);
+unsigned int fti_in_flight(const struct fti_data *fti);
+struct fti_pace fti_read_pace(const struct fti_data *fti);
+void fti_start(struct fti_data *fti, struct request *rq, u64 now);
+bool fti_left_device(struct fti_data *fti, struct request *rq);
+
+/* fasttrack-hold.c */
 void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now);
 struct fti_bounds fti_read_bounds(const struct fti_data *fti);
 bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake);
