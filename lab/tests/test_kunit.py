@@ -50,6 +50,21 @@ def test_failed_test_is_named() -> None:
     assert kunit.problems(suites, []) == ["mflash_nand: failed read_time"]
 
 
+def test_what_a_test_expected_is_said() -> None:
+    said = """    # read_time: EXPECTATION FAILED at mflash/nand-kunit.h:12
+    Expected next == 4, but
+        next == 5 (0x5)
+    not ok 1 read_time"""
+    suites = kunit.parse(GOOD.replace("    ok 1 read_time", said).replace("ok 1 mflash", "not ok 1 mflash"))
+    (problem,) = kunit.problems(suites, [])
+    assert problem.splitlines() == [
+        "mflash_nand: failed read_time",
+        "    # read_time: EXPECTATION FAILED at mflash/nand-kunit.h:12",
+        "    Expected next == 4, but",
+        "    next == 5 (0x5)",
+    ]
+
+
 def test_crash_in_the_middle() -> None:
     suites = kunit.parse(GOOD.split("some line", maxsplit=1)[0] + "Kernel panic - not syncing: Oops\n")
     assert kunit.problems(suites, ["mflash_nand"]) == ["mflash_nand: crashed or was cut short"]

@@ -12,6 +12,7 @@ from fasttrack_lab.build.kernel.tree import Changes
 PLAN = re.compile(r"^(\d+)\.\.(\d+)$")
 LINE = re.compile(r"^(ok|not ok) (\d+)(?: -)? ?([^#]*)(?:#\s*(SKIP|TODO)?\s*(.*))?$")
 SUBTEST = re.compile(r"^# Subtest: (\S+)")
+SAID = re.compile(r"^# \S+: (?:EXPECTATION|ASSERTION) FAILED at ")
 SUITE = re.compile(r'struct kunit_suite[^;]*?\.name\s*=\s*"([^"]+)"', re.DOTALL)
 
 
@@ -23,6 +24,8 @@ class Suite:
     passed: int = 0
     skipped: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """What tests expected, where, and what there was instead."""
     planned: int | None = None
     ended: bool = False
     ok: bool = False
@@ -33,7 +36,7 @@ class Suite:
         if not self.ended:
             return f"{self.name}: crashed or was cut short"
         if self.failed:
-            return f"{self.name}: failed {', '.join(self.failed)}"
+            return "\n    ".join([f"{self.name}: failed {', '.join(self.failed)}", *self.said])
         seen = self.passed + len(self.skipped)
         if self.planned is not None and seen != self.planned:
             return f"{self.name}: {seen} of {self.planned} tests reported"
@@ -46,11 +49,16 @@ def parse(console: str) -> list[Suite]:
     """Suites in a console log. Lines of the kernel between KTAP lines are passed over."""
     suites: list[Suite] = []
     current: Suite | None = None
+    saying = False
     for raw in console.splitlines():
         line = re.sub(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?", "", raw)
         depth = len(line) - len(line.lstrip(" "))
         text = line.strip()
-        if (found := SUBTEST.match(text)) and depth == len("    "):
+        goes_on = saying and depth >= len("    ") and not text.startswith("#") and not LINE.match(text)
+        saying = goes_on or bool(SAID.match(text))
+        if current and saying:
+            current.said.append(text)
+        elif (found := SUBTEST.match(text)) and depth == len("    "):
             current = Suite(found[1])
             suites.append(current)
         elif current and depth == len("    ") and (found := PLAN.match(text)):
