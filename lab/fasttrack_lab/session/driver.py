@@ -255,12 +255,12 @@ class Watch:
 def launch(number: int, mode: str, opened: Iterator[str]) -> dict[str, float | None]:
     """Launches the client with cold caches; how long until its window, and until the kernel knew."""
     app_id = f"client{number}"
-    name = f"app-lab-{app_id}-1.scope"
+    name, argv = f"app-lab-{app_id}-1.scope", client(app_id)
     Path("/proc/sys/vm/drop_caches").write_text("3")
     note(f"launch {number}")
     watch = Watch(f"{SLICE}/{name}", mode == MODE_LAB)
     touch = time.monotonic()
-    child = scope(name, client(app_id), CLIENT)
+    child = scope(name, argv, CLIENT)
     try:
         found = next(opened)
         end = time.monotonic()
