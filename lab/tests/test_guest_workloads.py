@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fasttrack_lab.compare import comparison
-from fasttrack_lab.compare.records import Again
+from fasttrack_lab.compare.records import Again, Record
 from fasttrack_lab.run.runner import Tools
 from fasttrack_lab.workloads import calls, frontier, matrix, programs
 
@@ -64,6 +64,27 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     assert len(lines) == 3 and all("the service ended with status" in line for line in lines)
 
 
+def over_alone(
+    tools: Tools, where: Path, program: programs.Program, behind: str, place: programs.Place, warmup_s: float
+) -> tuple[float, list[Record]]:
+    """How many times as long it takes in its calls under FastTrack beside two of a kind, and the runs."""
+    asked = matrix.Asked(
+        fronts=(program,),
+        behinds=tuple(programs.behinds((behind,))),
+        places=(place,),
+        policies=("fasttrack",),
+        seed=1,
+        warmups_s=(warmup_s,),
+        limits_s=(120.0, 300.0),
+    )
+    records = comparison.run_specs(where, asked.runs(), tools, Again.HOST, "matrix")
+    assert calls.failures(records) == []
+    (cell,) = matrix.rows(records, ("fasttrack",))
+    over = cell.over_alone("fasttrack")
+    assert over is not None
+    return over, records
+
+
 @pytest.mark.parametrize(
     ("front", "behind", "place", "most"),
     [
@@ -95,20 +116,9 @@ def test_what_others_make_dirty_is_not_waited_for(
     tools: Tools, tmp_path: Path, front: str, behind: str, place: programs.Place, most: float
 ) -> None:
     """Nor are inodes: of f2fs, whose checkpoints stop everybody."""
-    asked = matrix.Asked(
-        fronts=tuple(replace(one, files=()) for one in programs.fronts((front,), 1)),
-        behinds=tuple(programs.behinds((behind,))),
-        places=(place,),
-        policies=("fasttrack",),
-        seed=1,
-        warmups_s=(4.0,),
-        limits_s=(120.0, 300.0),
-    )
-    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
-    assert calls.failures(records) == []
-    (cell,) = matrix.rows(records, ("fasttrack",))
-    over = cell.over_alone("fasttrack")
-    assert over is not None and over < most
+    (program,) = programs.fronts((front,), 1)
+    over, _records = over_alone(tools, tmp_path, replace(program, files=()), behind, place, 4.0)
+    assert over < most
 
 
 GIT = "git -c core.fsync=all -c user.name=a -c user.email=a@example.org"
@@ -119,20 +129,9 @@ COMMIT = f"export HOME=$PWD; git init -q . && {GIT} add tree && {GIT} commit -q 
 def test_a_commit_of_many_files_after_gigabytes_of_writes(tools: Tools, tmp_path: Path) -> None:
     """Git syncs each of 600 files. The apps behind have written 4 GB, and left some of the SLC buffer."""
     tree = tuple(file for file in programs.FRONT_FILES if file[0].startswith("tree/"))
-    asked = matrix.Asked(
-        fronts=(programs.Program("git", COMMIT, tree),),
-        behinds=tuple(programs.behinds(("write",))),
-        places=(("ufs31", "f2fs"),),
-        policies=("fasttrack",),
-        seed=1,
-        warmups_s=(8.0,),
-        limits_s=(120.0, 300.0),
-    )
-    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
-    assert calls.failures(records) == []
-    (cell,) = matrix.rows(records, ("fasttrack",))
-    over = cell.over_alone("fasttrack")
-    assert over is not None and over < 1.5
+    program = programs.Program("git", COMMIT, tree)
+    over, records = over_alone(tools, tmp_path, program, "write", ("ufs31", "f2fs"), 8.0)
+    assert over < 1.5
     written = [record.result["device"]["write_bytes"] for record in records if record.result]
     assert max(written) > 4e9
 

@@ -133,27 +133,14 @@ def seed_option(decides: str = "touch time, phases and think times") -> Decorato
     )
 
 
-def warmup_option(default: float) -> Decorator:
-    """How long what is behind is alone."""
-    return click.option(
-        "--warmup",
-        type=click.FloatRange(0),
-        default=default,
-        show_default=True,
-        help="Virtual seconds that those behind run before the one in front starts.",
-    )
-
-
-def warmups_option(default: float) -> Decorator:
-    """The same, of several runs."""
-    return click.option(
-        "--warmup",
-        "warmups",
-        multiple=True,
-        type=click.FloatRange(0),
-        help="Virtual seconds that those behind run before the one in front starts, several times  "
-        f"[default: {default}]",
-    )
+def warmup_option(default: float, *, several: bool = False) -> Decorator:
+    """How long what is behind is alone: warmup, or of several runs warmups."""
+    text = "Virtual seconds that those behind run before the one in front starts"
+    number = click.FloatRange(0)
+    if several:
+        text = f"{text}, several times  [default: {default}]"
+        return click.option("--warmup", "warmups", multiple=True, type=number, help=text)
+    return click.option("--warmup", type=number, default=default, show_default=True, help=f"{text}.")
 
 
 PLAIN_WIDTH = 140

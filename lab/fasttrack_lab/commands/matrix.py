@@ -43,7 +43,7 @@ LIMIT_S = 600.0
     help="The programs of --front are a system service's, beside an app in front that reads 64 KiB from the storage "
     "each 10 ms: what the foreground costs others.",
 )
-@common.warmups_option(WARMUP_S)
+@common.warmup_option(WARMUP_S, several=True)
 @common.seed_option("where programs that read and write at random do; --warmup moves the moment of the first call")
 @common.jobs_option
 @common.limit_option
