@@ -299,11 +299,9 @@ fn numbers(
     Ok(found)
 }
 
-/// The processes of a group and of those below it.
-pub fn processes(system: &System, group: &str) -> Vec<u32> {
-    let mut most = usize::MAX;
-    let all = numbers(system, group, PROCESSES, &mut most);
-    all.unwrap_or_default().into_iter().collect()
+/// The processes of a group and of those below it, if there are at most so many.
+pub fn processes(system: &System, group: &str, mut most: usize) -> Option<HashSet<u32>> {
+    numbers(system, group, PROCESSES, &mut most).ok()
 }
 
 fn threads(system: &System, group: &str, left: &mut usize) -> Result<Threads, Kept> {

@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// Groups of apps that are told of at most.
 const USAGE_MOST: usize = 128;
+/// Processes of a group whose bytes are added up at most, and of all groups in one answer: each is a file to be read.
+const PROCESSES_OF_ONE: usize = 256;
+const PROCESSES_OF_ALL: usize = 2048;
 /// How old an answer about bytes may be.
 const USAGE_EVERY: Duration = Duration::from_secs(1);
 
@@ -135,10 +138,11 @@ impl Daemon {
 
     /// What apps have read and written.
     fn usage(&self) -> Vec<Usage> {
+        let mut left = PROCESSES_OF_ALL;
         self.decision
             .verdicts()
             .take(USAGE_MOST)
-            .map(|(class, verdict)| self.usage_of(class, verdict))
+            .map(|(class, verdict)| self.usage_of(class, verdict, &mut left))
             .collect()
     }
 
@@ -282,14 +286,14 @@ impl Daemon {
         each.flat_map(|(key, troubles)| troubles.values().map(move |trouble| (key, trouble)))
     }
 
-    fn usage_of(&self, class: &str, verdict: &Verdict) -> Usage {
+    fn usage_of(&self, class: &str, verdict: &Verdict, left: &mut usize) -> Usage {
         let path = &verdict.app.cgroup;
         let name = if verdict.app.id.is_empty() {
             path.rsplit('/').next().unwrap_or(path).to_string()
         } else {
             verdict.app.id.clone()
         };
-        let (read_bytes, written_bytes) = self.bytes(path);
+        let (read_bytes, written_bytes) = self.bytes(path, left);
         let frozen = self.frozen_for.get(path).copied().unwrap_or_default();
         Usage {
             cgroup: path.clone(),
@@ -302,12 +306,18 @@ impl Daemon {
         }
     }
 
-    /// Bytes read and written: of the group, or of its living processes where it does not count them.
-    fn bytes(&self, path: &str) -> (u64, u64) {
+    /// Bytes read and written: of the group, or of its living processes where it does not count them; none where so
+    /// many are not left to be read.
+    fn bytes(&self, path: &str, left: &mut usize) -> (u64, u64) {
         let group = cgroup::Cgroup::open_path(&self.system, path);
         if let Some(text) = group.ok().and_then(|group| group.read("io.stat").ok()) {
             return (sum(&text, "rbytes="), sum(&text, "wbytes="));
         }
+        let most = PROCESSES_OF_ONE.min(*left);
+        let Some(pids) = processes(&self.system, path, most) else {
+            return (0, 0);
+        };
+        *left -= pids.len();
         let of_process = |pid: u32| {
             let text = self
                 .system
@@ -315,7 +325,7 @@ impl Daemon {
                 .unwrap_or_default();
             (line(&text, "read_bytes: "), line(&text, "write_bytes: "))
         };
-        let each = processes(&self.system, path).into_iter().map(of_process);
+        let each = pids.into_iter().map(of_process);
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }

@@ -561,3 +561,31 @@ fn a_clock_that_steps_back_does_no_harm() {
     assert_eq!(tree.kernel("foreground_cgroups"), other.cgroup);
     status(&mut daemon, 0);
 }
+
+/// Each answer reads a file of each process where the group does not count, and anybody may have many.
+#[test]
+fn the_bytes_of_an_app_with_very_many_processes_are_not_added_up() {
+    let tree = Tree::with_kernel();
+    let (one, crowd) = (tree.app(USER, "a.scope"), tree.app(USER, "crowd.scope"));
+    let processes = |app: &WireApp, pids: std::ops::Range<u32>| {
+        let lines: String = pids.clone().map(|pid| format!("{pid}\n")).collect();
+        tree.put(&format!("sys/fs/cgroup{}/cgroup.procs", app.cgroup), &lines);
+        for pid in pids {
+            tree.put(
+                &format!("proc/{pid}/io"),
+                "read_bytes: 4096\nwrite_bytes: 0\n",
+            );
+        }
+    };
+    processes(&one, 100..102);
+    processes(&crowd, 1000..2000);
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Launch(app(&crowd))).expect("taken");
+    says(&mut daemon, 2, Report::Launch(app(&one))).expect("taken");
+    let told = daemon.recent_usage(secs(3));
+    let of = |app: &WireApp| {
+        let mut found = told.iter().filter(|usage| usage.cgroup == app.cgroup);
+        found.next().map(|usage| usage.read_bytes)
+    };
+    assert_eq!((of(&one), of(&crowd)), (Some(2 * 4096), Some(0)));
+}
