@@ -562,16 +562,34 @@ static inline void fti_plain_sent(struct fti_plain *plain, bool writes,
 }
 
 /*
+ * What background has in the device when somebody comes to the front cannot be
+ * overtaken. This is four times what keeps a device busy: it takes nothing from
+ * background, and a fast one nothing from anybody.
+ */
+#define FTI_PLAIN_PAGES	(4 * FTI_BUSY_PAGES)
+
+/* Has background, with nobody in front, as much in the device as is of use? */
+static inline bool fti_plain_full(const struct fti_state *state)
+{
+	return state->in_flight[FASTTRACK_BACKGROUND] >= FTI_BUSY_DEPTH &&
+	       state->pages_in_flight >= FTI_PLAIN_PAGES;
+}
+
+/*
  * With nobody in front: who has waited longest, of the highest priority. Reads go
  * before writes, whose ever they are, in batches, until writes have waited for some.
+ * Background's writes wait while the device has plenty of its requests.
  */
 static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
 						 u64 now)
 {
 	const struct fti_plain *plain = &state->plain;
 	unsigned long classes = fti_highest(state, now);
+	bool full = fti_plain_full(state);
 	int read = fti_longest(state->oldest_of[0], classes);
-	int write = fti_longest(state->oldest_of[1], classes);
+	int write = fti_longest(state->oldest_of[1],
+				full ? classes & ~BIT(FASTTRACK_BACKGROUND) :
+				       classes);
 	bool goes_on = plain->batch && plain->batch < FTI_BATCH &&
 		       state->follows &&
 		       (plain->writes ? write : read) != FTI_NONE;
@@ -587,7 +605,8 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
 		.plain = true,
 		.writes = writes,
 		.begins = !goes_on,
-		.hold = class == FTI_NONE && state->prio_waits,
+		.hold = class == FTI_NONE && (state->prio_waits ||
+			(full && state->oldest_of[1][FASTTRACK_BACKGROUND])),
 	};
 }
 

@@ -63,6 +63,35 @@ static void fti_test_plain_reads(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).begins);
 }
 
+/* Background's writes wait while the device has plenty of it, and nobody else does. */
+static void fti_test_plain_full(struct kunit *test)
+{
+	struct fti_state state = fti_test_state();
+	struct fti_choice choice;
+
+	state.front = false;
+	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, FTI_NOW - 2);
+	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
+	state.pages_in_flight = FTI_PLAIN_PAGES - 1;
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
+			FASTTRACK_BACKGROUND);
+	state.pages_in_flight++;
+	choice = fti_choose_plain(&state, FTI_NOW);
+	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
+	KUNIT_EXPECT_TRUE(test, choice.hold);
+	fti_test_waits(&state, FASTTRACK_NEUTRAL, true, FTI_NOW - 1);
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
+			FASTTRACK_NEUTRAL);
+	fti_test_waits(&state, FASTTRACK_NEUTRAL, true, 0);
+	fti_test_waits(&state, FASTTRACK_BACKGROUND, false, FTI_NOW - 1);
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
+			FASTTRACK_BACKGROUND);
+	/* Few large ones are no reason. */
+	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, FTI_NOW - 2);
+	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH - 1;
+	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).writes);
+}
+
 /* Then I/O priorities count, for a while. */
 static void fti_test_plain_prio(struct kunit *test)
 {
