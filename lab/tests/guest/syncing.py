@@ -97,13 +97,18 @@ def whole(who: str) -> Shown:
     return {"ms": SEEN[1] / 1000}
 
 
-def stops(how: str) -> Shown:
+def syncs_whole() -> None:
+    LIBC.syncfs(os.open(DATA, os.O_RDONLY))
+
+
+def stops(how: str, whole: bool) -> Shown:
     """
-    Root freezes the file system and thaws it at once, or mounts it again with another option, beside 60 MiB that an app
-    behind syncs: how long that takes, and the longest write of one in front meanwhile.
+    Root freezes the file system and thaws it at once, or mounts it again with another option, beside an app behind that
+    syncs 60 MiB of a file or, with 300 MiB of it, the whole file system: how long that takes, and the longest write of
+    one in front meanwhile.
     """
-    front = scrolls_beside(60)
-    behind = start(BEHIND, syncs)
+    front = scrolls_beside(300 if whole else 60)
+    behind = start(BEHIND, syncs_whole if whole else syncs)
     time.sleep(0.05)
 
     def writes() -> None:

@@ -220,6 +220,8 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 	u64 now = ktime_get_ns();
 	DEFINE_WAIT(wait);
 
+	/* Who changes current's class sees this, or @may sees the change. */
+	ft_flag(FT_TASK_PAUSED, true);
 	if (queue == FT_QUEUE_TAGS)
 		prepare_to_wait_exclusive(&ft_wait_queues[queue], &wait, state);
 	else
@@ -236,6 +238,7 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
 	}
 	finish_wait(&ft_wait_queues[queue], &wait);
+	ft_flag(FT_TASK_PAUSED, false);
 }
 
 /* Does any task of an app's pause? */

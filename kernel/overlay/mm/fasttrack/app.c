@@ -52,13 +52,21 @@
  * struct ft_app - one app
  * @node: in ft_app_hash
  * @key: who it is
+ * @gone: when it was first found without tasks, jiffies; 0: it has some
  *
  * Written under ft_apps_lock. Readers without it compare the number.
  */
 struct ft_app {
 	struct hlist_node node;
 	struct ft_app_key key;
+	unsigned long gone;
 };
+
+/*
+ * So long an app without tasks keeps its place for its dirty pages: longer than they
+ * stay dirty. What is counted for it then are pages that changed hands unseen.
+ */
+#define FT_APP_GONE	(60 * HZ)
 
 static DEFINE_SPINLOCK(ft_apps_lock);
 static struct ft_app ft_apps[FASTTRACK_APPS] = {
@@ -210,6 +218,7 @@ static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
 	/* Who sees who it is sees that the place was freed: ft_app_find(). */
 	smp_wmb();
 	app->key = *key;
+	app->gone = 0;
 	ft_app_count_anew(place);
 	ft_app_set(id, class);
 	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
@@ -277,8 +286,14 @@ static void ft_apps_reap(struct work_struct *work)
 		struct ft_app *app = &ft_apps[place];
 
 		if (test_bit(place, kept) || test_bit(place, ft_apps_front) ||
-		    atomic_long_read(&ft_app_pages[place][FT_PAGES_DIRTY]) > 0 ||
-		    place == FT_APP_CROWD)
+		    place == FT_APP_CROWD) {
+			app->gone = 0;
+			continue;
+		}
+		if (!app->gone)
+			app->gone = jiffies ?: 1;
+		if (atomic_long_read(&ft_app_pages[place][FT_PAGES_DIRTY]) > 0 &&
+		    time_before(jiffies, app->gone + FT_APP_GONE))
 			continue;
 		WRITE_ONCE(fasttrack_apps[place], 0);
 		hash_del_rcu(&app->node);

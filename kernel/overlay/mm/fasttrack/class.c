@@ -124,7 +124,8 @@ static enum fasttrack_class ft_class_in(const struct ft_config *config,
 					struct cgroup *cgroup)
 {
 	struct ft_set * const *list = config->list;
-	u32 app = key->uid % FT_UIDS_PER_USER;
+	/* An app of Android's has a UID for each user of the device. */
+	u32 app = list[FT_APP_UIDS] ? key->uid % FT_UIDS_PER_USER : key->uid;
 
 	if (ft_set_has(list[FT_FOREGROUND_UIDS], key->uid) ||
 	    (key->group && ft_set_has(list[FT_FOREGROUND_TGIDS], key->group)) ||

@@ -282,6 +282,21 @@ bool ft_worker_is_watched(const struct task_struct *worker)
 	return ft_watched_find(worker);
 }
 
+/* Background tasks that sync a whole file system. */
+static atomic_t ft_syncs_behind;
+
+/* A background task begins to sync a whole file system, or ends it: @change is 1 or -1. */
+void ft_sync_behind(int change)
+{
+	atomic_add(change, &ft_syncs_behind);
+}
+
+/* Has one locks of a file system that others may want to freeze or to unmount? */
+bool ft_behind_syncs(void)
+{
+	return atomic_read(&ft_syncs_behind);
+}
+
 /* Does anybody wait for all that is dirty, or for what reclaim meets of it? */
 bool ft_dirty_is_waited_for(void)
 {

@@ -301,10 +301,19 @@ bool ft_anybody_paused(void);
 /* depend.c */
 /*
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
- * a background task has.
+ * a background task has; it is in ft_idle_wait().
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
+#define FT_TASK_PAUSED		BIT(2)
+
+/* A flag of current's, which nobody else writes. */
+static inline void ft_flag(u8 flag, bool on)
+{
+	u8 others = current->fasttrack_flags & ~flag;
+
+	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
+}
 
 /* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
 #define FT_WAIT_SHOWN		BIT(0)
@@ -325,6 +334,8 @@ bool ft_worker_watch_begin(struct task_struct *worker);
 void ft_worker_watch_end(struct task_struct *worker);
 bool ft_worker_is_watched(const struct task_struct *worker);
 bool ft_dirty_is_waited_for(void);
+void ft_sync_behind(int change);
+bool ft_behind_syncs(void);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);

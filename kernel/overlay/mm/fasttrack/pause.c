@@ -254,11 +254,15 @@ void __fasttrack_task_changed(struct task_struct *task)
 	 */
 	smp_mb();
 	WRITE_ONCE(task->fasttrack_app, 0);
-	/* It may be asleep in a pause, which it does not owe any more. */
-	if (task != current) {
-		ft_wake(FT_QUEUE_IDLE);
-		ft_wake(FT_QUEUE_TAGS);
-	}
+	/*
+	 * It may be asleep in a pause, which it does not owe any more. It alone is
+	 * woken: a control group may move thousands of tasks. Pairs with the barrier
+	 * in prepare_to_wait() of ft_idle_wait().
+	 */
+	smp_mb();
+	if (task != current &&
+	    READ_ONCE(task->fasttrack_flags) & FT_TASK_PAUSED)
+		wake_up_state(task, TASK_NORMAL);
 }
 
 /* Current, on its way back to user mode, owes a pause. */
@@ -516,7 +520,8 @@ bool __fasttrack_writeback_over(struct address_space *mapping,
 	if (ft_file_class(mapping) != FASTTRACK_BACKGROUND)
 		return false;
 	current->fasttrack_pages++;
-	if (current->fasttrack_pages < READ_ONCE(ft_knobs.segment_pages) ||
+	/* A turn writes a page at least: this one is not written. */
+	if (current->fasttrack_pages < max(READ_ONCE(ft_knobs.segment_pages), 2UL) ||
 	    !ft_foreground_works())
 		return false;
 	wbc->fasttrack_over = 1;

@@ -233,13 +233,21 @@ static inline u64 ft_pause_counts(u64 slept, u64 asked)
 	return min(slept, asked);
 }
 
-/* Who sleeps on for so long after everybody goes does not wait for them. */
-#define FT_LIFT_LIMIT	NSEC_PER_SEC
+/*
+ * Who sleeps on for so long after everybody goes does not wait for them; but while
+ * background syncs a whole file system, for as long as that may take.
+ */
+#define FT_LIFT_LIMIT		NSEC_PER_SEC
+#define FT_LIFT_SYNC_LIMIT	(60 * NSEC_PER_SEC)
 
-/* Has it not helped a task that everybody goes for it since @since, 0: not yet? */
-static inline bool ft_lift_in_vain(u64 since, u64 now)
+/*
+ * Has it not helped a task that everybody goes for it since @since, 0: not yet?
+ * @syncs: background syncs a whole file system, and has locks of it.
+ */
+static inline bool ft_lift_in_vain(u64 since, bool syncs, u64 now)
 {
-	return since && now >= since + FT_LIFT_LIMIT;
+	return since && now >= since + (syncs ? FT_LIFT_SYNC_LIMIT :
+						FT_LIFT_LIMIT);
 }
 
 /*

@@ -8,7 +8,8 @@
  * such a task has slept uninterruptibly since the last look, and nothing that it
  * waits for is under way. Then everybody goes until it is awake; or for
  * FT_LIFT_LIMIT, if that does not help it: it waits for somebody else, for a server
- * that is gone or a child, and is left alone until it sleeps anew.
+ * that is gone or a child, and is left alone until it sleeps anew. While background
+ * syncs a whole file system, which others may want to unmount, that takes longer.
  *
  * Under way is, and needs no lift:
  *  - what has a hook that promotes it: fasttrack_named;
@@ -224,7 +225,8 @@ static bool ft_look_at_seen(u64 now)
 			asleep.since = now;
 			asleep.lifted = 0;
 		} else if (sleeps && ft_is_stuck(&asleep, now)) {
-			sleeps = !ft_lift_in_vain(asleep.lifted, now);
+			sleeps = !ft_lift_in_vain(asleep.lifted,
+						  ft_behind_syncs(), now);
 			if (sleeps && !stuck && !ft_stuck) {
 				fasttrack_count(FASTTRACK_STUCK);
 				trace_fasttrack_stuck(asleep.task);

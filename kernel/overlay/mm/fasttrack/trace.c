@@ -69,7 +69,7 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(io_waited);
 /**
  * struct io_direct - the extent that a task's direct I/O works on
  * @task: whose; NULL: free
- * @inode: the file, which the task has open
+ * @file: the file's number
  * @dev: the disk
  * @start: first byte on it
  * @length: bytes
@@ -77,7 +77,7 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(io_waited);
  */
 struct io_direct {
 	struct task_struct *task;
-	struct inode *inode;
+	u32 file;
 	dev_t dev;
 	u64 start, length, offset;
 };
@@ -99,13 +99,16 @@ static void io_direct_begin(void *data, struct inode *inode, struct iomap *iomap
 {
 	struct io_direct *direct = io_direct_of(current);
 	unsigned long flags;
+	u32 file;
 
 	if (!iomap->bdev || iomap->addr == IOMAP_NULL_ADDR)
 		return;
+	/* Not the inode: after an error the end is not told, and the file may go. */
+	file = io_file(inode);
 	spin_lock_irqsave(&io_direct_lock, flags);
 	*direct = (struct io_direct){
 		.task = current,
-		.inode = inode,
+		.file = file,
 		.dev = disk_devt(iomap->bdev->bd_disk),
 		.start = iomap->addr + ((u64)get_start_sect(iomap->bdev) << SECTOR_SHIFT),
 		.length = iomap->length,
@@ -337,7 +340,7 @@ static void io_bio(void *data, struct bio *bio)
 		segment.type = IO_BLOCK_DATA;
 		segment.index = (((u64)bio->bi_iter.bi_sector << SECTOR_SHIFT) -
 				 direct.start + direct.offset) >> PAGE_SHIFT;
-		segment.file = io_file(direct.inode);
+		segment.file = direct.file;
 	}
 	trace_io_segment(seq, &segment);
 }

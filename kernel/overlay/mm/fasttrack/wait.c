@@ -51,14 +51,6 @@ static_assert(offsetofend(struct task_struct, fasttrack_paused_ms) -
 	      offsetof(struct task_struct, fasttrack_folio) <= 40,
 	      "task_struct has room for 40 bytes of FastTrack's");
 
-/* A flag of current's, which nobody else writes. */
-static void ft_flag(u8 flag, bool on)
-{
-	u8 others = current->fasttrack_flags & ~flag;
-
-	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
-}
-
 /**
  * __fasttrack_op - current has an operation open that a checkpoint waits for
  * @open: it begins; else it ends
@@ -74,6 +66,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_op);
 /* What __fasttrack_sync_begin() has done. */
 #define FT_SYNC_LIFTS	BIT(0)
 #define FT_SYNC_WORKS	BIT(1)
+#define FT_SYNC_BEHIND	BIT(2)
 
 /* The foreground depends on @holder, and on what that sleeps on or has sent. */
 static void ft_inherit(struct task_struct *holder)
@@ -142,8 +135,10 @@ unsigned int __fasttrack_sync_begin(void)
 	enum fasttrack_class class = __fasttrack_task_class(current);
 	unsigned int begun = FT_SYNC_LIFTS;
 
-	if (class == FASTTRACK_BACKGROUND)
-		return 0;
+	if (class == FASTTRACK_BACKGROUND) {
+		ft_sync_behind(1);
+		return FT_SYNC_BEHIND;
+	}
 	if (class == FASTTRACK_FOREGROUND) {
 		ft_sync_note(false);
 		ft_activity_sleep();
@@ -162,6 +157,10 @@ unsigned int __fasttrack_sync_begin(void)
  */
 void __fasttrack_sync_end(unsigned int begun)
 {
+	if (begun & FT_SYNC_BEHIND) {
+		ft_sync_behind(-1);
+		return;
+	}
 	ft_lift_end();
 	current->fasttrack_named--;
 	if (begun & FT_SYNC_WORKS) {

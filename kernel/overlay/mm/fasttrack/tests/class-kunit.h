@@ -115,6 +115,22 @@ static void ft_test_precedence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_test_uid(config, 1010101), FASTTRACK_NEUTRAL);
 }
 
+/* Where control groups alone decide, a container's UIDs are not those of services. */
+static void ft_test_mapped_uids(struct kunit *test)
+{
+	struct ft_app_key key = { .uid = 7, .cgroup = 1 };
+	struct ft_config *config = ft_test_config(test);
+
+	if (!IS_ENABLED(CONFIG_CGROUPS))
+		kunit_skip(test, "without cgroups");
+	ft_test_name(test, config, FT_NEUTRAL_UIDS, 0, 999);
+	ft_test_name(test, config, FT_APP_CGROUPS, 1, 1);
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key), FASTTRACK_NEUTRAL);
+	key.uid = 100007;
+	KUNIT_EXPECT_EQ(test, ft_class_of(config, &key),
+			FASTTRACK_BACKGROUND);
+}
+
 static void ft_test_groups(struct kunit *test)
 {
 	struct ft_config *config = ft_test_android(test);
@@ -210,6 +226,7 @@ static struct kunit_case ft_class_test_cases[] = {
 	KUNIT_CASE(ft_test_apps_are_background),
 	KUNIT_CASE(ft_test_foreground_uids),
 	KUNIT_CASE(ft_test_precedence),
+	KUNIT_CASE(ft_test_mapped_uids),
 	KUNIT_CASE(ft_test_groups),
 	KUNIT_CASE(ft_test_cgroup_is_gone),
 	KUNIT_CASE(ft_test_perceptible_travels_as_neutral),

@@ -96,10 +96,15 @@ static void ft_test_bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_pause_counts(3600 * NSEC_PER_SEC, NSEC_PER_SEC),
 			NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, ft_pause_counts(1, NSEC_PER_SEC), 1);
-	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(0, FT_TEST_NOW));
-	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(FT_TEST_NOW, FT_TEST_NOW));
-	KUNIT_EXPECT_TRUE(test, ft_lift_in_vain(FT_TEST_NOW,
+	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(0, false, FT_TEST_NOW));
+	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(FT_TEST_NOW, false, FT_TEST_NOW));
+	KUNIT_EXPECT_TRUE(test, ft_lift_in_vain(FT_TEST_NOW, false,
 						FT_TEST_NOW + FT_LIFT_LIMIT));
+	/* A whole file system takes longer. */
+	KUNIT_EXPECT_FALSE(test, ft_lift_in_vain(FT_TEST_NOW, true,
+						 FT_TEST_NOW + FT_LIFT_LIMIT));
+	KUNIT_EXPECT_TRUE(test, ft_lift_in_vain(FT_TEST_NOW, true, FT_TEST_NOW +
+						FT_LIFT_SYNC_LIMIT));
 }
 
 /* Who works for @work and then not for @idle ns: what its windows take of that. */
