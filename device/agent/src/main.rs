@@ -101,8 +101,9 @@ fn run(options: &Options) -> ExitCode {
         ends: options.print && options.source.is_some(),
     };
     let known = |name: &String| all.iter().any(|source| source.name() == name);
-    if !wanted.focus.iter().all(known) {
-        eprintln!("no source of this name; --list says which there are");
+    if let Some(name) = wanted.focus.iter().find(|name| !known(name)) {
+        let valid = fasttrack_config::agent::FOCUS.join(", ");
+        eprintln!("fasttrack-agent: there is no source of focus '{name}'; valid: {valid}");
         return ExitCode::from(2);
     }
     match serve(options, wanted, env, resolver, problems) {

@@ -36,8 +36,8 @@ pub enum Command {
     Status,
     /// Show apps with their class, I/O, freezes and pauses, until it is interrupted.
     ///
-    /// On the patched kernel, pauses, holds and promotions are counted for the whole machine. Whose the pauses are is
-    /// shown to root alone, who may follow the kernel's tracepoint.
+    /// On the patched kernel, pauses, holds and promotions are counted for the whole machine. Whose the pauses and
+    /// holds are is shown to root alone, who may follow the kernel's tracepoints.
     Top(Top),
     /// Say which class an app has, since when, by which rule, and what was set for it.
     Explain {

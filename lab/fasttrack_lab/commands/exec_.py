@@ -43,7 +43,7 @@ LIMIT_S = 3600.0
 )
 @common.why_options
 @common.trace_option
-@common.seed_option()
+@common.seed_option("the random numbers of the guest")
 @common.json_option
 @common.limit_option
 def command(

@@ -34,7 +34,8 @@ def recorded(made: Iterable[Record], planned: Sequence[Cell], place: Path) -> tu
     if lacking:
         first = lacking[0].text()
         raise LabError(
-            f"{place} lacks {len(lacking)} of {len(planned)} runs, such as {first}; leave out --no-runs to make them"
+            f"{place} lacks {len(lacking)} of {len(planned)} runs, such as {first}; "
+            "name the --seeds that there are, or leave out --no-runs to make them"
         )
     found = [latest[cell] for cell in planned]
     kernels = sorted({record.kernel for record in found})
@@ -54,7 +55,7 @@ def archived(path: Path, seeds: int) -> tuple[list[Record], str]:
 
 
 @click.command("results")
-@common.seeds_option(5)
+@common.seeds_option(3)
 @figures.out_option
 @common.fresh_option
 @common.again_failed_option
@@ -76,7 +77,7 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
 
     Next to it goes slowdown.svg, the picture of README.
 
-    It makes 5822 runs with five seeds, 4206 with three, and 366 more with the replayed recording of `compare`; the
+    It makes 4206 runs with three seeds, 5822 with five, and 366 more with the replayed recording of `compare`; the
     figures' runs are among them, and `figures` finds them. The comparison of all policies and SmartIO's twenty apps
     have three seeds at most. A peer's run is ended at 20 times its own time alone, which the page shows. The page is
     made from records alone, which are kept next to it (FILE with the ending .jsonl.xz); failed runs are listed at its

@@ -41,7 +41,7 @@ UNITS_NOTE = "Times are virtual, in ms. Told: until the kernel has the app in fr
     is_flag=True,
     help="Also stop the daemon as if it hung, and say after how many virtual seconds systemd has another one running.",
 )
-@common.seed_option()
+@common.seed_option("the random numbers of the guest")
 @common.json_option
 @common.limit_option
 @common.jobs_option

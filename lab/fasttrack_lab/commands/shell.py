@@ -18,7 +18,7 @@ from fasttrack_lab.run.runner import RunSpec, Tools, laid_out, need_mib, phone_i
 @common.phone_option
 @common.fs_option
 @common.policy_option
-@common.seed_option()
+@common.seed_option("the random numbers of the guest")
 def command(phone_name: str, fs: str | None, policy_name: str, seed: int) -> None:
     """Boot the phone and open a shell on it, with /data mounted and the policy set. Leaving the shell ends the guest.
 

@@ -24,7 +24,7 @@ from fasttrack_lab.smp import boots
     is_flag=True,
     help="Less memory, a swap file, and apps that take all of both; I/O scheduler mq-deadline.",
 )
-@common.seed_option()
+@common.seed_option("what each program does, and what the power cut leaves")
 def command(minutes: float, seed: int, short: bool) -> None:
     """Boot the x86-64 kernel in QEMU and do everything at once, with lockdep; cut the power; boot again and check.
 

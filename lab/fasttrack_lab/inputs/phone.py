@@ -119,7 +119,7 @@ def _phone(name: str, raw: dict[str, Any]) -> Phone:
     ram = int(raw["ram_mib"])
     fs = raw.get("fs", "ext4")
     if fs not in FILE_SYSTEMS:
-        raise LabError(f"phones.toml, {name}: fs is {fs!r}, must be one of {', '.join(FILE_SYSTEMS)}")
+        raise UsageProblem(f"phones.toml, {name}: fs is {fs!r}, must be one of {', '.join(FILE_SYSTEMS)}")
     return Phone(
         name=name,
         ram_mib=ram,
@@ -138,11 +138,11 @@ def phones(path: Path = PHONES / "phones.toml") -> dict[str, Phone]:
     try:
         raw = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise LabError(f"{path}: {error}") from error
+        raise UsageProblem(f"{path}: {error}") from error
     try:
         return {name: _phone(name, table) for name, table in raw.items() if isinstance(table, dict)}
     except KeyError as error:
-        raise LabError(f"{path}: the key {error} is missing") from error
+        raise UsageProblem(f"{path}: the key {error} is missing") from error
 
 
 def load(name: str) -> Phone:

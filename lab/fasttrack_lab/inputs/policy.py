@@ -111,21 +111,23 @@ def _settings(raw: Any, where: str, known: Collection[str]) -> tuple[Setting, ..
     try:
         found = tuple(Setting(str(entry["path"]), str(entry["value"])) for entry in raw)
     except (KeyError, TypeError) as error:
-        raise LabError(f"{where}: each needs a path and a value") from error
+        raise UsageProblem(f"{where}: each needs a path and a value") from error
     for setting in found:
         for name in placeholders.names(setting.value):
             if name not in known:
-                raise LabError(f"{where}: {setting.path}: unknown placeholder {{{name}}}; known: {', '.join(known)}")
+                raise UsageProblem(
+                    f"{where}: {setting.path}: unknown placeholder {{{name}}}; known: {', '.join(known)}"
+                )
     return found
 
 
 def _texts(raw: Any, keys: Sequence[str], where: str) -> list[str]:
     """The texts of a table that has just these keys, each a text or a whole number."""
     if not isinstance(raw, dict) or set(raw) != set(keys):
-        raise LabError(f"{where}: needs {', '.join(keys)}, and nothing else")
+        raise UsageProblem(f"{where}: needs {', '.join(keys)}, and nothing else")
     for key in keys:
         if isinstance(raw[key], bool) or not isinstance(raw[key], str | int):
-            raise LabError(f"{where}: {key} is {raw[key]!r}, must be a text or a whole number")
+            raise UsageProblem(f"{where}: {key} is {raw[key]!r}, must be a text or a whole number")
     return [str(raw[key]) for key in keys]
 
 
@@ -133,18 +135,18 @@ def _ioprio(raw: Any, where: str) -> ByPlace:
     values = _texts(raw, PLACES, where)
     for key, value in zip(PLACES, values, strict=True):
         if not _IOPRIO.fullmatch(value):
-            raise LabError(f"{where}: {key} is {value!r}, must be idle, realtime 0 to 7 or best-effort 0 to 7")
+            raise UsageProblem(f"{where}: {key} is {value!r}, must be idle, realtime 0 to 7 or best-effort 0 to 7")
     return ByPlace(*values)
 
 
 def _group_files(raw: Any, where: str) -> tuple[GroupFile, ...]:
     if not isinstance(raw, list):
-        raise LabError(f"{where}: must be a list of tables")
+        raise UsageProblem(f"{where}: must be a list of tables")
     files = []
     for entry in raw:
         file, *values = _texts(entry, ("file", *PLACES), where)
         if not _GROUP_FILE.fullmatch(file):
-            raise LabError(f"{where}: file is {file!r}, must be a name such as io.weight")
+            raise UsageProblem(f"{where}: file is {file!r}, must be a name such as io.weight")
         files.append(GroupFile(file, ByPlace(*values)))
     return tuple(files)
 
@@ -152,15 +154,15 @@ def _group_files(raw: Any, where: str) -> tuple[GroupFile, ...]:
 def _detector(raw: Any, where: str) -> Detector:
     keys = {"rung", "controllers", "effects"}
     if not isinstance(raw, dict) or set(raw) != keys:
-        raise LabError(f"{where}: needs {', '.join(sorted(keys))}, and nothing else")
+        raise UsageProblem(f"{where}: needs {', '.join(sorted(keys))}, and nothing else")
     rung, controllers, effects = raw["rung"], raw["controllers"], raw["effects"]
     if rung not in detector.RUNGS:
-        raise LabError(f"{where}: rung is {rung!r}, must be one of {', '.join(detector.RUNGS)}")
+        raise UsageProblem(f"{where}: rung is {rung!r}, must be one of {', '.join(detector.RUNGS)}")
     if not isinstance(controllers, list) or not all(name in detector.CONTROLLERS for name in controllers):
-        raise LabError(f"{where}: controllers must be a list of {', '.join(detector.CONTROLLERS)}")
+        raise UsageProblem(f"{where}: controllers must be a list of {', '.join(detector.CONTROLLERS)}")
     good = isinstance(effects, dict) and all(isinstance(value, bool) for value in effects.values())
     if not good or not set(effects) <= set(detector.SWITCHES):
-        raise LabError(f"{where}: effects: {', '.join(detector.SWITCHES)}, each true or false")
+        raise UsageProblem(f"{where}: effects: {', '.join(detector.SWITCHES)}, each true or false")
     return Detector(rung, tuple(controllers), tuple(effects.items()))
 
 
@@ -169,21 +171,21 @@ def parse(path: Path) -> Policy:
     try:
         raw = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise LabError(f"{path}: {error}") from error
+        raise UsageProblem(f"{path}: {error}") from error
     unknown = sorted(set(raw) - KEYS)
     if unknown:
-        raise LabError(f"{path}: unknown key {unknown[0]!r}; keys: {', '.join(sorted(KEYS))}")
+        raise UsageProblem(f"{path}: unknown key {unknown[0]!r}; keys: {', '.join(sorted(KEYS))}")
     scheduler = raw.get("device_scheduler", "read-first")
     if scheduler not in DEVICE_SCHEDULERS:
-        raise LabError(f"{path}: device_scheduler is {scheduler!r}, must be one of {', '.join(DEVICE_SCHEDULERS)}")
+        raise UsageProblem(f"{path}: device_scheduler is {scheduler!r}, must be one of {', '.join(DEVICE_SCHEDULERS)}")
     for key in ("description", "elevator"):
         if not isinstance(raw.get(key), str):
-            raise LabError(f"{path}: {key} is missing")
+            raise UsageProblem(f"{path}: {key} is missing")
     published = raw.get("published", True)
     if not isinstance(published, bool):
-        raise LabError(f"{path}: published is {published!r}, must be true or false")
+        raise UsageProblem(f"{path}: published is {published!r}, must be true or false")
     if "detector" in raw and raw.keys() & {"foreground", "ioprio", "cgroup"}:
-        raise LabError(f"{path}: [detector] has fasttrackd set what foreground, ioprio and cgroup would set")
+        raise UsageProblem(f"{path}: [detector] has fasttrackd set what foreground, ioprio and cgroup would set")
     return Policy(
         name=path.stem,
         description=raw["description"],
