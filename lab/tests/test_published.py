@@ -182,15 +182,37 @@ def ratios(rows: dict[str, dict[str, str]], policies: tuple[str, ...], name: str
     return " | ".join(ratio_text(float(rows[policy][name])) for policy in policies)
 
 
-def in_matrix() -> Iterator[str]:
-    """The rows of programs in front of programs."""
+POLICIES = ("stock", "bfq", "cgroup")
+ELSEWHERE = (("n6", "ext4"), ("s6", "f2fs"), ("ufs31", "f2fs"))
+
+
+def cells_of(phone: str, fs: str) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
+    """By programs and policy."""
     cells: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for row in of_csv("matrix.csv"):
-        cells.setdefault((row["front"], row["behind"]), {})[row["policy"]] = row
-    for (front, behind), rows in cells.items():
-        columns = ratios(rows, ("stock", "bfq", "cgroup", "fasttrack"), "over_alone")
+        if (row["phone"], row["fs"]) == (phone, fs):
+            cells.setdefault((row["front"], row["behind"]), {})[row["policy"]] = row
+    return cells
+
+
+def in_matrix() -> Iterator[str]:
+    """The rows of programs in front of programs."""
+    for (front, behind), rows in cells_of("s6", "ext4").items():
+        columns = ratios(rows, (*POLICIES, "fasttrack"), "over_alone")
         longest_ms = float(rows["fasttrack"]["longest_s"]) * 1e3
         yield f"| {front} | {behind} | {float(rows['alone']['sum_s']):.3f} | {columns} | {longest_ms:.1f} |"
+
+
+def elsewhere() -> Iterator[str]:
+    """Those of the other places: under FastTrack, and the least of the others where they were run."""
+    places = [cells_of(*place) for place in ELSEWHERE]
+    for cell in places[0]:
+        columns = [" | ".join(cell)]
+        for rows in (cells[cell] for cells in places):
+            columns.append(ratio_text(float(rows["fasttrack"]["over_alone"])))
+            if others := [float(rows[policy]["over_alone"]) for policy in POLICIES if policy in rows]:
+                columns.append(ratio_text(min(others)))
+        yield f"| {' | '.join(columns)} |"
 
 
 def in_frontier() -> Iterator[str]:
@@ -263,4 +285,4 @@ def test_the_tables_of_workloads_are_those_of_their_files() -> None:
     published = [
         line for line in WORKLOADS.read_text(encoding="utf-8").splitlines() if re.match(r"\| \w+ \| \w+ \| \d", line)
     ]
-    assert published == [*in_matrix(), *in_frontier()]
+    assert published == [*in_matrix(), *elsewhere(), *in_frontier()]
