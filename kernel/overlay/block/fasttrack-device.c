@@ -18,12 +18,6 @@
 
 #include "fasttrack-iosched.h"
 
-/* A SCSI host has tags for more than a device of it may take. */
-unsigned int fti_device_depth(struct request_queue *q)
-{
-	return min(q->tag_set->queue_depth, blk_queue_depth(q));
-}
-
 /* Background's share is not charged with it. */
 void fti_set_free(struct request *rq)
 {
@@ -77,10 +71,13 @@ static void fti_count_others(struct fti_data *fti, const struct request *rq,
 	bool async = fti_opf_kind(rq->cmd_flags) == FTI_ASYNC;
 	int pages = change * (int)fti_pages(rq);
 
-	if (class == FASTTRACK_BACKGROUND)
+	if (class == FASTTRACK_BACKGROUND) {
 		atomic_add(pages, &fti->pages_in_flight);
-	else if (async && (rq->cmd_flags & REQ_META))
+		if (op_is_write(rq->cmd_flags))
+			atomic_add(pages, &fti->written_pages);
+	} else if (async && (rq->cmd_flags & REQ_META)) {
 		atomic_add(pages, &fti->metadata_pages);
+	}
 	if (async)
 		atomic_add(change, &fti->async_in_flight[class]);
 }

@@ -22,6 +22,12 @@
 #include "blk-mq.h"
 #include "fasttrack-iosched.h"
 
+/* A SCSI host has tags for more than a device of it may take. */
+unsigned int fti_device_depth(struct request_queue *q)
+{
+	return min(q->tag_set->queue_depth, blk_queue_depth(q));
+}
+
 /*
  * Is a request of a higher priority than @prio in the device, while somebody is in front
  * of the same class? mq-deadline sends no other then.
@@ -100,6 +106,7 @@ void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now)
 	state->background_next = atomic64_read(&fti->background_next);
 	state->metadata_pages = atomic_read(&fti->metadata_pages);
 	state->pages_in_flight = atomic_read(&fti->pages_in_flight);
+	state->written_pages = atomic_read(&fti->written_pages);
 	state->device_depth = fti_device_depth(fti->q);
 	state->cheap_depth = READ_ONCE(fti->cost.depth);
 }

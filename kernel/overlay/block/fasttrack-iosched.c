@@ -565,6 +565,7 @@ static void fti_exit_sched(struct elevator_queue *e)
 		WARN_ON_ONCE(atomic_read(&fti->async_in_flight[i]));
 	}
 	WARN_ON_ONCE(atomic_read(&fti->pages_in_flight));
+	WARN_ON_ONCE(atomic_read(&fti->written_pages));
 	WARN_ON_ONCE(atomic_read(&fti->metadata_pages));
 	wbt_set_unlimited(fti->q->disk, false);
 	WRITE_ONCE(fti->q->background_max_sectors, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The I/O dispatcher: what its files share. Calls go one way: iosched to promote
- * and hold, promote to hold, all of them to queues and device; knobs to hold.
+ * The I/O dispatcher: what its files share. Calls go one way: iosched to promote,
+ * device and hold, promote and device to hold, all of them to queues; knobs to hold.
  */
 #ifndef _BLOCK_FASTTRACK_IOSCHED_H
 #define _BLOCK_FASTTRACK_IOSCHED_H
@@ -97,6 +97,7 @@ struct fti_class {
  * @prio_in_flight: likewise, by priority
  * @async_in_flight: likewise, writes that nobody waits for
  * @pages_in_flight: likewise, the pages of background's
+ * @written_pages: likewise, of those that write
  * @metadata_pages: likewise, of neutral metadata that nobody waits for
  * @prio_waits: the last hold was also for want of priority; guarded by @fti_lock
  * @plain: what was sent last with nobody in front; guarded by @fti_lock
@@ -134,6 +135,7 @@ struct fti_data {
 	atomic_t prio_in_flight[FASTTRACK_NR_CLASSES][FTI_NR_PRIOS];
 	atomic_t async_in_flight[FASTTRACK_NR_CLASSES];
 	atomic_t pages_in_flight;
+	atomic_t written_pages;
 	atomic_t metadata_pages;
 	atomic64_t foreground_last;
 	atomic64_t neutral_next;
@@ -284,7 +286,6 @@ void fti_wait_anew(struct fti_queue *queue, const struct request *rq, u64 now);
 void fti_init_class(struct fti_class *class);
 
 /* fasttrack-device.c */
-unsigned int fti_device_depth(struct request_queue *q);
 void fti_set_free(struct request *rq);
 unsigned int fti_in_flight(const struct fti_data *fti);
 struct fti_pace fti_read_pace(const struct fti_data *fti);
@@ -292,6 +293,7 @@ void fti_start(struct fti_data *fti, struct request *rq, u64 now);
 bool fti_left_device(struct fti_data *fti, struct request *rq);
 
 /* fasttrack-hold.c */
+unsigned int fti_device_depth(struct request_queue *q);
 void fti_read_state(struct fti_data *fti, struct fti_state *state, u64 now);
 struct fti_bounds fti_read_bounds(const struct fti_data *fti);
 bool fti_hold(struct fti_data *fti, const struct fti_state *state, u64 wake);

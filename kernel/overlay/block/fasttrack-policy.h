@@ -122,6 +122,7 @@ struct fti_plain {
  * @async_in_flight: writes in the device that nobody waits for, by class
  * @metadata_pages: the pages of the neutral ones that are a file system's metadata
  * @pages_in_flight: the pages of all of its requests there
+ * @written_pages: likewise, of those that write
  * @device_depth: requests that the device takes at a time
  * @cheap_depth: so many of background's in the device have not cost the foreground
  *	too much
@@ -150,6 +151,7 @@ struct fti_state {
 	unsigned int async_in_flight[FASTTRACK_NR_CLASSES];
 	unsigned int metadata_pages;
 	unsigned int pages_in_flight;
+	unsigned int written_pages;
 	unsigned int device_depth;
 	unsigned int cheap_depth;
 };
@@ -568,17 +570,17 @@ static inline void fti_plain_sent(struct fti_plain *plain, bool writes,
  */
 #define FTI_PLAIN_PAGES	(4 * FTI_BUSY_PAGES)
 
-/* Has background, with nobody in front, as much in the device as is of use? */
+/* Has background, with nobody in front, as many writes in the device as are of use? */
 static inline bool fti_plain_full(const struct fti_state *state)
 {
 	return state->in_flight[FASTTRACK_BACKGROUND] >= FTI_BUSY_DEPTH &&
-	       state->pages_in_flight >= FTI_PLAIN_PAGES;
+	       state->written_pages >= FTI_PLAIN_PAGES;
 }
 
 /*
  * With nobody in front: who has waited longest, of the highest priority. Reads go
  * before writes, whose ever they are, in batches, until writes have waited for some.
- * Background's writes wait while the device has plenty of its requests.
+ * Background's writes wait while the device has plenty of them.
  */
 static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
 						 u64 now)

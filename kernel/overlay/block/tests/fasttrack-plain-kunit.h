@@ -72,10 +72,10 @@ static void fti_test_plain_full(struct kunit *test)
 	state.front = false;
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, FTI_NOW - 2);
 	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
-	state.pages_in_flight = FTI_PLAIN_PAGES - 1;
+	state.written_pages = FTI_PLAIN_PAGES - 1;
 	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
 			FASTTRACK_BACKGROUND);
-	state.pages_in_flight++;
+	state.written_pages++;
 	choice = fti_choose_plain(&state, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
@@ -86,6 +86,12 @@ static void fti_test_plain_full(struct kunit *test)
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, false, FTI_NOW - 1);
 	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).class,
 			FASTTRACK_BACKGROUND);
+	/* Reads that fill the device keep no writes waiting. */
+	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, FTI_NOW - 2);
+	state.pages_in_flight = 2 * FTI_PLAIN_PAGES;
+	state.written_pages = 0;
+	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).writes);
+	state.written_pages = FTI_PLAIN_PAGES;
 	/* Few large ones are no reason. */
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, FTI_NOW - 2);
 	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH - 1;
