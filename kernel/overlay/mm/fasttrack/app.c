@@ -52,21 +52,13 @@
  * struct ft_app - one app
  * @node: in ft_app_hash
  * @key: who it is
- * @gone: when it was first found without tasks, jiffies; 0: it has some
  *
  * Written under ft_apps_lock. Readers without it compare the number.
  */
 struct ft_app {
 	struct hlist_node node;
 	struct ft_app_key key;
-	unsigned long gone;
 };
-
-/*
- * So long an app without tasks keeps its place for its dirty pages: longer than they
- * stay dirty. What is counted for it then are pages that changed hands unseen.
- */
-#define FT_APP_GONE	(60 * HZ)
 
 static DEFINE_SPINLOCK(ft_apps_lock);
 static struct ft_app ft_apps[FASTTRACK_APPS] = {
@@ -96,6 +88,16 @@ static DECLARE_BITMAP(ft_apps_moved, FASTTRACK_APPS);
 static u32 ft_app_serial = 2;
 /* When apps that are gone were last looked for. */
 static unsigned long ft_apps_reaped = INITIAL_JIFFIES - HZ;
+
+/*
+ * So long an app without tasks keeps its place for its dirty pages: longer than they
+ * stay dirty. What is counted for it then are pages that changed hands unseen.
+ */
+#define FT_APP_GONE	(60 * HZ)
+
+/* Places whose apps had no tasks then; guarded by ft_apps_lock. */
+static DECLARE_BITMAP(ft_apps_gone, FASTTRACK_APPS);
+static unsigned long ft_apps_gone_then = INITIAL_JIFFIES;
 
 static void ft_apps_reap(struct work_struct *work);
 static DECLARE_WORK(ft_apps_reap_work, ft_apps_reap);
@@ -218,7 +220,6 @@ static u32 ft_app_add(const struct ft_app_key *key, enum fasttrack_class class)
 	/* Who sees who it is sees that the place was freed: ft_app_find(). */
 	smp_wmb();
 	app->key = *key;
-	app->gone = 0;
 	ft_app_count_anew(place);
 	ft_app_set(id, class);
 	hash_add_rcu(ft_app_hash, &app->node, ft_app_hashed(key));
@@ -277,29 +278,32 @@ static void ft_apps_reap(struct work_struct *work)
 	unsigned long *kept = bitmap_zalloc(FASTTRACK_APPS, GFP_KERNEL);
 	unsigned long flags;
 	unsigned int place;
+	bool lapsed;
 
 	if (!kept)
 		return;
 	ft_apps_mark(kept);
 	spin_lock_irqsave(&ft_apps_lock, flags);
+	lapsed = time_after_eq(jiffies, ft_apps_gone_then + FT_APP_GONE);
 	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
 		struct ft_app *app = &ft_apps[place];
 
 		if (test_bit(place, kept) || test_bit(place, ft_apps_front) ||
 		    place == FT_APP_CROWD) {
-			app->gone = 0;
+			__clear_bit(place, ft_apps_gone);
 			continue;
 		}
-		if (!app->gone)
-			app->gone = jiffies ?: 1;
 		if (atomic_long_read(&ft_app_pages[place][FT_PAGES_DIRTY]) > 0 &&
-		    time_before(jiffies, app->gone + FT_APP_GONE))
+		    !(lapsed && __test_and_set_bit(place, ft_apps_gone)))
 			continue;
 		WRITE_ONCE(fasttrack_apps[place], 0);
 		hash_del_rcu(&app->node);
 		__clear_bit(place, ft_apps_used);
+		__clear_bit(place, ft_apps_gone);
 		WRITE_ONCE(ft_nr_apps, ft_nr_apps - 1);
 	}
+	if (lapsed)
+		ft_apps_gone_then = jiffies;
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	bitmap_free(kept);
 }
