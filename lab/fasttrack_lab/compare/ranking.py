@@ -142,10 +142,8 @@ def ranks(rows: pl.DataFrame) -> list[Rank]:
         mine = every.filter(pl.col(TO_FASTEST).is_not_null())
         worst, over = _highest(mine, "slowdown_least"), _highest(mine, TO_FASTEST)
         near, ended = mine.filter(pl.col(TO_FASTEST) <= NEAR).height, mine.filter(pl.col("over") > 0).height
-        slowdown, background = (
-            _geometric_mean(mine, "slowdown_least"),
-            mine.select(pl.col(BACKGROUND_TO_STOCK).mean()).item(),
-        )
+        slowdown = _geometric_mean(mine, "slowdown_least")
+        background = mine.select(pl.col(BACKGROUND_TO_STOCK).mean()).item()
         over_cell = over[1] if near < mine.height else ""
         measured = (mine.height, ended, cells)
         found.append(Rank(str(policy), *measured, slowdown, *worst, near, over[0], over_cell, background))
