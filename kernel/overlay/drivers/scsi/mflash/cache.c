@@ -68,15 +68,16 @@ static bool is_limited(const struct mflash_model *m, u8 class)
  * mflash_cache_room - how much a class may write into the cache now
  * @m: the model
  * @class: whose data
+ * @since: since when they wait
  *
  * Return: pages.
  */
-u32 mflash_cache_room(const struct mflash_model *m, u8 class)
+u32 mflash_cache_room(const struct mflash_model *m, u8 class, u64 since)
 {
 	const struct mflash_cache *c = &m->cache;
 	u32 part;
 
-	if (!is_limited(m, class))
+	if (!is_limited(m, class) || mflash_is_overdue(&m->sched, since, m->now))
 		return c->nr_free;
 	part = UNITS_WAITING * mflash_ftl_unit(m, mflash_ftl_host_stream(m, class));
 	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
@@ -326,27 +327,42 @@ static bool is_awaited(const struct mflash_model *m)
 	return m->cache.fua_dirty || m->cache.flush_dirty;
 }
 
+/*
+ * Do overdue pages go first? Where somebody waits for durability; else a unit of them
+ * now and then, or those of others, who write without end, would be before them for ever.
+ */
+static bool overdue_goes(const struct mflash_model *m)
+{
+	return is_awaited(m) || mflash_may_force(&m->sched, m->cache.forced, m->now);
+}
+
+/* as what a page is written out, in the order of the queues */
+static struct mflash_candidate as_candidate(const struct mflash_entry *e, u8 class)
+{
+	return (struct mflash_candidate) {
+		.seq = e->seq, .since = e->since, .class = class, .write = true,
+	};
+}
+
 static struct mflash_entry *next_dirty(struct mflash_model *m)
 {
-	struct mflash_entry *e, *best = NULL;
-	unsigned int rank, best_rank = 0;
+	struct mflash_entry *e, *dirty[FASTTRACK_NR_CLASSES], *overdue = NULL;
+	struct mflash_candidate c[FASTTRACK_NR_CLASSES];
+	int n = 0;
 	u32 i;
 
 	for (i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		e = list_first_entry_or_null(&m->cache.dirty[i], struct mflash_entry, dirty);
 		if (!e)
 			continue;
-		/* a write's rank is above 0 where the policy orders at all */
-		if (is_awaited(m) && is_overdue(m, e))
-			rank = 0;
-		else
-			rank = mflash_rank(m->sched.policy, e->class, true);
-		if (!best || rank < best_rank || (rank == best_rank && e->seq < best->seq)) {
-			best = e;
-			best_rank = rank;
-		}
+		if (is_overdue(m, e) && (!overdue || e->seq < overdue->seq))
+			overdue = e;
+		dirty[n] = e;
+		c[n++] = as_candidate(e, e->class);
 	}
-	return best;
+	if (overdue && overdue_goes(m))
+		return overdue;
+	return n ? dirty[mflash_first(&m->sched, c, n, m->now)] : NULL;
 }
 
 /* a foreground write waits on the link for room in the cache */
@@ -422,9 +438,7 @@ static bool candidate(struct mflash_model *m, u32 die, struct mflash_candidate *
 	if (!mflash_cache_is_due(m) || !mflash_ftl_room(m, next_stream(m), die))
 		return false;
 	e = next_dirty(m);
-	*c = (struct mflash_candidate) {
-		.seq = e->seq, .since = e->since, .class = for_whom(m, e), .write = true,
-	};
+	*c = as_candidate(e, for_whom(m, e));
 	if (!dies_kept(m, c->class) || is_overdue(m, e))
 		return true;
 	m->die_refused = true;
@@ -446,6 +460,7 @@ static struct mflash_entry *entry_take(struct mflash_model *m)
 static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 {
 	enum mflash_stream stream = next_stream(m);
+	bool overdue = is_overdue(m, next_dirty(m));
 
 	unit->slots = mflash_ftl_unit(m, stream);
 	unit->slc = stream == MFLASH_BUFFER;
@@ -454,6 +469,8 @@ static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 		unit->entries[unit->nr] = entry_take(m);
 		unit->hurry |= !unit->entries[unit->nr]->through;
 	}
+	if (overdue)
+		m->cache.forced = m->now;
 	/* background may have room again */
 	m->kick_links = ~0UL;
 	unit->ppn = mflash_ftl_alloc(m, stream, die);

@@ -28,6 +28,7 @@ struct mflash_model;
  * @flushes: flush commands that wait, oldest first
  * @fg_flush_seq: what the last flush by the foreground covers
  * @fg_flushed: time of the foreground's last flush or FUA write; 0: never
+ * @forced: when a unit of overdue pages was last written out
  * @flush_seq: entries up to this one must be written out for a flush
  * @flush_dirty: those of them that are in @dirty
  * @fua_dirty: entries in @dirty, and not in @through, that a write waits for
@@ -38,13 +39,13 @@ struct mflash_cache {
 	struct hlist_head hash[1 << MFLASH_HASH_BITS];
 	u32 nr_free, nr_dirty, nr_background, nr_through, nr;
 	struct list_head flushes;
-	u64 fg_flush_seq, fg_flushed, flush_seq;
+	u64 fg_flush_seq, fg_flushed, flush_seq, forced;
 	u32 flush_dirty, fua_dirty;
 };
 
 u32 mflash_cache_pages(const struct mflash_model *m);
 int mflash_cache_init(struct mflash_model *m);
-u32 mflash_cache_room(const struct mflash_model *m, u8 class);
+u32 mflash_cache_room(const struct mflash_model *m, u8 class, u64 since);
 struct mflash_entry *mflash_cache_find(struct mflash_model *m, u32 lpn);
 void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages);
 void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd);

@@ -12,7 +12,8 @@
  *
  * Nothing starves: what waited longer than wait_max_ns is served out of
  * order, oldest first, but only one thing in wait_max_ns / 8, so that a long
- * queue of overdue background work does not turn the order into arrival order.
+ * queue of overdue background work does not turn the order into arrival order. But
+ * overdue writes of background's are in turn with neutral ones.
  * A program may wait that long before it begins, and once more suspended.
  */
 #include <linux/bitmap.h>
@@ -63,6 +64,43 @@ static bool before(const struct mflash_sched *sched, const struct mflash_candida
 	return ra != rb ? ra < rb : a->seq < b->seq;
 }
 
+/*
+ * An overdue write of background's, which came first, is in turn with what is neutral:
+ * services may write without end, and the host does not know that they are in the way of
+ * what it has sent before.
+ */
+static bool ages(const struct mflash_sched *sched, const struct mflash_candidate *c,
+		 const struct mflash_candidate *best, u64 now)
+{
+	return c->class == FASTTRACK_BACKGROUND && c->write &&
+	       best->class == FASTTRACK_NEUTRAL && best->write && c->seq < best->seq &&
+	       mflash_is_overdue(sched, c->since, now);
+}
+
+/**
+ * mflash_first - which candidate is the first in the order
+ * @sched: the knobs
+ * @c: candidates
+ * @n: how many
+ * @now: time, ns
+ *
+ * Return: its index, -1 if @n is 0.
+ */
+int mflash_first(const struct mflash_sched *sched, const struct mflash_candidate *c, int n,
+		 u64 now)
+{
+	int first = -1;
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (first < 0 || before(sched, &c[i], &c[first]))
+			first = i;
+	for (i = 0; i < n; i++)
+		if (ages(sched, &c[i], &c[first], now))
+			return i;
+	return first;
+}
+
 /**
  * mflash_pick - which candidate is served next
  * @sched: the knobs
@@ -71,25 +109,21 @@ static bool before(const struct mflash_sched *sched, const struct mflash_candida
  * @now: time, ns
  * @forced: when the queue last served something overdue out of order; updated
  *
- * Return: index of the candidate, -1 if @n is 0.
+ * Return: its index, -1 if @n is 0.
  */
 int mflash_pick(const struct mflash_sched *sched, const struct mflash_candidate *c,
 		int n, u64 now, u64 *forced)
 {
-	int best = -1, oldest = -1;
+	int first = mflash_first(sched, c, n, now);
+	int oldest = first;
 	int i;
 
-	for (i = 0; i < n; i++) {
-		if (best < 0 || before(sched, &c[i], &c[best]))
-			best = i;
-		if (oldest < 0 || c[i].since < c[oldest].since)
+	for (i = 0; i < n; i++)
+		if (c[i].since < c[oldest].since)
 			oldest = i;
-	}
-	if (best == oldest || !sched->wait_max_ns)
-		return best;
-	if (now < c[oldest].since + sched->wait_max_ns ||
-	    now < *forced + sched->wait_max_ns / MFLASH_FORCED_SHARE)
-		return best;
+	if (first == oldest || !mflash_is_overdue(sched, c[oldest].since, now) ||
+	    !mflash_may_force(sched, *forced, now))
+		return first;
 	*forced = now;
 	return oldest;
 }
@@ -190,6 +224,17 @@ bool mflash_may_keep(u64 kept_ns)
 bool mflash_is_overdue(const struct mflash_sched *sched, u64 since, u64 now)
 {
 	return sched->wait_max_ns && now >= since + sched->wait_max_ns;
+}
+
+/**
+ * mflash_may_force - may something overdue be served out of order again
+ * @sched: the knobs
+ * @forced: when something last was
+ * @now: time, ns
+ */
+bool mflash_may_force(const struct mflash_sched *sched, u64 forced, u64 now)
+{
+	return sched->wait_max_ns && now >= forced + sched->wait_max_ns / MFLASH_FORCED_SHARE;
 }
 
 /**

@@ -109,6 +109,8 @@ struct mflash_queue {
 };
 
 unsigned int mflash_rank(enum mflash_policy policy, u8 class, bool write);
+int mflash_first(const struct mflash_sched *sched, const struct mflash_candidate *c, int n,
+		 u64 now);
 int mflash_pick(const struct mflash_sched *sched, const struct mflash_candidate *c,
 		int n, u64 now, u64 *forced);
 bool mflash_may_suspend(const struct mflash_sched *sched, u8 reader, u8 running,
@@ -118,6 +120,7 @@ void mflash_burst_begin(struct mflash_burst *burst, bool depends, bool sync, u64
 void mflash_burst_end(struct mflash_burst *burst, bool sync, u64 now);
 bool mflash_in_burst(const struct mflash_sched *sched, const struct mflash_burst *burst, u64 now);
 bool mflash_may_keep(u64 kept_ns);
+bool mflash_may_force(const struct mflash_sched *sched, u64 forced, u64 now);
 bool mflash_is_overdue(const struct mflash_sched *sched, u64 since, u64 now);
 void mflash_queue_init(struct mflash_queue *q);
 void mflash_queue_add(struct mflash_queue *q, struct mflash_qnode *n);

@@ -2,6 +2,8 @@
 /* mflash_cache: acknowledgment, durability, order of write-out, back-pressure. */
 #include "model-kunit.h"
 
+#define CACHE_WAIT_MAX	(20 * NSEC_PER_MSEC)
+
 static void cache_ack_test(struct kunit *test)
 {
 	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
@@ -133,6 +135,52 @@ static void cache_background_part_test(struct kunit *test)
 
 	KUNIT_EXPECT_LE(test, most, UNITS_WAITING * kunit_phone.page_slots);
 	KUNIT_EXPECT_GT(test, cache_background_most(test, MFLASH_READ_FIRST), most);
+}
+
+#define STREAMS	3
+
+static struct mflash_cmd *cache_stream(struct kunit_dev *d, u8 class, int i)
+{
+	return kunit_submit(d, i, MFLASH_WRITE, class, 64 * (i + 1), 64, 1);
+}
+
+/* time of a large background write while @class writes without end */
+static u64 cache_beside_streams(struct kunit *test, u8 class)
+{
+	struct kunit_dev *d = kunit_dev(test, &kunit_phone, NULL, 1);
+	struct mflash_cmd *stream[STREAMS], *write;
+	u64 begin, took;
+	int i;
+
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	d->m.sched.wait_max_ns = CACHE_WAIT_MAX;
+	for (i = 0; i < STREAMS; i++)
+		stream[i] = cache_stream(d, class, i);
+	begin = d->m.now;
+	write = kunit_submit(d, STREAMS, MFLASH_WRITE, FASTTRACK_BACKGROUND, 0, 64, 2);
+	while (!kunit_is_done(d, write) && d->m.now < begin + NSEC_PER_SEC) {
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+		for (i = 0; i < STREAMS; i++) {
+			if (!kunit_is_done(d, stream[i]))
+				continue;
+			list_del_init(&stream[i]->done);
+			stream[i] = cache_stream(d, class, i);
+		}
+	}
+	took = d->m.now - begin;
+	while (mflash_next_event(&d->m) != U64_MAX)
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	KUNIT_EXPECT_TRUE(test, kunit_is_done(d, write));
+	return took;
+}
+
+/* it has its turns, and with what is neutral it goes in the order in which they came */
+static void cache_starve_test(struct kunit *test)
+{
+	KUNIT_EXPECT_LT(test, cache_beside_streams(test, FASTTRACK_NEUTRAL),
+			4 * CACHE_WAIT_MAX);
+	KUNIT_EXPECT_LT(test, cache_beside_streams(test, FASTTRACK_FOREGROUND),
+			10 * CACHE_WAIT_MAX);
 }
 
 /* time of the foreground's write and flush while background's large write is in a die */
@@ -278,6 +326,7 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_pressure_test),
 	KUNIT_CASE(cache_order_test),
 	KUNIT_CASE(cache_background_part_test),
+	KUNIT_CASE(cache_starve_test),
 	KUNIT_CASE(cache_through_test),
 	KUNIT_CASE(cache_through_blocks_test),
 	KUNIT_CASE(cache_through_merge_test),

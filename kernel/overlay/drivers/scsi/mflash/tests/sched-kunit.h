@@ -78,6 +78,27 @@ static void sched_starvation_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mflash_pick(&sched, c, 2, U64_MAX, &forced), 0);
 }
 
+/* an overdue write of background's is no further behind than a neutral one that came later */
+static void sched_ages_test(struct kunit *test)
+{
+	struct mflash_sched sched = { .policy = MFLASH_FOREGROUND, .wait_max_ns = WAIT_MAX };
+	struct mflash_candidate c[] = {
+		candidate(FASTTRACK_NEUTRAL, true, 2),
+		candidate(FASTTRACK_BACKGROUND, true, 1),
+		candidate(FASTTRACK_FOREGROUND, true, 3),
+	};
+
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 2, WAIT_MAX - 1), 0);
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 2, WAIT_MAX), 1);
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 3, WAIT_MAX), 2);
+	c[1].seq = 4;
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 2, WAIT_MAX), 0);
+	c[0].write = false;
+	c[1].seq = 1;
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 2, WAIT_MAX), 0);
+	KUNIT_EXPECT_EQ(test, mflash_first(&sched, c, 0, 0), -1);
+}
+
 static void sched_suspend_test(struct kunit *test)
 {
 	struct mflash_sched sched = { .policy = MFLASH_FOREGROUND, .suspend_max = 2 };
@@ -157,6 +178,7 @@ static struct kunit_case sched_cases[] = {
 	KUNIT_CASE(sched_rank_test),
 	KUNIT_CASE(sched_pick_test),
 	KUNIT_CASE(sched_starvation_test),
+	KUNIT_CASE(sched_ages_test),
 	KUNIT_CASE(sched_suspend_test),
 	KUNIT_CASE(sched_burst_test),
 	KUNIT_CASE(sched_queue_test),
