@@ -25,13 +25,10 @@ def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> N
 @pytest.mark.parametrize("whole", [False, True], ids=["fsync", "syncfs"])
 @pytest.mark.parametrize("how", ["freeze", "remount"])
 def test_a_file_system_stops_as_soon_as_on_stock(tools: Tools, how: str, whole: bool) -> None:
-    """Root's fsfreeze, and a remount, beside a sync behind, which takes seconds; and who in front writes meanwhile.
-
-    Beside syncfs(2) one write in front takes 0.26 s, on stock 0.05 s.
-    """
+    """Root's fsfreeze, and a remount, beside a sync behind, which takes seconds; and who in front writes meanwhile."""
     stock, fasttrack = both(tools, "syncing.stops", how=how, whole=whole)
     assert fasttrack["ms"] < 1.25 * stock["ms"]
-    assert fasttrack["write_ms"] < (300 if whole else 1.25 * stock["write_ms"] + 1)
+    assert fasttrack["write_ms"] < 1.25 * stock["write_ms"] + 1
 
 
 def test_a_sync_in_front_does_not_wait_for_a_migration_behind(tools: Tools) -> None:

@@ -64,6 +64,17 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
     assert len(lines) == 3 and all("the service ended with status" in line for line in lines)
 
 
+def test_a_service_syncs_all_as_soon_as_on_stock(tools: Tools, tmp_path: Path) -> None:
+    """Beside writers: what they have sent before the sync does not stay in the device until they pause."""
+    (sync,) = programs.fronts(("sync",), 1)
+    asked = replace(saves_beside_writers(service=True), fronts=(replace(sync, files=()),), places=(("s6", "f2fs"),))
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
+    assert calls.failures(records) == []
+    (cell,) = matrix.rows(records, POLICIES)
+    stock, ours = (cell.over_alone(rule) for rule in POLICIES)
+    assert stock is not None and ours is not None and ours < 1.1 * stock
+
+
 def over_alone(
     tools: Tools, where: Path, program: programs.Program, behind: str, place: programs.Place, warmup_s: float
 ) -> tuple[float, list[Record]]:
@@ -110,6 +121,9 @@ def over_alone(
         ("createslow", "untar", ("s6", "ext4"), 12.0),
         # Its pages are sent though others have reserved credits; no turn of the flusher opens thousands of files.
         ("save", "untar", ("s6", "ext4"), 1.9),
+        # A sync of all that is dirty does not wait for what others write past the page cache.
+        ("sync", "direct", ("n6", "ext4"), 2.5),
+        ("sync", "direct", ("s6", "f2fs"), 4.0),
     ],
 )
 def test_what_others_make_dirty_is_not_waited_for(

@@ -89,16 +89,18 @@ static void fti_tell_promoted(struct request *rq, u64 waited_ns)
 	fasttrack_count(FASTTRACK_PROMOTED);
 }
 
-static void fti_promote_request(struct fti_data *fti, struct request *rq)
+static void fti_promote_request(struct fti_data *fti, struct request *rq,
+				enum fasttrack_class class)
 {
 	fti_tell_promoted(rq, ktime_get_ns() - rq->fifo_time);
-	fti_move(fti, rq, FASTTRACK_FOREGROUND, true);
+	fti_move(fti, rq, class, true);
 }
 
 typedef bool (fti_match)(const struct request *rq, const void *what);
 
-/* What is asked for: requests with one of @keys that match @what. */
+/* What is asked for: requests with one of @keys that match @what; for @class. */
 struct fti_wanted {
+	enum fasttrack_class class;
 	unsigned long keys;
 	fti_match *match;
 	const void *what;
@@ -114,7 +116,7 @@ static bool fti_promote_from(struct fti_data *fti, struct fti_queue *queue,
 	list_for_each_entry_safe(rq, next, &queue->fifo[kind], queuelist)
 		if ((fti_keys(rq) & wanted->keys) &&
 		    wanted->match(rq, wanted->what)) {
-			fti_promote_request(fti, rq);
+			fti_promote_request(fti, rq, wanted->class);
 			found = true;
 		}
 	return found;
@@ -130,7 +132,7 @@ static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 	if (!fti_has_key(fti, wanted->keys))
 		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+		for (int prio = 0; prio < FTI_NR_PRIOS && i != wanted->class; prio++)
 			for (enum fti_kind kind = first; kind <= last; kind++)
 				found |= fti_promote_from(fti,
 							  &fti->class[i].queue[prio],
@@ -168,6 +170,7 @@ static bool fti_of_file(const struct request *rq, const void *mapping)
 static struct fti_wanted fti_wanted_of(const struct address_space *mapping)
 {
 	return (struct fti_wanted){
+		.class = FASTTRACK_FOREGROUND,
 		.keys = (mapping ? fti_file_key(mapping) : 0) |
 			BIT(FTI_KEY_MIXED),
 		.match = fti_of_file,
@@ -218,6 +221,7 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	const struct fti_pages pages = { .first = pfn, .last = pfn };
 	const struct fti_wanted others = fti_wanted_of(mapping);
 	const struct fti_wanted moving = {
+		.class = FASTTRACK_FOREGROUND,
 		.keys = others.keys,
 		.match = fti_moves,
 		.what = &pages,
@@ -284,7 +288,7 @@ void fti_promote_new(struct request *rq)
 void fti_promote_queued(struct fti_data *fti, struct request *rq)
 {
 	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND && fti_is_waited_for(rq))
-		fti_promote_request(fti, rq);
+		fti_promote_request(fti, rq, FASTTRACK_FOREGROUND);
 }
 
 /* The queued @rq has got @bio: the foreground may wait for it. */
@@ -292,7 +296,7 @@ void fti_promote_with(struct fti_data *fti, struct request *rq, struct bio *bio)
 {
 	if (fti_rq_class(rq) != FASTTRACK_FOREGROUND &&
 	    fti_bio_is_waited_for(bio))
-		fti_promote_request(fti, rq);
+		fti_promote_request(fti, rq, FASTTRACK_FOREGROUND);
 }
 
 /*
@@ -309,12 +313,35 @@ static bool fti_waited_for(const struct request *rq, const void *pid)
 static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 {
 	const struct fti_wanted wanted = {
+		.class = FASTTRACK_FOREGROUND,
 		.keys = fti_task_key(pid),
 		.match = fti_waited_for,
 		.what = &pid,
 	};
 
 	fti_promote_and_run(queue, FTI_READ, FTI_SYNC, &wanted);
+}
+
+/* Is @rq a write of what was dirty, or of a journal? */
+static bool fti_is_flushed(const struct request *rq, const void *unused)
+{
+	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
+		if (bio->bi_origin.cause != FASTTRACK_CAUSE_SYNC_WRITE)
+			return true;
+	return false;
+}
+
+static void fti_promote_flushed(struct fasttrack_queue *queue,
+				enum fasttrack_class class)
+{
+	const struct fti_wanted wanted = {
+		.class = class,
+		.keys = ~0UL,
+		.match = fti_is_flushed,
+	};
+
+	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, &wanted);
+	fti_wake_senders(queue);
 }
 
 /* The class that a queued request of @from has, now that others are in front. */
@@ -366,6 +393,7 @@ static void fti_kick(struct fasttrack_queue *queue, bool foreground)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	const struct fti_wanted metadata = {
+		.class = FASTTRACK_FOREGROUND,
 		.keys = BIT(FTI_KEY_METADATA),
 		.match = fti_of_metadata,
 	};
@@ -471,6 +499,7 @@ void fti_init_promoter(struct fti_data *fti)
 	fti->promoter.promote = fti_promote;
 	fti->promoter.promote_file = fti_promote_file;
 	fti->promoter.promote_task = fti_promote_task;
+	fti->promoter.promote_flushed = fti_promote_flushed;
 	fti->promoter.relabel = fti_relabel;
 	fti->promoter.kick = fti_kick;
 	fti->promoter.crowded = fti_crowded;

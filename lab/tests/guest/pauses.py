@@ -211,8 +211,8 @@ def pages_under_write_back(who: str) -> tuple[int, int]:
     if who == "flusher":
         write(VM / "dirty_writeback_centisecs", "500")
     most = 0
-    for _ in range(50):
-        time.sleep(0.01)
+    for _ in range(500):
+        time.sleep(0.001)
         most = max(most, vmstat("nr_writeback"))
     return behind, most
 

@@ -101,6 +101,7 @@ bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
 bool __fasttrack_extent_full(const struct address_space *mapping,
 			     unsigned long pages);
 void __fasttrack_writeback_begin(void);
+void __fasttrack_writeback_end(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 bool __fasttrack_writeback_wait(struct bdi_writeback *wb);
 void __fasttrack_writeback_queued(void);
@@ -264,8 +265,9 @@ static inline void fasttrack_fsync(struct address_space *mapping, loff_t start,
 /**
  * fasttrack_sync_begin - current is about to wait for all of a file system
  *
- * For sync(2), freezing and the like. Nobody is held back for a task that does not
- * belong to the background.
+ * For sync(2), freezing and the like. What is dirty is written as the task's own, if it
+ * does not belong to the background; for one that is not of the foreground either,
+ * nobody is held back.
  *
  * Return: what to give to fasttrack_sync_end().
  */
@@ -316,6 +318,13 @@ static inline void fasttrack_writeback_begin(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_writeback_begin();
+}
+
+/* The flusher has done it. */
+static inline void fasttrack_writeback_end(void)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK))
+		__fasttrack_writeback_end();
 }
 
 /**

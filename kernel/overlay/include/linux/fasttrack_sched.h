@@ -108,6 +108,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	likewise
  * @promote_task: make the queued requests foreground that the task with this
  *	PID has sent and may wait for; likewise
+ * @promote_flushed: make all queued writes of what was dirty neutral, or foreground;
+ *	likewise
  * @relabel: apps have come to the front or left it: queued requests of those for
  *	which fasttrack_app_moved() is true have another class; likewise
  * @kick: the foreground has begun to depend on others, or reclaim, for it, on
@@ -128,6 +130,8 @@ struct fasttrack_queue {
 	void (*promote_file)(struct fasttrack_queue *queue,
 			     const struct address_space *mapping);
 	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
+	void (*promote_flushed)(struct fasttrack_queue *queue,
+				enum fasttrack_class class);
 	void (*relabel)(struct fasttrack_queue *queue);
 	void (*kick)(struct fasttrack_queue *queue, bool foreground);
 	bool (*crowded)(struct fasttrack_queue *queue,

@@ -524,7 +524,8 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	if (class == FASTTRACK_BACKGROUND &&
 	    (ft_never_behind(task) || fatal_signal_pending(task)))
 		return FASTTRACK_NEUTRAL;
-	return class;
+	return unlikely(ft_flushes_for(task) == FASTTRACK_FOREGROUND) ?
+		FASTTRACK_FOREGROUND : class;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);
 

@@ -42,10 +42,8 @@ static atomic_t ft_reclaim_waits;
 /*
  * Tasks for which nobody is held back: they wait for all of a file system. A sync may
  * never end, if a server is gone: they count no longer when none has come or gone for
- * a minute.
+ * FT_SYNC_LAPSES.
  */
-#define FT_LIFT_LAPSES	(60 * HZ)
-
 static atomic_t ft_lifts;
 /* When one came or went last, jiffies. */
 static unsigned long ft_lifted;
@@ -148,7 +146,7 @@ EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
 bool fasttrack_holds_lifted(void)
 {
 	return atomic_read(&ft_lifts) &&
-	       time_before(jiffies, READ_ONCE(ft_lifted) + FT_LIFT_LAPSES);
+	       time_before(jiffies, READ_ONCE(ft_lifted) + FT_SYNC_LAPSES);
 }
 EXPORT_SYMBOL_GPL(fasttrack_holds_lifted);
 
@@ -282,25 +280,12 @@ bool ft_worker_is_watched(const struct task_struct *worker)
 	return ft_watched_find(worker);
 }
 
-/* Background tasks that sync a whole file system. */
-static atomic_t ft_syncs_behind;
-
-/* A background task begins to sync a whole file system, or ends it: @change is 1 or -1. */
-void ft_sync_behind(int change)
-{
-	atomic_add(change, &ft_syncs_behind);
-}
-
-/* Has one locks of a file system that others may want to freeze or to unmount? */
-bool ft_behind_syncs(void)
-{
-	return atomic_read(&ft_syncs_behind);
-}
-
 /* Does anybody wait for all that is dirty, or for what reclaim meets of it? */
 bool ft_dirty_is_waited_for(void)
 {
-	return fasttrack_holds_lifted() || atomic_read(&ft_reclaim_waits) ||
+	return fasttrack_holds_lifted() ||
+	       ft_who_syncs() != FASTTRACK_BACKGROUND ||
+	       atomic_read(&ft_reclaim_waits) ||
 	       (ft_data_has_backlog() && ft_syncs());
 }
 

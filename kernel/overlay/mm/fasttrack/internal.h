@@ -237,6 +237,32 @@ enum fasttrack_class ft_class_anew(const struct ft_config *config,
 				   enum fasttrack_class before);
 bool ft_never_behind(struct task_struct *task);
 
+/* syncs.c */
+/*
+ * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
+ * a background task has; it is in ft_idle_wait(); it is a flusher at work.
+ */
+#define FT_TASK_OP		BIT(0)
+#define FT_TASK_LOCK		BIT(1)
+#define FT_TASK_PAUSED		BIT(2)
+#define FT_TASK_FLUSHES		BIT(3)
+
+/* A flag of current's, which nobody else writes. */
+static inline void ft_flag(u8 flag, bool on)
+{
+	u8 others = current->fasttrack_flags & ~flag;
+
+	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
+}
+
+/* Who syncs is not believed any longer, and nobody let go for it, jiffies. */
+#define FT_SYNC_LAPSES		(60 * HZ)
+
+void ft_sync_change(enum fasttrack_class class, int change);
+bool ft_behind_syncs(void);
+enum fasttrack_class ft_who_syncs(void);
+enum fasttrack_class ft_flushes_for(const struct task_struct *task);
+
 /* app.c */
 extern atomic_long_t ft_app_pages[FASTTRACK_APPS][FT_NR_PAGES];
 
@@ -299,22 +325,6 @@ void ft_idle_wait(enum ft_wait_queue queue, unsigned int state, u64 ns,
 bool ft_anybody_paused(void);
 
 /* depend.c */
-/*
- * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
- * a background task has; it is in ft_idle_wait().
- */
-#define FT_TASK_OP		BIT(0)
-#define FT_TASK_LOCK		BIT(1)
-#define FT_TASK_PAUSED		BIT(2)
-
-/* A flag of current's, which nobody else writes. */
-static inline void ft_flag(u8 flag, bool on)
-{
-	u8 others = current->fasttrack_flags & ~flag;
-
-	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
-}
-
 /* What fasttrack_folio_wait_begin() has done; the rest: ft_sleep_begin(). */
 #define FT_WAIT_SHOWN		BIT(0)
 #define FT_WAIT_FOREGROUND	BIT(1)
@@ -334,8 +344,6 @@ bool ft_worker_watch_begin(struct task_struct *worker);
 void ft_worker_watch_end(struct task_struct *worker);
 bool ft_worker_is_watched(const struct task_struct *worker);
 bool ft_dirty_is_waited_for(void);
-void ft_sync_behind(int change);
-bool ft_behind_syncs(void);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);
@@ -350,6 +358,7 @@ void ft_sleep_end(unsigned int done);
 bool ft_promote(const struct folio *folio, bool file);
 void ft_promote_file(const struct address_space *mapping);
 void ft_promote_task(struct task_struct *task);
+void ft_promote_flushed(enum fasttrack_class class);
 void ft_wake_senders(void);
 void ft_relabel(void);
 void ft_kick(bool foreground);

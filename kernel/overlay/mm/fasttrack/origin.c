@@ -8,7 +8,8 @@
  *  - What a task sends itself (reads, fsync, direct writes) is its own.
  *  - What a kernel thread writes back from the page cache belongs to the app
  *    that dirtied the file (app.c). The paper finds that app by the LBA; the page
- *    cache knows it: the mapping remembers it.
+ *    cache knows it: the mapping remembers it. While somebody who is not background
+ *    waits for all that is dirty, it is theirs (syncs.c).
  *  - A kernel thread that works for a waiter says so by a scope
  *    (fasttrack_scope_enter()).
  *
@@ -184,8 +185,8 @@ static bool ft_has_own_prio(const struct bio *bio)
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
+	enum fasttrack_class class, waits;
 	struct address_space *mapping;
-	enum fasttrack_class class;
 
 	if (origin->cause) {
 		ft_bio_again(bio);
@@ -203,6 +204,13 @@ void __fasttrack_bio_submit(struct bio *bio)
 		class = current->fasttrack_scope.override ?
 			ft_scope_class(current) :
 			fasttrack_app_class(origin->app);
+		/* Who waits for all that is dirty waits for each bio of it. */
+		waits = ft_flushes_for(current);
+		if (waits != FASTTRACK_BACKGROUND) {
+			if (class != FASTTRACK_FOREGROUND)
+				class = waits;
+			bio->bi_opf |= REQ_SYNC;
+		}
 	} else {
 		if (ft_is_user_task(current))
 			origin->app = ft_app_of(current);

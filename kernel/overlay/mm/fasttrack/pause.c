@@ -564,6 +564,13 @@ EXPORT_SYMBOL_GPL(__fasttrack_extent_full);
 void __fasttrack_writeback_begin(void)
 {
 	current->fasttrack_pages = 0;
+	ft_flag(FT_TASK_FLUSHES, true);
+}
+
+/* After the last one; FastTrack may be off by now. */
+void __fasttrack_writeback_end(void)
+{
+	ft_flag(FT_TASK_FLUSHES, false);
 }
 
 static bool ft_flusher_pauses(void *what)

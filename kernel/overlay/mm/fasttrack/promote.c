@@ -112,6 +112,20 @@ void ft_promote_task(struct task_struct *task)
 	rcu_read_unlock();
 }
 
+/* All queued writes of what was dirty are of @class; and write-back goes on. */
+void ft_promote_flushed(enum fasttrack_class class)
+{
+	struct fasttrack_queue *queue;
+
+	ft_wake(FT_QUEUE_FLUSHER);
+	if (!READ_ONCE(ft_knobs.promotion))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->promote_flushed(queue, class);
+	rcu_read_unlock();
+}
+
 /* Those of a file that the foreground waits for get tags. */
 void ft_wake_senders(void)
 {

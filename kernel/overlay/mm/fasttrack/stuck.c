@@ -16,7 +16,8 @@
  *  - a request of its own in a queue or device, and a flush;
  *  - what a worker does for it, a journal's thread for one, as long as that one is
  *    not asleep for nothing itself. Of kernel threads, only such workers are
- *    looked at: who waits for another one sleeps, and is looked at;
+ *    looked at: who waits for another one sleeps, and is looked at. The flusher is one
+ *    while the foreground syncs all;
  *  - a page that a request moves. It is promoted, and then has some time.
  *
  * A look at some thousand tasks would take long. Those that sleep are remembered,
@@ -150,6 +151,7 @@ static bool ft_is_waited_for(const struct task_struct *task)
 {
 	return READ_ONCE(task->fasttrack_waiters) ||
 	       ft_worker_is_watched(task) ||
+	       ft_flushes_for(task) == FASTTRACK_FOREGROUND ||
 	       (READ_ONCE(task->fasttrack_scope.override) &&
 		READ_ONCE(task->fasttrack_scope.class) == FASTTRACK_FOREGROUND);
 }

@@ -64,9 +64,10 @@ void __fasttrack_op(bool open)
 EXPORT_SYMBOL_GPL(__fasttrack_op);
 
 /* What __fasttrack_sync_begin() has done. */
-#define FT_SYNC_LIFTS	BIT(0)
-#define FT_SYNC_WORKS	BIT(1)
-#define FT_SYNC_BEHIND	BIT(2)
+#define FT_SYNC_WAITS	BIT(0)
+#define FT_SYNC_LIFTS	BIT(1)
+#define FT_SYNC_WORKS	BIT(2)
+#define FT_SYNC_BEHIND	BIT(3)
 
 /* The foreground depends on @holder, and on what that sleeps on or has sent. */
 static void ft_inherit(struct task_struct *holder)
@@ -124,6 +125,16 @@ void __fasttrack_others_end(void)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_end);
 
+/*
+ * Is nobody held back for a sync by a task of @class? What is dirty is its own now. That
+ * is enough for the foreground, if one of background's does not sync before it.
+ */
+static bool ft_sync_lifts(enum fasttrack_class class)
+{
+	return class != FASTTRACK_FOREGROUND || ft_behind_syncs() ||
+	       !READ_ONCE(ft_knobs.promotion);
+}
+
 /**
  * __fasttrack_sync_begin - current is about to wait for all of a file system
  *
@@ -133,10 +144,10 @@ EXPORT_SYMBOL_GPL(__fasttrack_others_end);
 unsigned int __fasttrack_sync_begin(void)
 {
 	enum fasttrack_class class = __fasttrack_task_class(current);
-	unsigned int begun = FT_SYNC_LIFTS;
+	unsigned int begun = FT_SYNC_WAITS;
 
 	if (class == FASTTRACK_BACKGROUND) {
-		ft_sync_behind(1);
+		ft_sync_change(class, 1);
 		return FT_SYNC_BEHIND;
 	}
 	if (class == FASTTRACK_FOREGROUND) {
@@ -144,10 +155,15 @@ unsigned int __fasttrack_sync_begin(void)
 		ft_activity_sleep();
 		begun |= FT_SYNC_WORKS;
 	}
-	/* All are lifted, and who pauses holds nothing. */
 	current->fasttrack_named++;
-	ft_lift_begin();
-	ft_kick(false);
+	ft_sync_change(class, 1);
+	/* Who pauses holds nothing. */
+	if (ft_sync_lifts(class)) {
+		ft_lift_begin();
+		ft_kick(false);
+		begun |= FT_SYNC_LIFTS;
+	}
+	ft_promote_flushed(fasttrack_io_class(class));
 	return begun;
 }
 
@@ -158,10 +174,13 @@ unsigned int __fasttrack_sync_begin(void)
 void __fasttrack_sync_end(unsigned int begun)
 {
 	if (begun & FT_SYNC_BEHIND) {
-		ft_sync_behind(-1);
+		ft_sync_change(FASTTRACK_BACKGROUND, -1);
 		return;
 	}
-	ft_lift_end();
+	if (begun & FT_SYNC_LIFTS)
+		ft_lift_end();
+	ft_sync_change(begun & FT_SYNC_WORKS ? FASTTRACK_FOREGROUND :
+					       FASTTRACK_NEUTRAL, -1);
 	current->fasttrack_named--;
 	if (begun & FT_SYNC_WORKS) {
 		ft_sync_note(true);
