@@ -68,16 +68,15 @@ static bool is_limited(const struct mflash_model *m, u8 class)
  * mflash_cache_room - how much a class may write into the cache now
  * @m: the model
  * @class: whose data
- * @since: since when they wait
  *
  * Return: pages.
  */
-u32 mflash_cache_room(const struct mflash_model *m, u8 class, u64 since)
+u32 mflash_cache_room(const struct mflash_model *m, u8 class)
 {
 	const struct mflash_cache *c = &m->cache;
 	u32 part;
 
-	if (!is_limited(m, class) || mflash_is_overdue(&m->sched, since, m->now))
+	if (!is_limited(m, class))
 		return c->nr_free;
 	part = UNITS_WAITING * mflash_ftl_unit(m, mflash_ftl_host_stream(m, class));
 	return c->nr_background < part ? min(c->nr_free, part - c->nr_background) : 0;
@@ -167,7 +166,7 @@ static void entry_merge(struct mflash_model *m, struct mflash_entry *e, struct m
 	}
 }
 
-static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class)
+static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class, u64 since)
 {
 	struct mflash_cache *c = &m->cache;
 	struct mflash_entry *e = list_first_entry(&c->free, struct mflash_entry, order);
@@ -183,7 +182,7 @@ static struct mflash_entry *entry_new(struct mflash_model *m, u32 lpn, u8 class)
 	e->through = false;
 	e->waiter = NULL;
 	e->seq = ++m->seq;
-	e->since = m->now;
+	e->since = since;
 	c->nr_dirty++;
 	c->nr_background += class == FASTTRACK_BACKGROUND;
 	return e;
@@ -227,6 +226,10 @@ void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 page
 {
 	struct mflash_cache *c = &m->cache;
 	bool through = is_through(m, cmd);
+	/* background has few pages here at a time, which do not wait for another wait_max_ns */
+	bool waited = is_limited(m, cmd->class) &&
+		      mflash_is_overdue(&m->sched, cmd->submitted, m->now);
+	u64 since = waited ? cmd->submitted : m->now;
 	struct mflash_entry *e;
 	u32 lpn;
 
@@ -238,7 +241,7 @@ void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 page
 		if (e && !e->programming) {
 			entry_merge(m, e, cmd);
 		} else {
-			e = entry_new(m, lpn, cmd->class);
+			e = entry_new(m, lpn, cmd->class, since);
 			if (through && !cmd->fua)
 				entry_through(c, e, cmd);
 		}
@@ -328,12 +331,13 @@ static bool is_awaited(const struct mflash_model *m)
 }
 
 /*
- * Do overdue pages go first? Where somebody waits for durability; else a unit of them
+ * Does an overdue page go first? Where somebody waits for durability; else a unit of them
  * now and then, or those of others, who write without end, would be before them for ever.
  */
-static bool overdue_goes(const struct mflash_model *m)
+static bool overdue_goes(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return is_awaited(m) || mflash_may_force(&m->sched, m->cache.forced, m->now);
+	return is_awaited(m) || (mflash_may_force(&m->sched, m->cache.forced, m->now) &&
+				 mflash_ftl_goes_on(m, mflash_ftl_host_stream(m, e->class)));
 }
 
 /* as what a page is written out, in the order of the queues */
@@ -344,25 +348,40 @@ static struct mflash_candidate as_candidate(const struct mflash_entry *e, u8 cla
 	};
 }
 
-static struct mflash_entry *next_dirty(struct mflash_model *m)
+/* the page that is next in the order, and the overdue one that came first */
+static struct mflash_entry *first_dirty(struct mflash_model *m, struct mflash_entry **overdue)
 {
-	struct mflash_entry *e, *dirty[FASTTRACK_NR_CLASSES], *overdue = NULL;
+	struct mflash_entry *e, *dirty[FASTTRACK_NR_CLASSES];
 	struct mflash_candidate c[FASTTRACK_NR_CLASSES];
 	int n = 0;
 	u32 i;
 
+	*overdue = NULL;
 	for (i = 0; i < FASTTRACK_NR_CLASSES; i++) {
 		e = list_first_entry_or_null(&m->cache.dirty[i], struct mflash_entry, dirty);
 		if (!e)
 			continue;
-		if (is_overdue(m, e) && (!overdue || e->seq < overdue->seq))
-			overdue = e;
+		if (is_overdue(m, e) && (!*overdue || e->seq < (*overdue)->seq))
+			*overdue = e;
 		dirty[n] = e;
 		c[n++] = as_candidate(e, e->class);
 	}
-	if (overdue && overdue_goes(m))
-		return overdue;
 	return n ? dirty[mflash_first(&m->sched, c, n, m->now)] : NULL;
+}
+
+static struct mflash_entry *next_dirty(struct mflash_model *m)
+{
+	struct mflash_entry *overdue, *first = first_dirty(m, &overdue);
+
+	return overdue && overdue_goes(m, overdue) ? overdue : first;
+}
+
+/* is the page that is next so only because it is overdue */
+static bool next_is_forced(struct mflash_model *m)
+{
+	struct mflash_entry *overdue, *first = first_dirty(m, &overdue);
+
+	return overdue && overdue != first && overdue_goes(m, overdue);
 }
 
 /* a foreground write waits on the link for room in the cache */
@@ -460,7 +479,7 @@ static struct mflash_entry *entry_take(struct mflash_model *m)
 static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 {
 	enum mflash_stream stream = next_stream(m);
-	bool overdue = is_overdue(m, next_dirty(m));
+	bool forced = next_is_forced(m);
 
 	unit->slots = mflash_ftl_unit(m, stream);
 	unit->slc = stream == MFLASH_BUFFER;
@@ -469,7 +488,7 @@ static void take(struct mflash_model *m, u32 die, struct mflash_unit *unit)
 		unit->entries[unit->nr] = entry_take(m);
 		unit->hurry |= !unit->entries[unit->nr]->through;
 	}
-	if (overdue)
+	if (forced)
 		m->cache.forced = m->now;
 	/* background may have room again */
 	m->kick_links = ~0UL;

@@ -45,7 +45,7 @@ struct mflash_cache {
 
 u32 mflash_cache_pages(const struct mflash_model *m);
 int mflash_cache_init(struct mflash_model *m);
-u32 mflash_cache_room(const struct mflash_model *m, u8 class, u64 since);
+u32 mflash_cache_room(const struct mflash_model *m, u8 class);
 struct mflash_entry *mflash_cache_find(struct mflash_model *m, u32 lpn);
 void mflash_cache_write(struct mflash_model *m, struct mflash_cmd *cmd, u32 pages);
 void mflash_cache_flush(struct mflash_model *m, struct mflash_cmd *cmd);

@@ -154,6 +154,23 @@ enum mflash_stream mflash_ftl_host_stream(const struct mflash_model *m, u8 class
 									       MFLASH_DIRECT;
 }
 
+static bool may_open(const struct mflash_ftl *f, enum mflash_stream s)
+{
+	if (s == MFLASH_BUFFER)
+		return f->nr_free[1];
+	return f->nr_free[0] > (s == MFLASH_COPY ? 0 : FREE_RESERVE);
+}
+
+/**
+ * mflash_ftl_goes_on - may some die program a unit of a stream, before a block is freed
+ * @m: the model
+ * @s: the stream
+ */
+bool mflash_ftl_goes_on(const struct mflash_model *m, enum mflash_stream s)
+{
+	return m->ftl.open[s] != MFLASH_NONE || may_open(&m->ftl, s);
+}
+
 /**
  * mflash_ftl_room - may a die program a unit of a stream
  * @m: the model
@@ -167,9 +184,7 @@ bool mflash_ftl_room(struct mflash_model *m, enum mflash_stream s, u32 die)
 
 	if (block != MFLASH_NONE)
 		return m->store.headers[block].rows[die] < m->phone->rows;
-	if (s == MFLASH_BUFFER)
-		return f->nr_free[1];
-	return f->nr_free[0] > (s == MFLASH_COPY ? 0 : FREE_RESERVE);
+	return may_open(f, s);
 }
 
 static u32 block_open(struct mflash_model *m, enum mflash_stream s)

@@ -72,6 +72,7 @@ bool mflash_block_slc(const struct mflash_model *m, u32 block);
 u32 mflash_ftl_die(struct mflash_model *m, u32 ppn);
 u32 mflash_ftl_unit(const struct mflash_model *m, enum mflash_stream s);
 enum mflash_stream mflash_ftl_host_stream(const struct mflash_model *m, u8 class);
+bool mflash_ftl_goes_on(const struct mflash_model *m, enum mflash_stream s);
 bool mflash_ftl_room(struct mflash_model *m, enum mflash_stream s, u32 die);
 u32 mflash_ftl_alloc(struct mflash_model *m, enum mflash_stream s, u32 die);
 void mflash_ftl_commit(struct mflash_model *m, struct mflash_entry *e, u32 ppn);

@@ -316,33 +316,20 @@ static void firmware_event(struct mflash_model *m)
 	}
 }
 
-static u32 cache_room(const struct mflash_model *m, const struct mflash_qnode *n)
-{
-	return mflash_cache_room(m, n->c.class, n->c.since);
-}
-
-/* heads of the writes for which the cache has no room, as bits */
-static unsigned long writes_blocked(const struct mflash_model *m, const struct mflash_queue *q)
-{
-	unsigned long used = q->used & MFLASH_WRITES, blocked = 0;
-	unsigned int i;
-
-	for_each_set_bit(i, &used, MFLASH_HEADS)
-		if (!cache_room(m, list_first_entry(&q->heads[i], struct mflash_qnode, link)))
-			blocked |= BIT(i);
-	return blocked;
-}
-
 static void link_kick(struct mflash_model *m, u32 i)
 {
 	struct mflash_link *link = &m->link[i];
 	const struct mflash_phone *p = m->phone;
+	unsigned long blocked = 0;
 	struct mflash_qnode *n;
 	u64 ns;
 
 	if (link->busy || !link->queue.count)
 		return;
-	n = mflash_queue_pick(&link->queue, &m->sched, m->now, writes_blocked(m, &link->queue));
+	for (u8 class = 0; class < FASTTRACK_NR_CLASSES; class++)
+		if (!mflash_cache_room(m, class))
+			blocked |= BIT(MFLASH_HEAD(class, 1));
+	n = mflash_queue_pick(&link->queue, &m->sched, m->now, blocked);
 	if (!m->cache.nr_free && mflash_cache_is_due(m))
 		mflash_kick_all_dies(m);
 	if (!n) {
@@ -354,7 +341,8 @@ static void link_kick(struct mflash_model *m, u32 i)
 	if (n->cmd) {
 		struct mflash_cmd *cmd = container_of(n, struct mflash_cmd, q);
 
-		link->chunk = min3(cmd->pages - cmd->sent, cache_room(m, n), (u32)LINK_CHUNK);
+		link->chunk = min3(cmd->pages - cmd->sent, mflash_cache_room(m, cmd->class),
+				   (u32)LINK_CHUNK);
 		m->cache.nr_free -= link->chunk;
 		ns = mflash_transfer_ns(link->chunk, p->link_write_mbps) +
 		     (cmd->sent ? 0 : p->link_cmd_ns);
