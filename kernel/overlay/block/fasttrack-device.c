@@ -35,6 +35,12 @@ static bool fti_is_beside(const struct request *rq)
 	return (uintptr_t)rq->elv.priv[0] & FTI_BESIDE;
 }
 
+/* Is the foreground's @rq what others have made dirty, and who syncs waits for? */
+static bool fti_is_flushed(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[0] & FTI_FLUSHED;
+}
+
 static unsigned int fti_pages(const struct request *rq)
 {
 	return FIELD_GET(FTI_PAGES_MASK, (uintptr_t)rq->elv.priv[0]);
@@ -53,9 +59,12 @@ static void fti_note_start(struct request *rq, bool beside)
 	unsigned int pages = min_t(unsigned int,
 				   blk_rq_sectors(rq) >> PAGE_SECTORS_SHIFT,
 				   FIELD_MAX(FTI_PAGES_MASK));
+	bool flushed = rq->bio && !fti_bio_is_own(rq->bio) &&
+		       rq->bio->bi_origin.cause == FASTTRACK_CAUSE_WRITEBACK;
 
 	rq->elv.priv[0] = (void *)((uintptr_t)rq->elv.priv[0] |
 				   (beside ? FTI_BESIDE : 0) |
+				   (flushed ? FTI_FLUSHED : 0) |
 				   FIELD_PREP(FTI_PAGES_MASK, pages));
 }
 
@@ -159,7 +168,8 @@ static bool fti_has_data(const struct request *rq)
 
 /*
  * The foreground's @rq was in the device for @us. A device that takes one request
- * at a time makes none wait there.
+ * at a time makes none wait there. Of what a flusher sends as fast as it can nothing is
+ * to be learnt.
  */
 static void fti_learn_cost(struct fti_data *fti, const struct request *rq, u64 us)
 {
@@ -167,7 +177,7 @@ static void fti_learn_cost(struct fti_data *fti, const struct request *rq, u64 u
 	unsigned long flags;
 	u64 *alone;
 
-	if (most == 1 || !fti_has_data(rq))
+	if (most == 1 || !fti_has_data(rq) || fti_is_flushed(rq))
 		return;
 	alone = &fti->alone[fti_opf_kind(rq->cmd_flags)][fti_size(rq)];
 	spin_lock_irqsave(&fti->cost_lock, flags);

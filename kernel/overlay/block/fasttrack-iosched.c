@@ -469,10 +469,14 @@ static void fti_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (class == FASTTRACK_BACKGROUND)
 		class = fti_class_now(opf, fasttrack_task_class(current) ==
 						   FASTTRACK_FOREGROUND);
+	/* What the foreground reads while it syncs all finds a tag. */
+	if (class == FASTTRACK_FOREGROUND && op_is_write(opf) &&
+	    fasttrack_flushes())
+		data->shallow_depth = fti->shallow[FASTTRACK_NEUTRAL][1];
 	/* Synchronous reads of neutral tasks are as unthrottled as ever. */
-	if (class == FASTTRACK_FOREGROUND ||
-	    (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&
-	     !op_is_write(opf)))
+	else if (class == FASTTRACK_FOREGROUND ||
+		 (class == FASTTRACK_NEUTRAL && op_is_sync(opf) &&
+		  !op_is_write(opf)))
 		data->shallow_depth = 0;
 	else if (fasttrack_inherits(current))
 		data->shallow_depth = fti->inherit_depth;

@@ -166,6 +166,8 @@ struct fti_data {
 #define FTI_BESIDE	BIT(3)
 #define FTI_CLASS_MASK	GENMASK(1, 0)
 #define FTI_PRIO_MASK	GENMASK(5, 4)
+/* The foreground's only as long as it waits for all that is dirty. */
+#define FTI_FLUSHED	BIT(6)
 /* It is counted, for its sender; stays when it is of another class. */
 #define FTI_COUNTED	BIT(8)
 #define FTI_SENDER_MASK	GENMASK(16, 9)

@@ -323,8 +323,10 @@ static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
 }
 
 /* Is @rq a write of what was dirty, or of a journal? */
-static bool fti_is_flushed(const struct request *rq, const void *unused)
+static bool fti_writes_back(const struct request *rq, const void *unused)
 {
+	if (req_op(rq) != REQ_OP_WRITE || (rq->cmd_flags & REQ_SWAP))
+		return false;
 	for (const struct bio *bio = rq->bio; bio; bio = bio->bi_next)
 		if (bio->bi_origin.cause != FASTTRACK_CAUSE_SYNC_WRITE)
 			return true;
@@ -337,7 +339,7 @@ static void fti_promote_flushed(struct fasttrack_queue *queue,
 	const struct fti_wanted wanted = {
 		.class = class,
 		.keys = ~0UL,
-		.match = fti_is_flushed,
+		.match = fti_writes_back,
 	};
 
 	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, &wanted);

@@ -92,8 +92,10 @@ void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_resume_user(void);
 void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		       bool datasync);
-unsigned int __fasttrack_sync_begin(void);
-void __fasttrack_sync_end(unsigned int begun);
+unsigned int __fasttrack_sync_begin(struct backing_dev_info *bdi);
+void __fasttrack_sync_end(struct backing_dev_info *bdi, unsigned int begun);
+bool __fasttrack_flush_wait_begin(void);
+void __fasttrack_flush_wait_end(void);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
 bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
@@ -264,6 +266,7 @@ static inline void fasttrack_fsync(struct address_space *mapping, loff_t start,
 
 /**
  * fasttrack_sync_begin - current is about to wait for all of a file system
+ * @sb: the file system; NULL: all
  *
  * For sync(2), freezing and the like. What is dirty is written as the task's own, if it
  * does not belong to the background; for one that is not of the foreground either,
@@ -271,16 +274,34 @@ static inline void fasttrack_fsync(struct address_space *mapping, loff_t start,
  *
  * Return: what to give to fasttrack_sync_end().
  */
-static inline unsigned int fasttrack_sync_begin(void)
+static inline unsigned int fasttrack_sync_begin(struct super_block *sb)
 {
-	return fasttrack_enabled() ? __fasttrack_sync_begin() : 0;
+	return fasttrack_enabled() ? __fasttrack_sync_begin(sb ? sb->s_bdi : NULL) :
+				     0;
 }
 
 /* It has waited. */
-static inline void fasttrack_sync_end(unsigned int begun)
+static inline void fasttrack_sync_end(struct super_block *sb, unsigned int begun)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_sync_end(begun);
+		__fasttrack_sync_end(sb ? sb->s_bdi : NULL, begun);
+}
+
+/**
+ * fasttrack_flush_wait_begin - current is about to wait for a flusher
+ *
+ * Return: what to give to fasttrack_flush_wait_end().
+ */
+static inline bool fasttrack_flush_wait_begin(void)
+{
+	return fasttrack_enabled() && __fasttrack_flush_wait_begin();
+}
+
+/* It has waited. */
+static inline void fasttrack_flush_wait_end(bool begun)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
+		__fasttrack_flush_wait_end();
 }
 
 /**

@@ -53,8 +53,8 @@ static inline blk_opf_t fasttrack_opf_with_class(blk_opf_t opf,
  *	over
  * @FASTTRACK_RECLAIM_WAITED: times that reclaim waited for background's dirty
  *	pages
- * @FASTTRACK_PROMOTED: queued requests that became foreground because a
- *	foreground task waited for them
+ * @FASTTRACK_PROMOTED: queued requests that became foreground, or neutral, because a
+ *	task waited for them
  * @FASTTRACK_DEPENDED: times that the foreground began to wait for others
  * @FASTTRACK_STUCK: times that everybody went because a task slept for long for what
  *	nobody had named
@@ -176,6 +176,7 @@ enum fasttrack_class fasttrack_app_class(u32 id);
 bool fasttrack_app_moved(u32 id);
 u32 fasttrack_app_uid(u32 id);
 bool fasttrack_inherits(const struct task_struct *task);
+bool fasttrack_flushes(void);
 bool fasttrack_came_to_front(const struct bio *bio);
 const struct address_space *fasttrack_page_file(const struct page *page);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);

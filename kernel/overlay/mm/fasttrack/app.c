@@ -524,7 +524,7 @@ enum fasttrack_class __fasttrack_task_class(struct task_struct *task)
 	if (class == FASTTRACK_BACKGROUND &&
 	    (ft_never_behind(task) || fatal_signal_pending(task)))
 		return FASTTRACK_NEUTRAL;
-	return unlikely(ft_flushes_for(task) == FASTTRACK_FOREGROUND) ?
+	return unlikely(ft_flushes_for_front(task)) ?
 		FASTTRACK_FOREGROUND : class;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_task_class);

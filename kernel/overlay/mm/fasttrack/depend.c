@@ -280,11 +280,11 @@ bool ft_worker_is_watched(const struct task_struct *worker)
 	return ft_watched_find(worker);
 }
 
-/* Does anybody wait for all that is dirty, or for what reclaim meets of it? */
-bool ft_dirty_is_waited_for(void)
+/* Does anybody wait for all that is dirty on @bdi, or for what reclaim meets of it? */
+bool ft_dirty_is_waited_for(const struct backing_dev_info *bdi)
 {
 	return fasttrack_holds_lifted() ||
-	       ft_who_syncs() != FASTTRACK_BACKGROUND ||
+	       ft_who_syncs(bdi) != FASTTRACK_BACKGROUND ||
 	       atomic_read(&ft_reclaim_waits) ||
 	       (ft_data_has_backlog() && ft_syncs());
 }

@@ -240,12 +240,14 @@ bool ft_never_behind(struct task_struct *task);
 /* syncs.c */
 /*
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
- * a background task has; it is in ft_idle_wait(); it is a flusher at work.
+ * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
+ * foreground, and syncs a whole file system.
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
 #define FT_TASK_PAUSED		BIT(2)
 #define FT_TASK_FLUSHES		BIT(3)
+#define FT_TASK_SYNCS		BIT(4)
 
 /* A flag of current's, which nobody else writes. */
 static inline void ft_flag(u8 flag, bool on)
@@ -258,10 +260,11 @@ static inline void ft_flag(u8 flag, bool on)
 /* Who syncs is not believed any longer, and nobody let go for it, jiffies. */
 #define FT_SYNC_LAPSES		(60 * HZ)
 
-void ft_sync_change(enum fasttrack_class class, int change);
+void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,
+		    int change);
 bool ft_behind_syncs(void);
-enum fasttrack_class ft_who_syncs(void);
-enum fasttrack_class ft_flushes_for(const struct task_struct *task);
+enum fasttrack_class ft_who_syncs(const struct backing_dev_info *bdi);
+bool ft_flushes_for_front(const struct task_struct *task);
 
 /* app.c */
 extern atomic_long_t ft_app_pages[FASTTRACK_APPS][FT_NR_PAGES];
@@ -343,7 +346,7 @@ void ft_worker_wait_end(struct task_struct *worker);
 bool ft_worker_watch_begin(struct task_struct *worker);
 void ft_worker_watch_end(struct task_struct *worker);
 bool ft_worker_is_watched(const struct task_struct *worker);
-bool ft_dirty_is_waited_for(void);
+bool ft_dirty_is_waited_for(const struct backing_dev_info *bdi);
 void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);

@@ -16,6 +16,7 @@
  * Not covered: a file system that encrypts or checksums into bounce pages and
  * sends those from a worker; such a bio has the worker's class, neutral.
  */
+#include <linux/backing-dev.h>
 #include <linux/bio.h>
 #include <linux/fs.h>
 #include <linux/ioprio.h>
@@ -182,10 +183,28 @@ static bool ft_has_own_prio(const struct bio *bio)
 		bio->bi_ioprio != nice);
 }
 
+/*
+ * Current, a flusher, sends @bio, which is of @class by itself. Who waits for all that is
+ * dirty waits for each bio of it.
+ */
+static enum fasttrack_class ft_flushed_class(struct bio *bio,
+					     const struct address_space *mapping,
+					     enum fasttrack_class class)
+{
+	const struct backing_dev_info *bdi =
+		mapping ? inode_to_bdi(mapping->host) : bio->bi_bdev->bd_disk->bdi;
+	enum fasttrack_class waits = ft_who_syncs(bdi);
+
+	if (bio_op(bio) != REQ_OP_WRITE || waits == FASTTRACK_BACKGROUND)
+		return class;
+	bio->bi_opf |= REQ_SYNC;
+	return class == FASTTRACK_FOREGROUND ? class : waits;
+}
+
 void __fasttrack_bio_submit(struct bio *bio)
 {
 	struct fasttrack_origin *origin = &bio->bi_origin;
-	enum fasttrack_class class, waits;
+	enum fasttrack_class class;
 	struct address_space *mapping;
 
 	if (origin->cause) {
@@ -204,18 +223,13 @@ void __fasttrack_bio_submit(struct bio *bio)
 		class = current->fasttrack_scope.override ?
 			ft_scope_class(current) :
 			fasttrack_app_class(origin->app);
-		/* Who waits for all that is dirty waits for each bio of it. */
-		waits = ft_flushes_for(current);
-		if (waits != FASTTRACK_BACKGROUND) {
-			if (class != FASTTRACK_FOREGROUND)
-				class = waits;
-			bio->bi_opf |= REQ_SYNC;
-		}
 	} else {
 		if (ft_is_user_task(current))
 			origin->app = ft_app_of(current);
 		class = __fasttrack_task_class(current);
 	}
+	if (current->fasttrack_flags & FT_TASK_FLUSHES)
+		class = ft_flushed_class(bio, mapping, class);
 	rcu_read_unlock();
 	WRITE_ONCE(current->fasttrack_sends, fasttrack_bio_file(bio));
 	/* Made from another bio's flags, by dm-crypt for one: keep that class. */

@@ -20,12 +20,12 @@
  * Nor is a piece or a segment begun whose sender would wait for a request tag, with
  * locks of the file system's: an fsync waits before, the flusher passes over the file.
  *
- * Eight hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
+ * Nine hooks are write-back's: fasttrack_writeback_...(), fasttrack_fsync() and
  * fasttrack_extent_full():
  *
  *  hook     who calls it                     what is held there       sleeps
- *  begin    wb_writeback(), before a work    nothing                  no
- *           of the flusher's
+ *  begin,   wb_writeback(), before and       nothing                  no
+ *  end      after a work of the flusher's
  *  over     writeback_iter(), ext4, f2fs:    the file system's locks  no
  *           before each folio                that are below, ext4's
  *                                            handle, locked folios
@@ -162,12 +162,13 @@ bool ft_writeback_caught_up(struct bdi_writeback *wb)
 
 /*
  * May current, which writes back to @wb, pause? As long as a segment's worth of
- * pages has not been written, and nobody has come who waits for more, nor is throttled
- * in front.
+ * pages has not been written, and nobody has come who waits for more, or for all, nor is
+ * throttled in front.
  */
 static bool ft_writeback_may_pause(struct bdi_writeback *wb)
 {
 	return !fasttrack_foreground_depends() && ft_has_no_other_work(wb) &&
+	       ft_who_syncs(wb->bdi) == FASTTRACK_BACKGROUND &&
 	       !ft_front_is_throttled() && !ft_writeback_caught_up(wb);
 }
 
@@ -453,7 +454,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
  */
 static bool ft_writeback_has_no_room(const struct address_space *mapping)
 {
-	return ft_pauses() && !ft_dirty_is_waited_for() &&
+	return ft_pauses() && !ft_dirty_is_waited_for(inode_to_bdi(mapping->host)) &&
 	       ft_foreground_works() && ft_queues_crowded(mapping, false);
 }
 
@@ -557,7 +558,7 @@ bool __fasttrack_extent_full(const struct address_space *mapping,
 EXPORT_SYMBOL_GPL(__fasttrack_extent_full);
 
 /**
- * __fasttrack_writeback_begin - before the first segment of a turn of write-back
+ * __fasttrack_writeback_begin - before the first turn of a work of the flusher's
  *
  * Context: process context; does not sleep.
  */
@@ -605,7 +606,7 @@ static void ft_pause_flusher(struct bdi_writeback *wb)
  */
 void __fasttrack_writeback_pause(struct bdi_writeback *wb)
 {
-	__fasttrack_writeback_begin();
+	current->fasttrack_pages = 0;
 	ft_pause_flusher(wb);
 }
 

@@ -150,8 +150,7 @@ static bool ft_is_behind(struct task_struct *task)
 static bool ft_is_waited_for(const struct task_struct *task)
 {
 	return READ_ONCE(task->fasttrack_waiters) ||
-	       ft_worker_is_watched(task) ||
-	       ft_flushes_for(task) == FASTTRACK_FOREGROUND ||
+	       ft_worker_is_watched(task) || ft_flushes_for_front(task) ||
 	       (READ_ONCE(task->fasttrack_scope.override) &&
 		READ_ONCE(task->fasttrack_scope.class) == FASTTRACK_FOREGROUND);
 }

@@ -2,35 +2,69 @@
 /*
  * Who syncs whole file systems: sync(2), syncfs(2), freezing, remounting, unmounting.
  *
- * Such a task waits for all that is dirty, whoever has made it so. While one that is not
- * background does, flushers work for it: what they write is of its class, and waited
- * for. So what else background does, direct I/O and reads, is no more in its way than in
- * that of an fsync.
+ * Such a task waits for all that is dirty there, whoever has made it so. While one that
+ * is not background does, flushers work for it: what they write is of its class, and
+ * waited for. So what else background does, direct I/O and reads, is no more in its way
+ * than in that of an fsync.
  *
  * Not here: what such a task does (wait.c), what is queued already (promote.c), that
  * background makes less dirty meanwhile (backlog.c).
  */
 #include <linux/atomic.h>
+#include <linux/backing-dev.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 
 #include "internal.h"
 
-/* Tasks that sync: foreground's, background's, and those of all others. */
-static atomic_t ft_syncs_front, ft_syncs_behind, ft_syncs_others;
-/* When one that is not background came or went last, jiffies. */
-static unsigned long ft_sync_changed;
+/**
+ * struct ft_sync_count - tasks of a class that sync
+ * @any: how many
+ * @all: those of them that sync all file systems
+ * @changed: when one came or went last, jiffies
+ *
+ * A sync may never end, if a server is gone: they count no longer when none has come or
+ * gone for FT_SYNC_LAPSES.
+ */
+struct ft_sync_count {
+	atomic_t any;
+	atomic_t all;
+	unsigned long changed;
+};
 
-/* A task of @class begins to sync a whole file system, or ends it: @change is 1 or -1. */
-void ft_sync_change(enum fasttrack_class class, int change)
+/* Those of the foreground's; and of others, but not of background's. */
+static struct ft_sync_count ft_syncs_front, ft_syncs_others;
+/* Background's. */
+static atomic_t ft_syncs_behind;
+
+static void ft_syncs_add(struct ft_sync_count *syncs, atomic_t *here, int change)
 {
-	if (class == FASTTRACK_BACKGROUND) {
+	WRITE_ONCE(syncs->changed, jiffies);
+	/* Who sees the number sees when that was. */
+	smp_wmb();
+	atomic_add(change, &syncs->any);
+	atomic_add(change, here ?: &syncs->all);
+}
+
+/**
+ * ft_sync_change - a task begins to sync whole file systems, or ends it
+ * @class: the task's
+ * @bdi: the file system's; NULL: all
+ * @change: 1 or -1
+ *
+ * Context: process context; does not sleep.
+ */
+void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,
+		    int change)
+{
+	if (class == FASTTRACK_BACKGROUND)
 		atomic_add(change, &ft_syncs_behind);
-		return;
-	}
-	WRITE_ONCE(ft_sync_changed, jiffies);
-	atomic_add(change, class == FASTTRACK_FOREGROUND ? &ft_syncs_front :
-							   &ft_syncs_others);
+	else if (class == FASTTRACK_FOREGROUND)
+		ft_syncs_add(&ft_syncs_front, bdi ? &bdi->fasttrack_syncs[1] : NULL,
+			     change);
+	else
+		ft_syncs_add(&ft_syncs_others, bdi ? &bdi->fasttrack_syncs[0] : NULL,
+			     change);
 }
 
 /* Has one of background's locks that others may want to freeze or to unmount? */
@@ -39,34 +73,55 @@ bool ft_behind_syncs(void)
 	return atomic_read(&ft_syncs_behind);
 }
 
-/*
- * For whom do flushers work, beside the files' apps: the foreground, somebody neutral,
- * or nobody, which is background? A sync may never end, if a server is gone: it counts no
- * longer when none has come or gone for FT_SYNC_LAPSES.
- */
-enum fasttrack_class ft_who_syncs(void)
+/* Are so many of @syncs still believed? */
+static bool ft_syncs_are(const struct ft_sync_count *syncs, const atomic_t *nr)
 {
-	int front = atomic_read(&ft_syncs_front);
-
-	if ((!front && !atomic_read(&ft_syncs_others)) ||
-	    !READ_ONCE(ft_knobs.promotion) ||
-	    time_after_eq(jiffies, READ_ONCE(ft_sync_changed) + FT_SYNC_LAPSES))
-		return FASTTRACK_BACKGROUND;
-	return front ? FASTTRACK_FOREGROUND : FASTTRACK_NEUTRAL;
+	if (!atomic_read(nr))
+		return false;
+	/* Pairs with the barrier in ft_syncs_add(). */
+	smp_rmb();
+	return time_before(jiffies, READ_ONCE(syncs->changed) + FT_SYNC_LAPSES);
 }
 
 /**
- * ft_flushes_for - for whom does a task flush, beside the files' apps?
- * @task: any
+ * ft_who_syncs - for whom is written what is dirty, beside the files' apps?
+ * @bdi: where
  *
  * Context: any.
- * Return: as ft_who_syncs(); background if @task is no flusher at work.
+ * Return: foreground or neutral: such a task waits for it; background: none does.
  */
-enum fasttrack_class ft_flushes_for(const struct task_struct *task)
+enum fasttrack_class ft_who_syncs(const struct backing_dev_info *bdi)
 {
-	return READ_ONCE(task->fasttrack_flags) & FT_TASK_FLUSHES ?
-		ft_who_syncs() : FASTTRACK_BACKGROUND;
+	if (!READ_ONCE(ft_knobs.promotion))
+		return FASTTRACK_BACKGROUND;
+	if (atomic_read(&bdi->fasttrack_syncs[1]) ||
+	    ft_syncs_are(&ft_syncs_front, &ft_syncs_front.all))
+		return FASTTRACK_FOREGROUND;
+	if (atomic_read(&bdi->fasttrack_syncs[0]) ||
+	    ft_syncs_are(&ft_syncs_others, &ft_syncs_others.all))
+		return FASTTRACK_NEUTRAL;
+	return FASTTRACK_BACKGROUND;
 }
+
+/* Is @task a flusher at work, and may it work for one of the foreground's that syncs? */
+bool ft_flushes_for_front(const struct task_struct *task)
+{
+	return (READ_ONCE(task->fasttrack_flags) & FT_TASK_FLUSHES) &&
+	       READ_ONCE(ft_knobs.promotion) &&
+	       ft_syncs_are(&ft_syncs_front, &ft_syncs_front.any);
+}
+
+/**
+ * fasttrack_flushes - does current write back what others have made dirty?
+ *
+ * Context: any.
+ * Return: if so: it is a flusher at work.
+ */
+bool fasttrack_flushes(void)
+{
+	return current->fasttrack_flags & FT_TASK_FLUSHES;
+}
+EXPORT_SYMBOL_GPL(fasttrack_flushes);
 
 #ifdef CONFIG_FASTTRACK_KUNIT_TEST
 #include "tests/syncs-kunit.h"

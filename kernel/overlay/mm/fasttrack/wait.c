@@ -125,40 +125,33 @@ void __fasttrack_others_end(void)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_others_end);
 
-/*
- * Is nobody held back for a sync by a task of @class? What is dirty is its own now. That
- * is enough for the foreground, if one of background's does not sync before it.
- */
-static bool ft_sync_lifts(enum fasttrack_class class)
-{
-	return class != FASTTRACK_FOREGROUND || ft_behind_syncs() ||
-	       !READ_ONCE(ft_knobs.promotion);
-}
-
 /**
  * __fasttrack_sync_begin - current is about to wait for all of a file system
+ * @bdi: the file system's; NULL: for all of all file systems
+ *
+ * What is dirty is written as current's from now on. For the foreground that is enough;
+ * for others nobody is held back meanwhile.
  *
  * Context: process context; does not sleep.
  * Return: what to give to __fasttrack_sync_end().
  */
-unsigned int __fasttrack_sync_begin(void)
+unsigned int __fasttrack_sync_begin(struct backing_dev_info *bdi)
 {
 	enum fasttrack_class class = __fasttrack_task_class(current);
 	unsigned int begun = FT_SYNC_WAITS;
 
-	if (class == FASTTRACK_BACKGROUND) {
-		ft_sync_change(class, 1);
+	ft_sync_change(class, bdi, 1);
+	if (class == FASTTRACK_BACKGROUND)
 		return FT_SYNC_BEHIND;
-	}
 	if (class == FASTTRACK_FOREGROUND) {
 		ft_sync_note(false);
 		ft_activity_sleep();
+		ft_flag(FT_TASK_SYNCS, true);
 		begun |= FT_SYNC_WORKS;
 	}
-	current->fasttrack_named++;
-	ft_sync_change(class, 1);
-	/* Who pauses holds nothing. */
-	if (ft_sync_lifts(class)) {
+	if (class != FASTTRACK_FOREGROUND || !READ_ONCE(ft_knobs.promotion)) {
+		/* All go: it is not stuck. */
+		current->fasttrack_named++;
 		ft_lift_begin();
 		ft_kick(false);
 		begun |= FT_SYNC_LIFTS;
@@ -169,23 +162,50 @@ unsigned int __fasttrack_sync_begin(void)
 
 /**
  * __fasttrack_sync_end - it has waited
+ * @bdi: as at the beginning
  * @begun: result of __fasttrack_sync_begin()
  */
-void __fasttrack_sync_end(unsigned int begun)
+void __fasttrack_sync_end(struct backing_dev_info *bdi, unsigned int begun)
 {
 	if (begun & FT_SYNC_BEHIND) {
-		ft_sync_change(FASTTRACK_BACKGROUND, -1);
+		ft_sync_change(FASTTRACK_BACKGROUND, bdi, -1);
 		return;
 	}
-	if (begun & FT_SYNC_LIFTS)
+	if (begun & FT_SYNC_LIFTS) {
 		ft_lift_end();
-	ft_sync_change(begun & FT_SYNC_WORKS ? FASTTRACK_FOREGROUND :
-					       FASTTRACK_NEUTRAL, -1);
-	current->fasttrack_named--;
+		current->fasttrack_named--;
+	}
 	if (begun & FT_SYNC_WORKS) {
+		ft_flag(FT_TASK_SYNCS, false);
 		ft_sync_note(true);
 		ft_activity_wake();
 	}
+	ft_sync_change(begun & FT_SYNC_WORKS ? FASTTRACK_FOREGROUND :
+					       FASTTRACK_NEUTRAL, bdi, -1);
+}
+
+/**
+ * __fasttrack_flush_wait_begin - current is about to wait for a flusher
+ *
+ * One that works for the foreground is looked at itself, if it is stuck.
+ *
+ * Context: process context; does not sleep.
+ * Return: whether __fasttrack_flush_wait_end() is to be called.
+ */
+bool __fasttrack_flush_wait_begin(void)
+{
+	if (!(current->fasttrack_flags & FT_TASK_SYNCS))
+		return false;
+	current->fasttrack_named++;
+	return true;
+}
+
+/**
+ * __fasttrack_flush_wait_end - it has waited
+ */
+void __fasttrack_flush_wait_end(void)
+{
+	current->fasttrack_named--;
 }
 
 /* What __fasttrack_lock_wait_begin() has done. */
