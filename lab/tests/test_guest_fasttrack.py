@@ -143,6 +143,8 @@ def test_whose_io_and_why(tools: Tools) -> None:
 
     assert seen("write-back 10101", "writeback") == {("10101", "foreground")}
     assert seen("write-back 10102", "writeback") == {("10102", "background")}
+    # Root waits for all that is dirty.
+    assert seen("sync", "writeback") == {("10102", "neutral")}
     assert seen("fsync", "fsync") == {("10101", "foreground")}
     # The journal's thread works for the foreground that waits for it, else for nobody.
     assert seen("fsync", "journal") == {("-1", "foreground")}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -154,8 +155,15 @@ def by_work() -> Shown:
     write(FT / "enabled", "1")
     enable("fasttrack/fasttrack_bio")
 
+    for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs"):
+        write(VM / name, "10")
+
     def write_back(uid: int) -> None:
         as_uid(uid, lambda: dirty(f"behind{uid}"))
+        time.sleep(1)
+
+    def sync_all() -> None:
+        as_uid(BEHIND, lambda: dirty("synced"))
         os.sync()
 
     def sync_write() -> None:
@@ -163,6 +171,7 @@ def by_work() -> Shown:
         os.write(handle, b"x" * 8192)
 
     shown: Shown = {f"write-back {uid}": bios_of(partial(write_back, uid)) for uid in (FRONT, BEHIND)}
+    shown["sync"] = bios_of(sync_all)
     shown["fsync"] = bios_of(lambda: as_uid(FRONT, lambda: os.fsync(dirty("a"))))
     shown["fdatasync"] = bios_of(lambda: as_uid(BEHIND, lambda: os.fdatasync(dirty("b"))))
     shown["O_DSYNC"] = bios_of(lambda: as_uid(BEHIND, sync_write))
