@@ -122,6 +122,19 @@ static bool fti_promote_from(struct fti_data *fti, struct fti_queue *queue,
 	return found;
 }
 
+static bool fti_promote_class(struct fti_data *fti, struct fti_class *class,
+			      enum fti_kind first, enum fti_kind last,
+			      const struct fti_wanted *wanted)
+{
+	bool found = false;
+
+	for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+		for (enum fti_kind kind = first; kind <= last; kind++)
+			found |= fti_promote_from(fti, &class->queue[prio], kind,
+						  wanted);
+	return found;
+}
+
 /* Promote the queued requests, of a kind from @first to @last, that are wanted. */
 static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 			    enum fti_kind last,
@@ -132,11 +145,9 @@ static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 	if (!fti_has_key(fti, wanted->keys))
 		return false;
 	for (int i = 0; i < FASTTRACK_FOREGROUND; i++)
-		for (int prio = 0; prio < FTI_NR_PRIOS && i != wanted->class; prio++)
-			for (enum fti_kind kind = first; kind <= last; kind++)
-				found |= fti_promote_from(fti,
-							  &fti->class[i].queue[prio],
-							  kind, wanted);
+		if (i != wanted->class)
+			found |= fti_promote_class(fti, &fti->class[i], first,
+						   last, wanted);
 	return found;
 }
 

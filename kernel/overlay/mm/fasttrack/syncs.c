@@ -32,19 +32,10 @@ struct ft_sync_count {
 	unsigned long changed;
 };
 
-/* Those of the foreground's; and of others, but not of background's. */
-static struct ft_sync_count ft_syncs_front, ft_syncs_others;
+/* Those of others, but not of background's; and of the foreground's. */
+static struct ft_sync_count ft_sync_counts[2];
 /* Background's. */
 static atomic_t ft_syncs_behind;
-
-static void ft_syncs_add(struct ft_sync_count *syncs, atomic_t *here, int change)
-{
-	WRITE_ONCE(syncs->changed, jiffies);
-	/* Who sees the number sees when that was. */
-	smp_wmb();
-	atomic_add(change, &syncs->any);
-	atomic_add(change, here ?: &syncs->all);
-}
 
 /**
  * ft_sync_change - a task begins to sync whole file systems, or ends it
@@ -57,14 +48,18 @@ static void ft_syncs_add(struct ft_sync_count *syncs, atomic_t *here, int change
 void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,
 		    int change)
 {
-	if (class == FASTTRACK_BACKGROUND)
+	bool front = class == FASTTRACK_FOREGROUND;
+	struct ft_sync_count *count = &ft_sync_counts[front];
+
+	if (class == FASTTRACK_BACKGROUND) {
 		atomic_add(change, &ft_syncs_behind);
-	else if (class == FASTTRACK_FOREGROUND)
-		ft_syncs_add(&ft_syncs_front, bdi ? &bdi->fasttrack_syncs[1] : NULL,
-			     change);
-	else
-		ft_syncs_add(&ft_syncs_others, bdi ? &bdi->fasttrack_syncs[0] : NULL,
-			     change);
+		return;
+	}
+	WRITE_ONCE(count->changed, jiffies);
+	/* Who sees the number sees when that was. */
+	smp_wmb();
+	atomic_add(change, &count->any);
+	atomic_add(change, bdi ? &bdi->fasttrack_syncs[front] : &count->all);
 }
 
 /* Has one of background's locks that others may want to freeze or to unmount? */
@@ -73,14 +68,23 @@ bool ft_behind_syncs(void)
 	return atomic_read(&ft_syncs_behind);
 }
 
-/* Are so many of @syncs still believed? */
-static bool ft_syncs_are(const struct ft_sync_count *syncs, const atomic_t *nr)
+/* Are there @nr of @count, still believed? */
+static bool ft_syncs_are(const struct ft_sync_count *count, const atomic_t *nr)
 {
 	if (!atomic_read(nr))
 		return false;
-	/* Pairs with the barrier in ft_syncs_add(). */
+	/* Pairs with the barrier in ft_sync_change(). */
 	smp_rmb();
-	return time_before(jiffies, READ_ONCE(syncs->changed) + FT_SYNC_LAPSES);
+	return time_before(jiffies, READ_ONCE(count->changed) + FT_SYNC_LAPSES);
+}
+
+/* Does one of the foreground's (@front), or of others, wait for what is dirty on @bdi? */
+static bool ft_syncs_on(const struct backing_dev_info *bdi, bool front)
+{
+	const struct ft_sync_count *count = &ft_sync_counts[front];
+
+	return atomic_read(&bdi->fasttrack_syncs[front]) ||
+	       ft_syncs_are(count, &count->all);
 }
 
 /**
@@ -94,13 +98,9 @@ enum fasttrack_class ft_who_syncs(const struct backing_dev_info *bdi)
 {
 	if (!READ_ONCE(ft_knobs.promotion))
 		return FASTTRACK_BACKGROUND;
-	if (atomic_read(&bdi->fasttrack_syncs[1]) ||
-	    ft_syncs_are(&ft_syncs_front, &ft_syncs_front.all))
+	if (ft_syncs_on(bdi, true))
 		return FASTTRACK_FOREGROUND;
-	if (atomic_read(&bdi->fasttrack_syncs[0]) ||
-	    ft_syncs_are(&ft_syncs_others, &ft_syncs_others.all))
-		return FASTTRACK_NEUTRAL;
-	return FASTTRACK_BACKGROUND;
+	return ft_syncs_on(bdi, false) ? FASTTRACK_NEUTRAL : FASTTRACK_BACKGROUND;
 }
 
 /* Is @task a flusher at work, and may it work for one of the foreground's that syncs? */
@@ -108,7 +108,7 @@ bool ft_flushes_for_front(const struct task_struct *task)
 {
 	return (READ_ONCE(task->fasttrack_flags) & FT_TASK_FLUSHES) &&
 	       READ_ONCE(ft_knobs.promotion) &&
-	       ft_syncs_are(&ft_syncs_front, &ft_syncs_front.any);
+	       ft_syncs_are(&ft_sync_counts[true], &ft_sync_counts[true].any);
 }
 
 /**

@@ -379,9 +379,9 @@ static struct mflash_entry *next_dirty(struct mflash_model *m)
 /* is the page that is next so only because it is overdue */
 static bool next_is_forced(struct mflash_model *m)
 {
-	struct mflash_entry *overdue, *first = first_dirty(m, &overdue);
+	struct mflash_entry *overdue;
 
-	return overdue && overdue != first && overdue_goes(m, overdue);
+	return next_dirty(m) != first_dirty(m, &overdue);
 }
 
 /* a foreground write waits on the link for room in the cache */

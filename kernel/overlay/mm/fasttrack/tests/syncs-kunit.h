@@ -10,7 +10,8 @@ static void ft_test_who_syncs(struct kunit *test)
 	struct backing_dev_info *other = bdi + 1;
 
 	KUNIT_ASSERT_NOT_NULL(test, bdi);
-	if (atomic_read(&ft_syncs_front.all) || atomic_read(&ft_syncs_others.all))
+	if (atomic_read(&ft_sync_counts[true].all) ||
+	    atomic_read(&ft_sync_counts[false].all))
 		kunit_skip(test, "somebody syncs");
 	ft_sync_change(FASTTRACK_BACKGROUND, bdi, 1);
 	KUNIT_EXPECT_TRUE(test, ft_behind_syncs());
@@ -29,7 +30,7 @@ static void ft_test_who_syncs(struct kunit *test)
 
 	ft_sync_change(FASTTRACK_FOREGROUND, NULL, 1);
 	KUNIT_EXPECT_EQ(test, ft_who_syncs(other), FASTTRACK_FOREGROUND);
-	WRITE_ONCE(ft_syncs_front.changed, jiffies - FT_SYNC_LAPSES);
+	WRITE_ONCE(ft_sync_counts[true].changed, jiffies - FT_SYNC_LAPSES);
 	/* Others that come do not make it believed again. */
 	ft_sync_change(FASTTRACK_NEUTRAL, NULL, 1);
 	KUNIT_EXPECT_EQ(test, ft_who_syncs(other), FASTTRACK_NEUTRAL);
@@ -45,7 +46,7 @@ static void ft_test_flushes(struct kunit *test)
 	u8 flags = current->fasttrack_flags;
 
 	KUNIT_ASSERT_NOT_NULL(test, bdi);
-	if (atomic_read(&ft_syncs_front.any))
+	if (atomic_read(&ft_sync_counts[true].any))
 		kunit_skip(test, "somebody syncs");
 	ft_flag(FT_TASK_FLUSHES, true);
 	KUNIT_EXPECT_TRUE(test, fasttrack_flushes());
