@@ -132,6 +132,20 @@ def test_reclaim_takes_background_pages_first(tools: Tools, lru: str, work: str)
         assert protects["left behind"] < 0.1
 
 
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+@LRUS
+def test_what_the_foreground_has_listed_stays(tools: Tools, lru: str, fs: str) -> None:
+    """Names, inodes and folders of 3,000 files, while a background app reads twice what fits: none is read again."""
+    off = [generations(lru), setting(FT + "page_reclaimer", 0)]
+    stock, protects = play_each(tools, "page_cache.listed", off, off[:1], data=Data(fs), files=3000)
+    for shown in stock, protects:
+        assert shown["seen"] == 9000
+        assert shown["cold_ms"] > 0 and shown["warm_ms"] < 0.001
+    assert protects["after_ms"] < 0.001
+    # Names and inodes stay anyway: reclaim of others' pages takes none. A folder of f2fs has pages of its own.
+    assert (stock["after_ms"] > 0.1) == (fs == "f2fs")
+
+
 @LRUS
 def test_reclaim_takes_dirty_background_pages_before_the_foregrounds(tools: Tools, lru: str) -> None:
     """The app in front fills the memory: background's clean pages go, then its dirty ones, then the foreground's."""

@@ -138,6 +138,36 @@ def more_than_its_bound() -> Shown:
     return {"parts": parts}
 
 
+def listed(files: int) -> Shown:
+    """The front lists a folder of many files and looks at each, before and after others read twice what fits."""
+    names = [f"behind{index}" for index in range(6)]
+    for name in names:
+        make(name, 200)
+
+    def makes() -> None:
+        (DATA / "folder").mkdir()
+        for index in range(files):
+            os.close(os.open(DATA / "folder" / f"a file {index}", os.O_CREAT | os.O_WRONLY))
+
+    def lists() -> None:
+        begin = time.monotonic_ns()
+        for entry in os.scandir(DATA / "folder"):
+            entry.stat()
+            SEEN[1] += 1
+        SEEN[0] = time.monotonic_ns() - begin
+
+    def listing_ms() -> float:
+        as_uid(FRONT, lists)
+        return SEEN[0] / 1e6
+
+    as_uid(FRONT, makes)
+    drop_caches()
+    shown: Shown = {"cold_ms": listing_ms(), "warm_ms": listing_ms()}
+    for name in names:
+        as_uid(BEHIND, partial(reads_whole, name))
+    return shown | {"after_ms": listing_ms(), "seen": SEEN[1]}
+
+
 def free_pages() -> Shown:
     """The fewest that are free while a background app reads more than fits."""
     names = [f"behind{index}" for index in range(4)]
@@ -255,6 +285,7 @@ if __name__ == "__main__":
         dirty_before_the_fronts,
         streams,
         more_than_its_bound,
+        listed,
         free_pages,
         waited_for,
         all_the_fronts,

@@ -202,7 +202,7 @@ static inline void fasttrack_mapping_cleaned(struct address_space *mapping,
 }
 
 /**
- * fasttrack_mapping_used - current reads or maps @mapping's file
+ * fasttrack_mapping_used - current reads or maps @mapping's file or folder
  * @mapping: the foreground's from now on, if current is
  */
 static inline void fasttrack_mapping_used(struct address_space *mapping)

@@ -6,9 +6,10 @@
  * clean, foreground dirty. Stock takes clean pages before dirty ones; this adds
  * who they belong to, and before it takes the foreground's it has background's
  * dirty ones written. A page of the page cache is the foreground's if an app in
- * front has read, mapped or written its file while in front. When another app
- * comes to the front, the old one's files lose that at once: the class is asked
- * for at the time of reclaim.
+ * front has read, mapped or written its file while in front, or looked into its
+ * folder. Names and inodes stay by themselves: reclaim of pages that are read once
+ * takes hardly any. When another app comes to the front, the old one's files lose
+ * that at once: the class is asked for at the time of reclaim.
  *
  * One question for the classic LRU and for MGLRU, in shrink_folio_list(): a
  * protected folio goes back to where it came from. Protection ends
