@@ -140,9 +140,11 @@ def test_what_the_foreground_has_listed_stays(tools: Tools, lru: str, fs: str) -
     stock, protects = play_each(tools, "page_cache.listed", off, off[:1], data=Data(fs), files=3000)
     for shown in stock, protects:
         assert shown["seen"] == 9000
-        assert shown["cold_ms"] > 0 and shown["warm_ms"] < 0.001
+        # A folder of f2fs has pages of its own. Names and inodes, and so all of ext4's, outlive the page cache.
+        assert shown["warm_ms"] < 0.001
+        assert (shown["cold_ms"] > 0.1) == (fs == "f2fs")
     assert protects["after_ms"] < 0.001
-    # Names and inodes stay anyway: reclaim of others' pages takes none. A folder of f2fs has pages of its own.
+    # Reclaim of others' pages takes no name or inode.
     assert (stock["after_ms"] > 0.1) == (fs == "f2fs")
 
 
