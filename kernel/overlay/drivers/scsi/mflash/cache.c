@@ -324,20 +324,31 @@ static bool is_overdue(const struct mflash_model *m, const struct mflash_entry *
 	return mflash_is_overdue(&m->sched, e->since, m->now);
 }
 
-/* somebody waits for durability */
-static bool is_awaited(const struct mflash_model *m)
+/*
+ * Does somebody wait for durability, perhaps of a page? If that is the foreground, a page
+ * of background's is looked at, of which there are few here at a time: else what it sends
+ * would go before the foreground's flush without end.
+ */
+static bool is_awaited(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return m->cache.fua_dirty || m->cache.flush_dirty;
+	const struct mflash_cache *c = &m->cache;
+
+	if (!is_limited(m, e->class) || !m->burst.syncs)
+		return c->fua_dirty || c->flush_dirty;
+	return !e->through && (e->waiter || e->seq <= c->flush_seq);
 }
 
 /*
- * Does an overdue page go first? Where somebody waits for durability; else a unit of them
- * now and then, or those of others, who write without end, would be before them for ever.
+ * Does a page go first that is overdue? Where somebody waits for durability; else a unit of
+ * them now and then, or those of others, who write without end, would be before them for
+ * ever.
  */
-static bool overdue_goes(const struct mflash_model *m, const struct mflash_entry *e)
+static bool goes_overdue(const struct mflash_model *m, const struct mflash_entry *e)
 {
-	return is_awaited(m) || (mflash_may_force(&m->sched, m->cache.forced, m->now) &&
-				 mflash_ftl_goes_on(m, mflash_ftl_host_stream(m, e->class)));
+	if (!is_overdue(m, e))
+		return false;
+	return is_awaited(m, e) || (mflash_may_force(&m->sched, m->cache.forced, m->now) &&
+				    mflash_ftl_goes_on(m, mflash_ftl_host_stream(m, e->class)));
 }
 
 /* as what a page is written out, in the order of the queues */
@@ -348,7 +359,7 @@ static struct mflash_candidate as_candidate(const struct mflash_entry *e, u8 cla
 	};
 }
 
-/* the page that is next in the order, and the overdue one that came first */
+/* the page that is next in the order, and the one that came first of those overdue */
 static struct mflash_entry *first_dirty(struct mflash_model *m, struct mflash_entry **overdue)
 {
 	struct mflash_entry *e, *dirty[FASTTRACK_NR_CLASSES];
@@ -361,7 +372,7 @@ static struct mflash_entry *first_dirty(struct mflash_model *m, struct mflash_en
 		e = list_first_entry_or_null(&m->cache.dirty[i], struct mflash_entry, dirty);
 		if (!e)
 			continue;
-		if (is_overdue(m, e) && (!*overdue || e->seq < (*overdue)->seq))
+		if (goes_overdue(m, e) && (!*overdue || e->seq < (*overdue)->seq))
 			*overdue = e;
 		dirty[n] = e;
 		c[n++] = as_candidate(e, e->class);
@@ -373,7 +384,7 @@ static struct mflash_entry *next_dirty(struct mflash_model *m)
 {
 	struct mflash_entry *overdue, *first = first_dirty(m, &overdue);
 
-	return overdue && overdue_goes(m, overdue) ? overdue : first;
+	return overdue ?: first;
 }
 
 /* is the page that is next so only because it is overdue */

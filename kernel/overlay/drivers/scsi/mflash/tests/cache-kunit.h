@@ -183,6 +183,36 @@ static void cache_starve_test(struct kunit *test)
 			10 * CACHE_WAIT_MAX);
 }
 
+/* a flush of the foreground's waits for overdue pages that came before it, not for others */
+static void cache_overdue_test(struct kunit *test)
+{
+	struct mflash_phone phone = kunit_phone;
+	struct mflash_cmd *large[3], *flush;
+	struct kunit_dev *d;
+	u64 begin;
+	int i;
+
+	phone.dies = 1;
+	d = kunit_dev(test, &phone, NULL, 1);
+	d->m.sched.policy = MFLASH_FOREGROUND;
+	d->m.sched.wait_max_ns = CACHE_WAIT_MAX;
+	for (i = 0; i < 3; i++)
+		large[i] = kunit_submit(d, 1 + i, MFLASH_WRITE, FASTTRACK_BACKGROUND, 64 * i,
+					64, 1);
+	kunit_wait(test, d, large[0]);
+	while (d->m.now <= CACHE_WAIT_MAX + phone.t_prog_ns)
+		mflash_advance(&d->m, mflash_next_event(&d->m));
+	begin = d->m.now;
+	kunit_do(test, d, MFLASH_WRITE, FASTTRACK_FOREGROUND, 300, 1, 2);
+	flush = kunit_submit(d, 0, MFLASH_FLUSH, FASTTRACK_FOREGROUND, 0, 0, 0);
+	kunit_wait(test, d, flush);
+	KUNIT_EXPECT_LT(test, d->m.now - begin, 10 * phone.t_prog_ns);
+	KUNIT_EXPECT_LT(test, large[2]->sent, large[2]->pages / 2);
+	kunit_wait(test, d, large[1]);
+	kunit_wait(test, d, large[2]);
+	kunit_check_books(test, d);
+}
+
 /* time of the foreground's write and flush while background's large write is in a die */
 static u64 cache_flush_beside(struct kunit *test, struct kunit_dev *d, bool *done)
 {
@@ -327,6 +357,7 @@ static struct kunit_case cache_cases[] = {
 	KUNIT_CASE(cache_order_test),
 	KUNIT_CASE(cache_background_part_test),
 	KUNIT_CASE(cache_starve_test),
+	KUNIT_CASE(cache_overdue_test),
 	KUNIT_CASE(cache_through_test),
 	KUNIT_CASE(cache_through_blocks_test),
 	KUNIT_CASE(cache_through_merge_test),
