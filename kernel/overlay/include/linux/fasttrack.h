@@ -115,6 +115,10 @@ bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
+bool __fasttrack_may_drain(struct backing_dev_info *bdi);
+void __fasttrack_drain_begin(void);
+void __fasttrack_drain_end(void);
+void __fasttrack_drain_adds(void);
 int __fasttrack_shared_part(int most);
 unsigned long __fasttrack_zone_reserve(struct zone *zone);
 unsigned long __fasttrack_alloc_mark(struct zone *zone, unsigned long mark,
@@ -452,6 +456,36 @@ static inline void fasttrack_backlog_done(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_backlog_done();
+}
+
+/*
+ * Current is about to stop all operations of a file system on @bdi until its metadata
+ * is written. May it write what there is before that?
+ */
+static inline bool fasttrack_may_drain(struct backing_dev_info *bdi)
+{
+	return fasttrack_enabled() && __fasttrack_may_drain(bdi);
+}
+
+/* It does so, and then stops them. */
+static inline void fasttrack_drain_begin(void)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK))
+		__fasttrack_drain_begin();
+}
+
+/* They go on. */
+static inline void fasttrack_drain_end(void)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK))
+		__fasttrack_drain_end();
+}
+
+/* Current has added to what is written before. */
+static inline void fasttrack_drain_adds(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_drain_adds();
 }
 
 /**

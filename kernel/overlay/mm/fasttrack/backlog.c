@@ -10,6 +10,12 @@
  * for it pauses until the backlog is written. Before the first such wait they may
  * have more, and nobody pauses.
  *
+ * A checkpoint stops all operations until what is dirty is written. Before one that
+ * the flusher or background asks for, the file system writes most of it. Who of
+ * background adds to that pauses until the checkpoint is over, as it would in it, so
+ * that there is an end; also with nobody in front, for an app may come. Workers of
+ * io_uring never pause, so there is a bound of a second, too.
+ *
  * Data: a sync(2) or syncfs(2) of the foreground's takes as long as all dirty pages
  * do. While it calls these now and then, background's files have no more than the
  * storage writes in FT_SYNC_MS: the flusher writes them early, and who of background
@@ -33,6 +39,10 @@
 static unsigned long ft_commit_waited;
 /* There is more to be written than the foreground should wait for. */
 static bool ft_backlog;
+
+/* So many file systems write what they have before they stop all; so many have ended. */
+static atomic_t ft_drains;
+static atomic_t ft_drains_ended;
 
 /* When the foreground last waited for a whole file system. */
 static unsigned long ft_synced;
@@ -127,6 +137,61 @@ void __fasttrack_backlog_done(void)
 	ft_wake_all();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
+
+/**
+ * __fasttrack_may_drain - may current write metadata before it stops all operations?
+ * @bdi: the file system's
+ *
+ * Context: any process context.
+ * Return: if so: it is of background, or a flusher while nobody else syncs. Other workers
+ * sync for somebody: asynchronous I/O's, a loop device's. For who waits for current's locks
+ * it takes as long either way: what is written before need not be written then.
+ */
+bool __fasttrack_may_drain(struct backing_dev_info *bdi)
+{
+	if (!READ_ONCE(ft_knobs.page_allocator) || fatal_signal_pending(current))
+		return false;
+	if (ft_is_user_task(current))
+		return __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+	return fasttrack_flushes() && ft_who_syncs(bdi) == FASTTRACK_BACKGROUND;
+}
+EXPORT_SYMBOL_GPL(__fasttrack_may_drain);
+
+/**
+ * __fasttrack_drain_begin - a file system writes metadata before it stops all operations
+ *
+ * Context: any.
+ */
+void __fasttrack_drain_begin(void)
+{
+	atomic_inc(&ft_drains);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_drain_begin);
+
+/**
+ * __fasttrack_drain_end - the operations go on
+ *
+ * Context: any.
+ */
+void __fasttrack_drain_end(void)
+{
+	atomic_inc(&ft_drains_ended);
+	atomic_dec(&ft_drains);
+	ft_wake(FT_QUEUE_IDLE);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_drain_end);
+
+/* How many have ended: who waits for one waits for the first. */
+unsigned int ft_drained(void)
+{
+	return atomic_read(&ft_drains_ended);
+}
+
+/* Is there one, and has none ended since @drained? */
+bool ft_draining(unsigned int drained)
+{
+	return atomic_read(&ft_drains) && ft_drained() == drained;
+}
 
 /* Has the foreground waited for whole file systems lately? */
 bool ft_syncs(void)

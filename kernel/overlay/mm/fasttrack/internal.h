@@ -241,13 +241,15 @@ bool ft_never_behind(struct task_struct *task);
 /*
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
  * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
- * foreground, and syncs a whole file system.
+ * foreground, and syncs a whole file system; it owes a pause for what it has added to
+ * metadata that is drained.
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
 #define FT_TASK_PAUSED		BIT(2)
 #define FT_TASK_FLUSHES		BIT(3)
 #define FT_TASK_SYNCS		BIT(4)
+#define FT_TASK_ADDS		BIT(5)
 
 /* A flag of current's, which nobody else writes. */
 static inline void ft_flag(u8 flag, bool on)
@@ -295,6 +297,8 @@ void ft_commit_note(void);
 bool ft_has_backlog(void);
 void ft_backlog_forget(void);
 bool ft_backlog_add(int blocks);
+unsigned int ft_drained(void);
+bool ft_draining(unsigned int drained);
 void ft_sync_note(bool done);
 bool ft_syncs(void);
 void ft_data_dirtied(struct address_space *mapping, long nr);

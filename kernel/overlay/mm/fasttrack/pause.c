@@ -306,6 +306,40 @@ void ft_owe_segment(void)
 	set_notify_resume(current);
 }
 
+/**
+ * __fasttrack_drain_adds - current has added to metadata that a file system drains
+ *
+ * A background task pauses on its way back to user mode until that is over.
+ *
+ * Context: any process context; does not sleep.
+ */
+void __fasttrack_drain_adds(void)
+{
+	if (!ft_may_owe())
+		return;
+	ft_flag(FT_TASK_ADDS, true);
+	set_notify_resume(current);
+}
+EXPORT_SYMBOL_GPL(__fasttrack_drain_adds);
+
+static bool ft_waits_for_drain(void *drained)
+{
+	return ft_task_pauses() && !ft_stops() &&
+	       ft_draining(*(unsigned int *)drained);
+}
+
+/* Current has added to metadata that is drained: it pauses until that is over. */
+static void ft_pause_for_drain(void)
+{
+	unsigned int drained = ft_drained();
+	u64 began = ktime_get_ns();
+
+	ft_flag(FT_TASK_ADDS, false);
+	ft_tell_paused(ft_wait_while(FT_QUEUE_IDLE, began,
+				     began + READ_ONCE(ft_knobs.background_pause),
+				     ft_waits_for_drain, &drained) - began);
+}
+
 /* Current, of background, has done some work, in pages. */
 static void ft_owe(unsigned long pages)
 {
@@ -342,8 +376,11 @@ void __fasttrack_cache_work(unsigned long pages)
  */
 void __fasttrack_resume_user(void)
 {
-	if (ft_segment_over() &&
-	    !(current->flags & (PF_EXITING | PF_USER_WORKER)))
+	if (current->flags & (PF_EXITING | PF_USER_WORKER))
+		return;
+	if (current->fasttrack_flags & FT_TASK_ADDS)
+		ft_pause_for_drain();
+	if (ft_segment_over())
 		ft_pay();
 }
 
