@@ -76,7 +76,12 @@ def test_a_service_syncs_all_as_soon_as_on_stock(tools: Tools, tmp_path: Path) -
 
 
 def over_alone(
-    tools: Tools, where: Path, program: programs.Program, behind: programs.Program, place: programs.Place, warmup_s: float
+    tools: Tools,
+    where: Path,
+    program: programs.Program,
+    behind: programs.Program,
+    place: programs.Place,
+    warmup_s: float,
 ) -> tuple[float, list[Record]]:
     """How many times as long it takes in its calls under FastTrack beside two of a kind, and the runs."""
     asked = matrix.Asked(
