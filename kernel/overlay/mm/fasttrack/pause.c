@@ -241,6 +241,22 @@ static u64 ft_wait_while(enum ft_wait_queue queue, u64 now, u64 until,
 	return now;
 }
 
+/*
+ * Pause by @queue as long as @may says so of @what, for background_pause at most.
+ * Return: for how long, ns.
+ */
+static u64 ft_pause_while(enum ft_wait_queue queue, bool (*may)(void *what),
+			  void *what)
+{
+	u64 began = ktime_get_ns();
+	u64 paused = ft_wait_while(queue, began,
+				   began + READ_ONCE(ft_knobs.background_pause),
+				   may, what) - began;
+
+	ft_tell_paused(paused);
+	return paused;
+}
+
 /**
  * __fasttrack_task_changed - a task may be of another app from now on
  * @task: its number is looked up at the next use
@@ -332,12 +348,9 @@ static bool ft_waits_for_drain(void *drained)
 static void ft_pause_for_drain(void)
 {
 	unsigned int drained = ft_drained();
-	u64 began = ktime_get_ns();
 
 	ft_flag(FT_TASK_ADDS, false);
-	ft_tell_paused(ft_wait_while(FT_QUEUE_IDLE, began,
-				     began + READ_ONCE(ft_knobs.background_pause),
-				     ft_waits_for_drain, &drained) - began);
+	ft_pause_while(FT_QUEUE_IDLE, ft_waits_for_drain, &drained);
 }
 
 /* Current, of background, has done some work, in pages. */
@@ -411,13 +424,7 @@ static bool ft_sync_has_no_room(void *mapping)
  */
 static u64 ft_wait_for_room(struct address_space *mapping)
 {
-	u64 began = ktime_get_ns();
-	u64 waited = ft_wait_while(FT_QUEUE_TAGS, began,
-				   began + READ_ONCE(ft_knobs.background_pause),
-				   ft_sync_has_no_room, mapping) - began;
-
-	ft_tell_paused(waited);
-	return waited;
+	return ft_pause_while(FT_QUEUE_TAGS, ft_sync_has_no_room, mapping);
 }
 
 /* The first dirty page of @mapping from @index on; false if there is none. */

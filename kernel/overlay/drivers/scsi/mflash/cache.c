@@ -359,7 +359,7 @@ static struct mflash_candidate as_candidate(const struct mflash_entry *e, u8 cla
 	};
 }
 
-/* the page that is next in the order, and the one that came first of those overdue */
+/* the page that is next in the order, and the first of those that go for being overdue */
 static struct mflash_entry *first_dirty(struct mflash_model *m, struct mflash_entry **overdue)
 {
 	struct mflash_entry *e, *dirty[FASTTRACK_NR_CLASSES];
@@ -390,9 +390,9 @@ static struct mflash_entry *next_dirty(struct mflash_model *m)
 /* is the page that is next so only because it is overdue */
 static bool next_is_forced(struct mflash_model *m)
 {
-	struct mflash_entry *overdue;
+	struct mflash_entry *overdue, *first = first_dirty(m, &overdue);
 
-	return next_dirty(m) != first_dirty(m, &overdue);
+	return overdue && overdue != first;
 }
 
 /* a foreground write waits on the link for room in the cache */
