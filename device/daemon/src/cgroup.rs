@@ -27,6 +27,8 @@ pub enum Refusal {
     TooDeep,
     /// It is not there.
     Missing,
+    /// What has its path is a link or a file, or is below one.
+    NoGroup,
     /// It cannot be opened, and why: nothing that the user has done.
     NotOpened(String),
     /// Another group has its path now.
@@ -36,7 +38,10 @@ pub enum Refusal {
 impl Refusal {
     /// Whether the group that was meant has ended. Who cannot open one does not know.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Refusal::Missing | Refusal::OtherInode)
+        matches!(
+            self,
+            Refusal::Missing | Refusal::NoGroup | Refusal::OtherInode
+        )
     }
 }
 
@@ -51,6 +56,7 @@ impl fmt::Display for Refusal {
             Refusal::TooWide => "it is a slice or a user's manager, which holds many apps",
             Refusal::TooDeep => "it is below more groups than are looked at",
             Refusal::Missing => "it is not there",
+            Refusal::NoGroup => "it is no control group",
             Refusal::OtherInode => "another control group has this path now",
         })
     }
@@ -130,7 +136,8 @@ impl Cgroup {
         }
         Cgroup::open_below(system.cgroups(), path).map_err(|error| match error.raw_os_error() {
             // Groups are no links and no files: who names one means no group.
-            Some(libc::ENOENT | libc::ELOOP | libc::ENOTDIR) => Refusal::Missing,
+            Some(libc::ENOENT) => Refusal::Missing,
+            Some(libc::ELOOP | libc::ENOTDIR) => Refusal::NoGroup,
             _ => Refusal::NotOpened(error.to_string()),
         })
     }
@@ -335,6 +342,6 @@ mod tests {
             Some(Refusal::OtherInode)
         );
         let linked = Cgroup::open_path(&system, "/user.slice/link");
-        assert_eq!(linked.err(), Some(Refusal::Missing));
+        assert_eq!(linked.err(), Some(Refusal::NoGroup));
     }
 }

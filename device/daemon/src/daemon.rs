@@ -353,7 +353,9 @@ impl Daemon {
         agent: u32,
         report: Report,
     ) -> Result<(), String> {
-        let report = self.check(session.user, report)?;
+        let Some(report) = self.check(session.user, report)? else {
+            return Ok(());
+        };
         // An agent that tells of its sources first has been seen, but its user's files have not.
         let seen = self.agents.get(&session);
         if seen.is_none_or(|seen| seen.reports == 0) {
@@ -387,52 +389,64 @@ impl Daemon {
         }
     }
 
-    /// Refuses groups that are not the user's, and forgets processes that are not in theirs.
-    fn check(&mut self, user: u32, report: Report) -> Result<Report, String> {
+    /// Refuses groups that are not the user's, and forgets processes that are not in theirs. `None` if whom it is about
+    /// has ended on the way here: who reported could not know.
+    fn check(&mut self, user: u32, report: Report) -> Result<Option<Report>, String> {
         Ok(match report {
-            Report::Front(apps) => Report::Front(self.check_all(user, apps)?),
-            Report::Ambiguous(apps) => Report::Ambiguous(self.check_all(user, apps)?),
-            Report::Launch(app) => Report::Launch(self.check_one(user, app)?),
-            Report::Window(app) => Report::Window(self.check_one(user, app)?),
+            Report::Front(apps) => self.check_all(user, apps)?.map(Report::Front),
+            Report::Ambiguous(apps) => self.check_all(user, apps)?.map(Report::Ambiguous),
+            Report::Launch(app) => self.check_one(user, app)?.map(Report::Launch),
+            Report::Window(app) => self.check_one(user, app)?.map(Report::Window),
             // What has ended can no longer be heard: of that the path alone is looked at.
             Report::Perceptible {
                 ref app, on: false, ..
             } => {
                 let named = cgroup::may_name(user, &app.cgroup);
                 named.map_err(|why| self.refused(user, app, why))?;
-                report
+                Some(report)
             }
-            Report::Perceptible { app, sense, on } => Report::Perceptible {
-                app: self.check_one(user, app)?,
-                sense,
-                on,
-            },
-            other => other,
+            Report::Perceptible { app, sense, on } => self
+                .check_one(user, app)?
+                .map(|app| Report::Perceptible { app, sense, on }),
+            other => Some(other),
         })
     }
 
-    /// All of several, but for those that have ended on the way here, if others are left.
-    fn check_all(&mut self, user: u32, mut apps: Vec<AppRef>) -> Result<Vec<AppRef>, String> {
-        let ended = |app: &AppRef| Cgroup::is_gone(&self.system, app);
-        if apps.len() > 1 && !apps.iter().all(ended) {
-            apps.retain(|app| !ended(app));
+    /// All of several, but for those that have ended; `None` if nobody is left.
+    fn check_all(
+        &mut self,
+        user: u32,
+        mut apps: Vec<AppRef>,
+    ) -> Result<Option<Vec<AppRef>>, String> {
+        let gone = |app: &AppRef| Cgroup::is_gone(&self.system, app);
+        if apps.len() > 1 && !apps.iter().all(gone) {
+            apps.retain(|app| !gone(app));
         }
-        apps.into_iter()
-            .map(|app| self.check_one(user, app))
-            .collect()
+        let named = apps.len();
+        let mut there = Vec::new();
+        for app in apps {
+            there.extend(self.check_one(user, app)?);
+        }
+        Ok((named == 0 || !there.is_empty()).then_some(there))
     }
 
-    fn check_one(&mut self, user: u32, mut app: AppRef) -> Result<AppRef, String> {
+    /// `None` if it has ended.
+    fn check_one(&mut self, user: u32, mut app: AppRef) -> Result<Option<AppRef>, String> {
         let named = cgroup::may_name(user, &app.cgroup);
-        named
-            .and_then(|()| Cgroup::open(&self.system, &app).map(drop))
-            .map_err(|why| self.refused(user, &app, why))?;
+        match named.and_then(|()| Cgroup::open(&self.system, &app).map(drop)) {
+            Ok(()) => {}
+            Err(Refusal::Missing) => {
+                self.counters.count("reports of apps that had ended");
+                return Ok(None);
+            }
+            Err(why) => return Err(self.refused(user, &app, why)),
+        }
         let within = cgroup::of_process(&self.system, app.pid)
             .is_some_and(|path| candidates::is_within(&path, &app.cgroup));
         if !within {
             app.pid = 0;
         }
-        Ok(app)
+        Ok(Some(app))
     }
 
     fn refused(&mut self, user: u32, app: &AppRef, why: Refusal) -> String {

@@ -65,7 +65,7 @@ fn a_symbolic_link_leads_nowhere() {
             cgroup: link,
             ..others
         };
-        refused(&stage, &linked, "not there").await;
+        refused(&stage, &linked, "no control group").await;
     });
 }
 

@@ -108,7 +108,12 @@ fn a_helper_that_ends_takes_no_report_with_it() {
     says(&mut daemon, 2, Report::Front(both.clone())).expect("taken");
     assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
     tree.end(&one);
-    says(&mut daemon, 3, Report::Front(both)).expect_err("all have ended");
+    // Who reports could not know: it is no error, nor does it change anything.
+    says(&mut daemon, 3, Report::Front(both)).expect("all have ended");
+    says(&mut daemon, 3, Report::Launch(app(&helper))).expect("it has ended");
+    let told = status(&mut daemon, 3);
+    assert_eq!(told.counters["reports of apps that had ended"], 3);
+    assert_eq!(told.errors, [""; 0]);
     let other = tree.app(USER + 1, "c.scope");
     let mixed = vec![app(&tree.app(USER, "d.scope")), app(&other)];
     says(&mut daemon, 4, Report::Front(mixed)).expect_err("another user's");
