@@ -58,6 +58,15 @@ def test_a_sync_now_and_then_waits_for_little(tools: Tools, fs: str) -> None:
     assert fasttrack["files_s"] > 0.48 * stock["files_s"]
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["folder", "all"])
+def test_a_service_that_syncs_beside_unpacking_waits_no_longer_than_on_stock(tools: Tools, whole: bool) -> None:
+    """On f2fs each makes a checkpoint, which stops all. Inodes are written before it, as for the foreground's."""
+    stock, fasttrack = both(tools, "syncing.service_syncs", Data("f2fs"), whole=whole)
+    assert 0 < fasttrack["service_ms"] < 1.1 * stock["service_ms"]
+    assert fasttrack["front_ms"] < 0.5 * stock["front_ms"]
+    assert fasttrack["files"] > 0.9 * stock["files"]
+
+
 def test_an_fsync_behind_keeps_the_flusher_from_nobody_on_f2fs(tools: Tools) -> None:
     _stock, fasttrack = both(tools, "syncing.flusher", Data("f2fs"))
     assert fasttrack["ms"] < NEUTRAL_EXPIRE_MS

@@ -232,6 +232,47 @@ def service_unpacks() -> Shown:
     return {"ms": SEEN[2] / 1000}
 
 
+def service_syncs(whole: bool) -> Shown:
+    """A service makes a file and syncs its folder, or all (WHOLE), now and then, beside two apps that unpack.
+
+    Who is in front types. Its times and the service's in all, ms, and files that were unpacked.
+    """
+
+    def types() -> None:
+        handle = os.open(DATA / "text", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+        for _ in range(60):
+            os.write(handle, PATTERN[:1024])
+            SEEN[2] += int(timed(lambda: os.fdatasync(handle)) * 1000)
+            time.sleep(0.1)
+
+    def stores() -> None:
+        folder = DATA / "service"
+        folder.mkdir()
+        handle = os.open(folder, os.O_RDONLY)
+
+        def one(number: int) -> None:
+            (folder / str(number)).write_bytes(PATTERN[:5000])
+            if whole:
+                os.sync()
+            else:
+                os.fsync(handle)
+
+        for number in range(8):
+            SEEN[3] += int(timed(partial(one, number)) * 1000)
+            time.sleep(0.7)
+
+    DATA.chmod(0o1777)
+    behind = [start(BEHIND + app, partial(unpacks, app)) for app in range(2)]
+    time.sleep(2)
+    before = SEEN[0] + SEEN[1]
+    service = start(SERVICE, stores)
+    wait(start(FRONT, types))
+    files = SEEN[0] + SEEN[1] - before
+    wait(service)
+    end(*behind)
+    return {"front_ms": SEEN[2] / 1000, "service_ms": SEEN[3] / 1000, "files": files}
+
+
 def flusher() -> Shown:
     """A service drops a page of a file of its own, and the flusher writes it, beside an fsync of 48 MiB behind."""
     front = scrolls_beside(48)
@@ -297,4 +338,4 @@ def atomic() -> Shown:
 
 
 if __name__ == "__main__":
-    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, flusher, killed, atomic)
+    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, service_syncs, flusher, killed, atomic)

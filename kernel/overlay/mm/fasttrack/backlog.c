@@ -3,12 +3,13 @@
  * What background makes dirty faster than the storage writes it.
  *
  * Metadata: a commit of a journal and a checkpoint write what everybody has changed,
- * so an fsync of the foreground's takes as long as the backlog is. While the
- * foreground waits for such a worker now and then, file systems write what there is
- * as soon as it is worth that. Where operations would add more meanwhile than is
- * written, they count as work in the page cache, and who of background owes a pause
- * for it pauses until the backlog is written. Before the first such wait they may
- * have more, and nobody pauses.
+ * so an fsync takes as long as the backlog is. While somebody is in front, and who is
+ * not of background waits for such a worker now and then, file systems write what there
+ * is as soon as it is worth that. Before the first such wait they may have more. Where
+ * operations would add more meanwhile than is written, they count as work in the page
+ * cache, and who of background owes a pause for it pauses until the backlog is written,
+ * if it is the foreground that waits now and then: for a service's syncs the device is
+ * fast enough, and background should keep its own.
  *
  * A checkpoint stops all operations until what is dirty is written. Before one that
  * the flusher or background asks for, the file system writes most of it. Who of
@@ -36,6 +37,8 @@
 #include "policy.h"
 
 /* When the foreground last began to wait for a worker, for a commit most likely. */
+static unsigned long ft_commit_waited_front;
+/* When anybody did who is not of background, and somebody was in front. */
 static unsigned long ft_commit_waited;
 /* There is more to be written than the foreground should wait for. */
 static bool ft_backlog;
@@ -51,10 +54,16 @@ static atomic_long_t ft_data_dirty;
 /* They, and those on their way to the storage, are too many. */
 static bool ft_data_backlog;
 
-/* The foreground waits for a worker. */
-void ft_commit_note(void)
+/* Current, of @class, begins to wait for a worker. One that waits for another is nobody. */
+void ft_commit_note(enum fasttrack_class class)
 {
-	WRITE_ONCE(ft_commit_waited, jiffies ?: 1);
+	unsigned long now = jiffies ?: 1;
+
+	if (class == FASTTRACK_FOREGROUND)
+		WRITE_ONCE(ft_commit_waited_front, now);
+	if (class == FASTTRACK_FOREGROUND ||
+	    (ft_foreground_set() && ft_is_user_task(current)))
+		WRITE_ONCE(ft_commit_waited, now);
 }
 
 /* Is it only a while since @waited, 0: never? */
@@ -66,7 +75,8 @@ static bool ft_lately(unsigned long waited)
 /* Has the foreground waited for commits lately? */
 static bool ft_commits(void)
 {
-	return ft_lately(READ_ONCE(ft_commit_waited)) && READ_ONCE(ft_knobs.promotion);
+	return ft_lately(READ_ONCE(ft_commit_waited_front)) &&
+	       READ_ONCE(ft_knobs.promotion);
 }
 
 /* Nobody is in front, and current, which changes metadata, is not behind anybody. */
@@ -82,9 +92,9 @@ static bool ft_commits_as_stock(void)
  * @rare: only some syncs need a commit; the others would wait for what is written
  *
  * Context: any.
- * Return: if so: the foreground waits for commits now and then; or there are more blocks
- * than its first one should write, and with @rare it does not work now. With nobody in
- * front only for what background changes, and workers.
+ * Return: if so: who is not of background waits for commits now and then; or there are
+ * more blocks than the first one should write, and with @rare the foreground does not
+ * work now. With nobody in front only for what background changes, and workers.
  */
 bool __fasttrack_commit_due(int blocks, bool rare)
 {

@@ -293,7 +293,7 @@ ft_file_class(const struct address_space *mapping)
 }
 
 /* backlog.c */
-void ft_commit_note(void);
+void ft_commit_note(enum fasttrack_class class);
 bool ft_has_backlog(void);
 void ft_backlog_forget(void);
 bool ft_backlog_add(int blocks);

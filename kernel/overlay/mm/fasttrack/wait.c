@@ -426,10 +426,10 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 
 	if (IS_ERR_OR_NULL(worker) || class == FASTTRACK_BACKGROUND)
 		return NULL;
+	ft_commit_note(class);
 	if (class != FASTTRACK_FOREGROUND)
 		return ft_watch_begin(worker);
 	get_task_struct(worker);
-	ft_commit_note();
 	ft_activity_sleep();
 	current->fasttrack_named++;
 
