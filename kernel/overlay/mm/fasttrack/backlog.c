@@ -3,13 +3,13 @@
  * What background makes dirty faster than the storage writes it.
  *
  * Metadata: a commit of a journal and a checkpoint write what everybody has changed,
- * so an fsync takes as long as the backlog is. While somebody is in front, and who is
- * not of background waits for such a worker now and then, file systems write what there
- * is as soon as it is worth that. Before the first such wait they may have more. Where
- * operations would add more meanwhile than is written, they count as work in the page
- * cache, and who of background owes a pause for it pauses until the backlog is written,
- * if it is the foreground that waits now and then: for a service's syncs the device is
- * fast enough, and background should keep its own.
+ * so an fsync takes as long as the backlog is. While the foreground waits for such a
+ * worker now and then, file systems write what there is as soon as it is worth that.
+ * Where operations would add more meanwhile than is written, they count as work in the
+ * page cache, and who of background owes a pause for it pauses until the backlog is
+ * written. Before the first such wait they may have more, and nobody pauses. A checkpoint
+ * stops everybody: what it writes is written early for others than background, too, while
+ * somebody is in front. Background does not pause for these, and keeps its throughput.
  *
  * A checkpoint stops all operations until what is dirty is written. Before one that
  * the flusher or background asks for, the file system writes most of it. Who of
@@ -92,13 +92,15 @@ static bool ft_commits_as_stock(void)
  * @rare: only some syncs need a commit; the others would wait for what is written
  *
  * Context: any.
- * Return: if so: who is not of background waits for commits now and then; or there are
- * more blocks than the first one should write, and with @rare the foreground does not
- * work now. With nobody in front only for what background changes, and workers.
+ * Return: if so: the foreground, with @rare anybody but background, waits for commits now
+ * and then; or there are more blocks than the first one should write, and with @rare the
+ * foreground does not work now. With nobody in front only for what background changes,
+ * and workers.
  */
 bool __fasttrack_commit_due(int blocks, bool rare)
 {
-	bool lately = ft_lately(READ_ONCE(ft_commit_waited));
+	bool lately = ft_lately(rare ? READ_ONCE(ft_commit_waited) :
+				       READ_ONCE(ft_commit_waited_front));
 
 	return READ_ONCE(ft_knobs.promotion) && ft_commit_due(blocks, lately) &&
 	       (lately || !rare || !ft_foreground_works()) &&
@@ -159,7 +161,9 @@ EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);
  */
 bool __fasttrack_may_drain(struct backing_dev_info *bdi)
 {
-	if (!READ_ONCE(ft_knobs.page_allocator) || fatal_signal_pending(current))
+	/* Who waits for the flusher is known with promotion alone. */
+	if (!READ_ONCE(ft_knobs.page_allocator) || !READ_ONCE(ft_knobs.promotion) ||
+	    fatal_signal_pending(current))
 		return false;
 	if (ft_is_user_task(current))
 		return __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;

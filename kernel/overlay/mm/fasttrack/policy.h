@@ -278,8 +278,8 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 
 /*
  * A transaction of so many blocks is worth a commit: 256 KiB, which slow storage
- * writes in the time of its own cache flush. Of interest as long after the
- * foreground has last waited for one.
+ * writes in the time of its own cache flush. Of interest as long after one was last
+ * waited for.
  */
 #define FT_COMMIT_BLOCKS	64
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
@@ -290,7 +290,7 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
  */
 #define FT_COMMIT_BLOCKS_FIRST	256
 
-/* Shall so many blocks be written, though nobody waits? @lately: the foreground did. */
+/* Shall so many blocks be written, though nobody waits? @lately: somebody did. */
 static inline bool ft_commit_due(int blocks, bool lately)
 {
 	return blocks >= (lately ? FT_COMMIT_BLOCKS : FT_COMMIT_BLOCKS_FIRST);
