@@ -20,11 +20,16 @@ PLACES = (("s6", "ext4"),)
 POLICIES = ("stock", "fasttrack")
 
 
+def in_front(kind: str) -> programs.Program:
+    """A kind that needs no files of its own to begin with."""
+    (program,) = programs.fronts((kind,), 1)
+    return replace(program, files=())
+
+
 def saves_beside_writers(*, service: bool = False) -> matrix.Asked:
     """An editor's saves, and a program that fails."""
-    (save,) = programs.fronts(("save",), 1)
     return matrix.Asked(
-        fronts=(replace(save, files=()), programs.Program("broken", "ls no-such-file")),
+        fronts=(in_front("save"), programs.Program("broken", "ls no-such-file")),
         behinds=tuple(programs.behinds(("write",))),
         places=PLACES,
         policies=POLICIES,
@@ -66,8 +71,7 @@ def test_a_service_saves_beside_writers(tools: Tools, tmp_path: Path) -> None:
 
 def test_a_service_syncs_all_as_soon_as_on_stock(tools: Tools, tmp_path: Path) -> None:
     """Beside writers: what they have sent before the sync does not stay in the device until they pause."""
-    (sync,) = programs.fronts(("sync",), 1)
-    asked = replace(saves_beside_writers(service=True), fronts=(replace(sync, files=()),), places=(("s6", "f2fs"),))
+    asked = replace(saves_beside_writers(service=True), fronts=(in_front("sync"),), places=(("s6", "f2fs"),))
     records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
     assert calls.failures(records) == []
     (cell,) = matrix.rows(records, POLICIES)
@@ -139,9 +143,8 @@ def test_what_others_make_dirty_is_not_waited_for(
     tools: Tools, tmp_path: Path, front: str, behind: str, place: programs.Place, most: float
 ) -> None:
     """Nor are inodes: of f2fs, whose checkpoints stop everybody."""
-    (program,) = programs.fronts((front,), 1)
     (others,) = programs.behinds((behind,))
-    over, _records = over_alone(tools, tmp_path, replace(program, files=()), others, place, 4.0)
+    over, _records = over_alone(tools, tmp_path, in_front(front), others, place, 4.0)
     assert over < most
 
 
@@ -157,9 +160,8 @@ done
 
 def test_a_checkpoint_for_who_unpacks_does_not_stop_the_front(tools: Tools, tmp_path: Path) -> None:
     """An fsync of a folder of f2fs is a checkpoint, here of thousands of inodes."""
-    (lines,) = programs.fronts(("type",), 1)
     others = programs.Program("unpack", UNPACK)
-    over, _records = over_alone(tools, tmp_path, replace(lines, files=()), others, ("s6", "f2fs"), 4.0)
+    over, _records = over_alone(tools, tmp_path, in_front("type"), others, ("s6", "f2fs"), 4.0)
     assert over < 2.0
 
 

@@ -135,8 +135,8 @@ impl Cgroup {
             return Err(Refusal::TooDeep);
         }
         Cgroup::open_below(system.cgroups(), path).map_err(|error| match error.raw_os_error() {
-            // Groups are no links and no files: who names one means no group.
             Some(libc::ENOENT) => Refusal::Missing,
+            // Groups are no links and no files: who names one means no group.
             Some(libc::ELOOP | libc::ENOTDIR) => Refusal::NoGroup,
             _ => Refusal::NotOpened(error.to_string()),
         })
