@@ -127,6 +127,14 @@ def test_names_stay_in_memory_when_others_read_large_files(tools: Tools, fs: str
     assert fasttrack["again_ms"] < stock["again_ms"] + 1
 
 
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_a_name_that_is_looked_up_behind_too_is_there_as_soon_as_on_stock(tools: Tools, fs: str) -> None:
+    """Who waits for another one's lookup, or for an inode that another one reads, waits for somebody."""
+    stock, fasttrack = both(tools, "harm.looks_up", Data(fs))
+    assert fasttrack["mean_ms"] < 1.25 * stock["mean_ms"]
+    assert fasttrack["longest_ms"] < 1.25 * stock["longest_ms"]
+
+
 @pytest.mark.parametrize("why", ["pause", "request", "SysRq"])
 def test_fasttrack_switches_itself_off(tools: Tools, why: str) -> None:
     """A pause and a held request that outlast eject_ms, and the key; each says who, until it is switched on again."""

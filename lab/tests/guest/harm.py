@@ -400,6 +400,46 @@ def log_space() -> Shown:
     return shown
 
 
+def looks_up() -> Shown:
+    """An app behind looks names up that no cache has, and the one in front the same a moment later: its calls, ms."""
+    names = 200
+    make("cold", 64)
+    folder = DATA / "names"
+    folder.mkdir()
+    for name in range(names):
+        (folder / str(name)).mkdir()
+        (folder / str(name) / "file").write_bytes(b"x")
+    # A journal's blocks are in memory until they are in their places.
+    whole = os.open(DATA, os.O_RDONLY)
+    fcntl.ioctl(whole, FIFREEZE, 0)
+    fcntl.ioctl(whole, FITHAW, 0)
+    drop_caches()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def until(word: int, value: int) -> None:
+        while SEEN[word] != value:
+            time.sleep(0.0001)
+
+    def looks() -> None:
+        for name in range(names):
+            until(1, name)
+            SEEN[0] = name + 1
+            (folder / str(name) / "file").stat()
+
+    def follows() -> None:
+        for name in range(names):
+            SEEN[1] = name
+            until(0, name + 1)
+            SEEN[2 + name] = int(timed((folder / str(name) / "file").stat) * 1000)
+
+    behind = start(BEHIND, looks)
+    wait(start(FRONT, follows))
+    times = [us / 1000 for us in SEEN[2 : 2 + names]]
+    end(front, behind)
+    return {"mean_ms": sum(times) / names, "longest_ms": max(times)}
+
+
 def ejects(why: str) -> Shown:
     """FastTrack switches itself off: what it says, whether it is on, and when it was switched on again."""
     make("cold", 64)
@@ -543,6 +583,7 @@ if __name__ == "__main__":
         machine,
         timer,
         lock_behind,
+        looks_up,
         ordinary,
         throttled,
         log_space,

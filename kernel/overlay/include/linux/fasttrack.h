@@ -111,6 +111,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 void __fasttrack_op(bool open);
+bool __fasttrack_lookup_begin(void);
 bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 bool __fasttrack_backlog(int blocks);
@@ -424,6 +425,26 @@ static inline void fasttrack_op_begin(void)
 static inline void fasttrack_op_end(void)
 {
 	if (fasttrack_enabled())
+		__fasttrack_op(false);
+}
+
+/**
+ * fasttrack_lookup_begin - current asks a file system for a name
+ *
+ * Whoever asks for the same name waits for current: as an operation that a
+ * checkpoint waits for. One may be in another, or in an operation.
+ *
+ * Return: what to give to fasttrack_lookup_end().
+ */
+static inline bool fasttrack_lookup_begin(void)
+{
+	return fasttrack_enabled() && __fasttrack_lookup_begin();
+}
+
+/* It has an answer. */
+static inline void fasttrack_lookup_end(bool begun)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
 		__fasttrack_op(false);
 }
 

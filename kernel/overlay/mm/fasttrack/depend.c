@@ -60,7 +60,7 @@ static struct fasttrack_sleeper ft_sleepers[FASTTRACK_SLEEPERS];
 static unsigned int ft_nr_sleepers;
 
 /*
- * What tasks with an operation of a file system open sleep on; compared only.
+ * What tasks with an operation of a file system open, or a lookup, sleep on; compared only.
  * Guarded as ft_sleepers.
  */
 static const struct folio *ft_op_folios[FASTTRACK_SLEEPERS];

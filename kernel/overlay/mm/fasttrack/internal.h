@@ -239,10 +239,10 @@ bool ft_never_behind(struct task_struct *task);
 
 /* syncs.c */
 /*
- * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
- * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
- * foreground, and syncs a whole file system; it owes a pause for what it has added to
- * metadata that is drained.
+ * task_struct's fasttrack_flags: a checkpoint waits for it, or who looks the same name
+ * up; it sleeps for a lock that a background task has; it is in ft_idle_wait(); it is a
+ * flusher at work; it is of the foreground, and syncs a whole file system; it owes a
+ * pause for what it has added to metadata that is drained.
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)

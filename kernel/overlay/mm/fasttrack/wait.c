@@ -16,8 +16,9 @@
  *  4. As long as it depends on others, tasks that are likely to be among them
  *     inherit its class (fasttrack_inherits()): who holds the lock that it waits
  *     for, who got a lock that others wanted too, who has a transaction open. Of
- *     those with an operation of f2fs open, for which a checkpoint waits, what
- *     they sleep on is promoted, and not what they send: write-back is, too.
+ *     those with an operation of f2fs open, for which a checkpoint waits, or in the
+ *     middle of a lookup, what they sleep on is promoted, and not what they send:
+ *     write-back is, too.
  *
  * Who depends and who sleeps is kept in depend.c; promote.c tells the schedulers.
  */
@@ -62,6 +63,20 @@ void __fasttrack_op(bool open)
 	ft_flag(FT_TASK_OP, open);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_op);
+
+/**
+ * __fasttrack_lookup_begin - current asks a file system for a name
+ *
+ * Context: process context; does not sleep.
+ * Return: whether __fasttrack_op(false) is to be called.
+ */
+bool __fasttrack_lookup_begin(void)
+{
+	if (current->fasttrack_flags & FT_TASK_OP)
+		return false;
+	ft_flag(FT_TASK_OP, true);
+	return true;
+}
 
 /* What __fasttrack_sync_begin() has done. */
 #define FT_SYNC_WAITS	BIT(0)
