@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What of the I/O dispatcher's is in the device: how many requests of whom, for how
- * long, and what that costs.
+ * long, and what that costs; and whom it keeps waiting for too long.
  *
  * Completions run without fti_lock, so all of it is atomic, or has a lock of its own.
  */
@@ -110,7 +110,7 @@ static void fti_set_prio(struct request *rq)
 	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
 }
 
-unsigned int fti_in_flight(const struct fti_data *fti)
+static unsigned int fti_in_flight(const struct fti_data *fti)
 {
 	unsigned int in_flight = 0;
 
@@ -119,7 +119,7 @@ unsigned int fti_in_flight(const struct fti_data *fti)
 	return in_flight;
 }
 
-struct fti_pace fti_read_pace(const struct fti_data *fti)
+static struct fti_pace fti_read_pace(const struct fti_data *fti)
 {
 	return (struct fti_pace){
 		.moved = atomic64_read(&fti->moved),
@@ -243,4 +243,40 @@ bool fti_left_device(struct fti_data *fti, struct request *rq)
 	smp_mb__before_atomic();
 	atomic_dec(&fti->in_flight[class]);
 	return true;
+}
+
+/* If a task has waited for one of @class for longer than anybody may, that is the end. */
+static void fti_check_class(struct fti_data *fti, const struct fti_state *state,
+			    enum fasttrack_class class, u64 now)
+{
+	struct fti_queue *turn = &fti->class[class].queue[state->prio[class]];
+	const struct fti_pace pace = fti_read_pace(fti);
+	u64 waited = fti_passed_over(&pace, fti_in_flight(fti),
+				     state->waited[class], now);
+
+	if (waited > fasttrack_eject_bound())
+		fasttrack_eject("request", fti_waited_pid(turn),
+				fti->q->disk->disk_name, waited);
+}
+
+/* With nobody in front the order is that of arrival, and the device is slow. */
+void fti_check_waits(struct fti_data *fti, const struct fti_state *state, u64 now)
+{
+	if (!fasttrack_enabled() || !state->front)
+		return;
+	fti_check_class(fti, state, FASTTRACK_BACKGROUND, now);
+	fti_check_class(fti, state, FASTTRACK_NEUTRAL, now);
+}
+
+/* The same though nothing is to be sent now, and no event may come; for the core. */
+void fti_check(struct fasttrack_queue *queue)
+{
+	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	u64 now = ktime_get_ns();
+	struct fti_state state;
+
+	spin_lock(&fti->fti_lock);
+	fti_read_state(fti, &state, now);
+	fti_check_waits(fti, &state, now);
+	spin_unlock(&fti->fti_lock);
 }

@@ -173,27 +173,6 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 	return rq;
 }
 
-/*
- * Does somebody wait for a request for longer than anybody may? With nobody in front
- * the order is that of arrival, and the device is slow.
- */
-static void fti_check_waits(struct fti_data *fti, const struct fti_state *state,
-			    u64 now)
-{
-	const struct fti_pace pace = fti_read_pace(fti);
-	unsigned int in_flight = fti_in_flight(fti);
-	u64 longest;
-
-	if (!fasttrack_enabled() || !state->front)
-		return;
-	longest = max(fti_passed_over(&pace, in_flight, state->waited[FASTTRACK_BACKGROUND],
-				      now),
-		      fti_passed_over(&pace, in_flight, state->waited[FASTTRACK_NEUTRAL],
-				      now));
-	if (longest > fasttrack_eject_bound())
-		fasttrack_eject("request", NULL, longest);
-}
-
 /* Background's next bios become requests of the size that is right now. */
 static void fti_bound_size(struct fti_data *fti, const struct fti_state *state,
 			   const struct fti_bounds *bounds, u64 now)
@@ -283,14 +262,17 @@ static unsigned long fti_waited_classes(const struct fti_data *fti)
 	return waited;
 }
 
+/*
+ * What has a flush after it goes first, always: that flush waits until no other such
+ * request is queued, and the one that this waits for may be among those that wait for it.
+ */
 static void fti_insert_new(struct fti_data *fti, struct request *rq,
 			   blk_insert_t flags)
 {
 	trace_block_rq_insert(rq);
 	rq->fifo_time = ktime_get_ns();
 	fti_count(rq);
-	if ((flags & BLK_MQ_INSERT_AT_HEAD) ||
-	    (fti->front && (rq->rq_flags & RQF_FLUSH_SEQ)))
+	if ((flags & BLK_MQ_INSERT_AT_HEAD) || (rq->rq_flags & RQF_FLUSH_SEQ))
 		list_add(&rq->queuelist, &fti->head);
 	else
 		fti_link(fti, rq);
@@ -548,6 +530,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	set_bit(ELEVATOR_FLAG_LIMIT_AGAIN, &eq->flags);
 	fti_init_promoter(fti);
+	fti->promoter.check = fti_check;
 	fasttrack_queue_add(&fti->promoter);
 	return 0;
 }

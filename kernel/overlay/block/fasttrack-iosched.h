@@ -268,6 +268,7 @@ u64 fti_oldest_time(struct fti_queue *queue);
 u64 fti_oldest_of(struct fti_queue *queue, bool writes);
 bool fti_plain_follows(struct fti_queue *queue, bool writes);
 u64 fti_waited_time(struct fti_queue *queue);
+pid_t fti_waited_pid(struct fti_queue *queue);
 bool fti_oldest_is_own(struct fti_queue *queue);
 bool fti_has_kind(const struct fti_queue *queue, enum fti_kind first,
 		  enum fti_kind last);
@@ -289,8 +290,8 @@ void fti_init_class(struct fti_class *class);
 
 /* fasttrack-device.c */
 void fti_set_free(struct request *rq);
-unsigned int fti_in_flight(const struct fti_data *fti);
-struct fti_pace fti_read_pace(const struct fti_data *fti);
+void fti_check_waits(struct fti_data *fti, const struct fti_state *state, u64 now);
+void fti_check(struct fasttrack_queue *queue);
 void fti_start(struct fti_data *fti, struct request *rq, u64 now);
 bool fti_left_device(struct fti_data *fti, struct request *rq);
 

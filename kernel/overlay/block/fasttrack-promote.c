@@ -10,6 +10,7 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/memory_hotplug.h>
 #include <linux/pagemap.h>
 #include <linux/percpu-refcount.h>
 #include <linux/sbitmap.h>
@@ -227,8 +228,10 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 			bool file)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	/* Whoever sleeps on it may have put it, and it be gone. */
+	struct page *page = pfn_to_online_page(pfn);
 	const struct address_space *mapping =
-		fasttrack_page_file(pfn_to_page(pfn));
+		page ? fasttrack_page_file(page) : NULL;
 	const struct fti_pages pages = { .first = pfn, .last = pfn };
 	const struct fti_wanted others = fti_wanted_of(mapping);
 	const struct fti_wanted moving = {
@@ -321,10 +324,11 @@ static bool fti_waited_for(const struct request *rq, const void *pid)
 		rq->bio->bi_origin.cause == FASTTRACK_CAUSE_SYNC_WRITE);
 }
 
-static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid)
+static void fti_promote_task(struct fasttrack_queue *queue, pid_t pid,
+			     enum fasttrack_class class)
 {
 	const struct fti_wanted wanted = {
-		.class = FASTTRACK_FOREGROUND,
+		.class = class,
 		.keys = fti_task_key(pid),
 		.match = fti_waited_for,
 		.what = &pid,

@@ -90,6 +90,14 @@ u64 fti_waited_time(struct fti_queue *queue)
 	return fti_arrival(fti_oldest_waited(queue));
 }
 
+/* Who has sent that one; 0 if there is none. */
+pid_t fti_waited_pid(struct fti_queue *queue)
+{
+	const struct request *rq = fti_oldest_waited(queue);
+
+	return rq && rq->bio ? rq->bio->bi_origin.pid : 0;
+}
+
 /* Is the oldest request of @queue one of an app in front? */
 bool fti_oldest_is_own(struct fti_queue *queue)
 {

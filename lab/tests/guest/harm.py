@@ -14,6 +14,7 @@ import threading
 import time
 from functools import partial
 
+from front import kernel_log
 from pauses import counted
 from prologue import (
     BEHIND,
@@ -461,7 +462,7 @@ def ejects(why: str) -> Shown:
         write(FT / "background_pause_ms", "1000")
         write(FT / "eject_ms", "2000")
     ms_until(lambda: read(FT / "enabled") == "0", 20)
-    shown: Shown = {"said": read(FT / "ejected"), "behind": behind}
+    shown: Shown = {"said": read(FT / "ejected"), "behind": behind, "log": kernel_log("switched off")}
     write(FT / "eject_ms", "30000")
     write(FT / "enabled", "1")
     shown["again"] = [read(FT / "enabled"), read(FT / "ejected")]
@@ -479,10 +480,10 @@ def reads_pages() -> None:
         SEEN[0] += 1
 
 
-def vain(stuck_ms: int) -> Shown:
+def vain(stuck_ms: int, tasks: int) -> Shown:
     """
-    A service waits for a file system that root has frozen: nobody who is let go for it helps. What an app behind reads
-    in 0.7 s: before that, when it is let go, and later. After 0.1 s stuck_ms is set.
+    So many tasks of a service wait for a file system that root has frozen: nobody who is let go for them helps. What an
+    app behind reads in 0.7 s: before that, when it is let go, and later. After 0.1 s stuck_ms is set.
     """
     make("cold", 64)
     make("film", 64)
@@ -493,12 +494,21 @@ def vain(stuck_ms: int) -> Shown:
     shown: Shown = {"held": counted(0.7)}
     root = os.open(DATA, os.O_RDONLY)
     fcntl.ioctl(root, FIFREEZE, 0)
-    service = start(SERVICE, (DATA / "service").mkdir)
+
+    def makes() -> None:
+        threads = [threading.Thread(target=(DATA / f"service{number}").mkdir) for number in range(tasks)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    service = start(SERVICE, makes)
     time.sleep(0.1)
     write(FT / "stuck_ms", str(stuck_ms))
     time.sleep(0.1)
     shown["lifted"] = counted(0.7)
-    time.sleep(0.5)
+    # As many as are looked at together take a second.
+    time.sleep(0.5 + tasks / 40)
     shown["later"] = counted(0.7)
     shown |= {name: stat(name) for name in ("stuck", "stuck_vain")}
     fcntl.ioctl(root, FITHAW, 0)

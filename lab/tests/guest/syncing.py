@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import shutil
 import struct
@@ -288,12 +289,20 @@ def flusher() -> Shown:
     return {"ms": SEEN[1] / 1000}
 
 
-def killed() -> Shown:
-    """From SIGKILL to exit of an app that syncs 100 MiB."""
-    front = scrolls_beside(100)
-    behind = start(BEHIND, syncs)
+def killed(how: str) -> Shown:
+    """From SIGKILL to exit of an app that syncs 100 MiB; or of four tasks of it, each in a direct write of 8 MiB."""
+    front = scrolls_beside(100 if how == "fsync" else 0)
+
+    def stores(number: int) -> None:
+        handle = os.open(DATA / f"direct{number}", os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o644)
+        os.pwrite(handle, mmap.mmap(-1, 8 * MIB), 0)
+
+    if how == "fsync":
+        behind = [start(BEHIND, syncs)]
+    else:
+        behind = [start(BEHIND, partial(stores, number)) for number in range(4)]
     time.sleep(0.05)
-    shown = {"ms": timed(lambda: end(behind))}
+    shown = {"ms": timed(lambda: end(*behind))}
     end(front)
     return shown
 

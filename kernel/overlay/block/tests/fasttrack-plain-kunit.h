@@ -122,4 +122,26 @@ static void fti_test_plain_prio(struct kunit *test)
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, 0);
 	state.prio_waits = true;
 	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).hold);
+	/* Or when it has waited for long, if none ends. */
+	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).wake,
+			FTI_NOW + FTI_PRIO_AGING);
+}
+
+/* What has a flush after it waits for nothing in the queue, whoever is in front. */
+static void fti_test_flush_goes_first(struct kunit *test)
+{
+	struct fti_data *fti = kunit_kzalloc(test, sizeof(*fti), GFP_KERNEL);
+	struct request *rq = kunit_kzalloc(test, sizeof(*rq), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, fti);
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	INIT_LIST_HEAD(&fti->head);
+	rq->cmd_flags = REQ_OP_WRITE;
+	rq->rq_flags = RQF_FLUSH_SEQ;
+	for (int front = 0; front <= 1; front++) {
+		fti->front = front;
+		fti_insert_new(fti, rq, 0);
+		KUNIT_EXPECT_PTR_EQ(test, fti->head.next, &rq->queuelist);
+		list_del(&rq->queuelist);
+	}
 }

@@ -481,6 +481,7 @@ static struct kunit_case fti_test_cases[] = {
 	KUNIT_CASE(fti_test_plain_reads),
 	KUNIT_CASE(fti_test_plain_full),
 	KUNIT_CASE(fti_test_plain_prio),
+	KUNIT_CASE(fti_test_flush_goes_first),
 	KUNIT_CASE(fti_test_idle_window),
 	KUNIT_CASE(fti_test_lifted),
 	KUNIT_CASE(fti_test_neutral),

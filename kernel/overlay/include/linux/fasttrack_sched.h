@@ -106,8 +106,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	false if there is none. Under the RCU read lock, from process context.
  * @promote_file: make all queued writes of the file with this mapping foreground;
  *	likewise
- * @promote_task: make the queued requests foreground that the task with this
- *	PID has sent and may wait for; likewise
+ * @promote_task: make the queued requests foreground, or neutral, that the task with
+ *	this PID has sent and may wait for; likewise
  * @promote_flushed: make all queued writes of what was dirty neutral, or foreground;
  *	likewise
  * @relabel: apps have come to the front or left it: queued requests of those for
@@ -119,6 +119,7 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  *	fasttrack_room() when some are free again. Does not sleep
  * @wake_senders: senders that wait for a request tag see whether they may take
  *	one now; likewise
+ * @check: if somebody waits for a request for longer than anybody may, eject; likewise
  * @front: FastTrack is on and somebody in front, or not any more. From process
  *	context; does not allocate memory
  */
@@ -129,7 +130,8 @@ struct fasttrack_queue {
 			bool file);
 	void (*promote_file)(struct fasttrack_queue *queue,
 			     const struct address_space *mapping);
-	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid);
+	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid,
+			     enum fasttrack_class class);
 	void (*promote_flushed)(struct fasttrack_queue *queue,
 				enum fasttrack_class class);
 	void (*relabel)(struct fasttrack_queue *queue);
@@ -137,6 +139,7 @@ struct fasttrack_queue {
 	bool (*crowded)(struct fasttrack_queue *queue,
 			struct block_device *disk, bool sync);
 	void (*wake_senders)(struct fasttrack_queue *queue);
+	void (*check)(struct fasttrack_queue *queue);
 	void (*front)(struct fasttrack_queue *queue, bool somebody);
 };
 
@@ -182,7 +185,7 @@ const struct address_space *fasttrack_page_file(const struct page *page);
 const struct address_space *fasttrack_bio_file(const struct bio *bio);
 bool fasttrack_sleeper(unsigned int index, struct fasttrack_sleeper *sleeper);
 bool fasttrack_holds_lifted(void);
-void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns);
+void fasttrack_eject(const char *why, pid_t pid, const char *where, u64 ns);
 u64 fasttrack_eject_bound(void);
 void fasttrack_holds(void);
 void fasttrack_request(unsigned int sender, int change);

@@ -168,7 +168,7 @@ static void ft_activity_change(int asleep, int in_flight)
 	if (!counts || atomic_read(&ft_activity.in_flight) < 0) {
 		if (atomic_read(&ft_activity.in_flight) < 0)
 			atomic_set(&ft_activity.in_flight, 0);
-		fasttrack_eject("count", NULL, 0);
+		fasttrack_eject("count", 0, "-", 0);
 	}
 	/* As in ft_activity_read(). */
 	activity = data_race(ft_activity);

@@ -191,9 +191,10 @@ static u32 ft_app_number(unsigned int place)
 static void ft_apps_spare(void)
 {
 	unsigned int nr = READ_ONCE(ft_nr_apps);
+	unsigned long reaped = READ_ONCE(ft_apps_reaped);
 
 	if (ft_app_has_room(nr + FT_APPS_SPARE, FASTTRACK_APPS, FASTTRACK_NEUTRAL) ||
-	    time_before(jiffies, READ_ONCE(ft_apps_reaped) + HZ))
+	    time_in_range_open(jiffies, reaped, reaped + HZ))
 		return;
 	WRITE_ONCE(ft_apps_reaped, jiffies);
 	schedule_work(&ft_apps_reap_work);

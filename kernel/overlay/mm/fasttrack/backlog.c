@@ -69,7 +69,7 @@ void ft_commit_note(enum fasttrack_class class)
 /* Is it only a while since @waited, 0: never? */
 static bool ft_lately(unsigned long waited)
 {
-	return waited && time_before(jiffies, waited + FT_COMMIT_WINDOW);
+	return waited && time_in_range_open(jiffies, waited, waited + FT_COMMIT_WINDOW);
 }
 
 /* Has the foreground waited for commits lately? */

@@ -86,12 +86,15 @@ static struct cgroup *ft_cgroup_of(u64 id)
 	return IS_ERR(cgroup) ? NULL : cgroup;
 }
 
-/* Is @cgroup, or one above it, in @list? */
+/*
+ * Is @cgroup, or one above it, in @list? Anybody may nest cgroups as deep as they like:
+ * none is in a list that is deeper than FT_CGROUP_LEVELS.
+ */
 static bool ft_cgroup_in(const struct ft_set *list, struct cgroup *cgroup)
 {
 	if (!list || !cgroup)
 		return false;
-	for (int level = 0; level <= cgroup->level; level++)
+	for (int level = 0; level <= min(cgroup->level, FT_CGROUP_LEVELS); level++)
 		if (ft_set_has(list, cgroup_id(cgroup->ancestors[level])))
 			return true;
 	return false;

@@ -78,8 +78,12 @@ struct ft_watched {
 	unsigned int waiters;
 };
 
-/* Journals' threads and the like, one a file system; and who has locks of files. */
+/*
+ * Journals' threads and the like, one a file system; and, in a part of it, who has locks
+ * of files: a user can have any number of those.
+ */
 static struct ft_watched ft_watched[64];
+#define FT_WATCHED_USERS	48
 
 /* One more waits for others. */
 static void ft_depend_more(void)
@@ -233,13 +237,27 @@ void ft_worker_wait_end(struct task_struct *worker)
 	spin_unlock(&ft_depend_lock);
 }
 
-/* The entry of @worker, or an empty one; NULL if there is none. */
-static struct ft_watched *ft_watched_find(const struct task_struct *worker)
+/* The entry of @worker among the first @most; NULL if there is none. */
+static struct ft_watched *ft_watched_find(const struct task_struct *worker,
+					  unsigned int most)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(ft_watched); i++)
+	for (unsigned int i = 0; i < most; i++)
 		if (READ_ONCE(ft_watched[i].worker) == worker)
 			return &ft_watched[i];
 	return NULL;
+}
+
+static struct ft_watched *ft_watched_of(const struct task_struct *worker)
+{
+	return ft_watched_find(worker, ARRAY_SIZE(ft_watched));
+}
+
+/* An empty one for @worker, or NULL. */
+static struct ft_watched *ft_watched_empty(const struct task_struct *worker)
+{
+	return ft_watched_find(NULL, worker->flags & PF_KTHREAD ?
+					     ARRAY_SIZE(ft_watched) :
+					     FT_WATCHED_USERS);
 }
 
 /*
@@ -253,7 +271,7 @@ bool ft_worker_watch_begin(struct task_struct *worker)
 	struct ft_watched *watched;
 
 	spin_lock(&ft_depend_lock);
-	watched = ft_watched_find(worker) ?: ft_watched_find(NULL);
+	watched = ft_watched_of(worker) ?: ft_watched_empty(worker);
 	if (watched) {
 		WRITE_ONCE(watched->worker, worker);
 		watched->waiters++;
@@ -268,7 +286,7 @@ void ft_worker_watch_end(struct task_struct *worker)
 	struct ft_watched *watched;
 
 	spin_lock(&ft_depend_lock);
-	watched = ft_watched_find(worker);
+	watched = ft_watched_of(worker);
 	if (!--watched->waiters)
 		WRITE_ONCE(watched->worker, NULL);
 	spin_unlock(&ft_depend_lock);
@@ -277,7 +295,7 @@ void ft_worker_watch_end(struct task_struct *worker)
 /* Does anybody watch @worker? */
 bool ft_worker_is_watched(const struct task_struct *worker)
 {
-	return ft_watched_find(worker);
+	return ft_watched_of(worker);
 }
 
 /* Does anybody wait for all that is dirty on @bdi, or for what reclaim meets of it? */

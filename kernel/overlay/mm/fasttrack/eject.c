@@ -7,8 +7,12 @@
  * log and in the file "ejected", and FastTrack stays off until it is switched on
  * again. SysRq-F does the same.
  */
+#include <linux/blkdev.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/sysrq.h>
@@ -19,15 +23,19 @@
 /**
  * struct ft_ejection - why FastTrack has switched itself off
  * @why: what did not hold; NULL: it has not
- * @comm: whose wait; empty if nobody's
- * @pid: likewise
+ * @pid: whose wait; 0: nobody's
+ * @comm: likewise, its name
+ * @where: at what, a disk for one
  * @ns: how long it was
+ * @front: who was in front then, the first of them
  */
 struct ft_ejection {
 	const char *why;
-	char comm[TASK_COMM_LEN];
 	pid_t pid;
+	char comm[TASK_COMM_LEN];
+	char where[DISK_NAME_LEN];
 	u64 ns;
+	char front[FT_FRONT_LEN];
 };
 
 /* Taken in interrupts, inside everything. */
@@ -52,12 +60,13 @@ static DECLARE_WORK(ft_eject_work, ft_eject_do);
 /**
  * fasttrack_eject - a bound does not hold: switch FastTrack off
  * @why: which, a constant
- * @task: who waits, or NULL
+ * @pid: of who waits, in the initial PID namespace; 0: nobody
+ * @where: at what: a disk, a part of FastTrack; or "-"
  * @ns: for how long
  *
  * Context: any.
  */
-void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns)
+void fasttrack_eject(const char *why, pid_t pid, const char *where, u64 ns)
 {
 	unsigned long flags;
 	bool first;
@@ -66,9 +75,11 @@ void fasttrack_eject(const char *why, const struct task_struct *task, u64 ns)
 	first = !ft_ejection.why;
 	if (first) {
 		ft_ejection.why = why;
-		ft_ejection.pid = task ? task_pid_nr((struct task_struct *)task) : 0;
-		strscpy(ft_ejection.comm, task ? task->comm : "-");
+		ft_ejection.pid = pid;
+		strscpy(ft_ejection.comm, "-");
+		strscpy(ft_ejection.where, where);
 		ft_ejection.ns = ns;
+		strscpy(ft_ejection.front, "-");
 	}
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
 	if (first)
@@ -88,6 +99,30 @@ u64 fasttrack_eject_bound(void)
 }
 EXPORT_SYMBOL_GPL(fasttrack_eject_bound);
 
+/**
+ * ft_eject_name - say whose wait it was, as long as that one is there, and behind whom
+ * @front: who is in front
+ *
+ * Context: process context.
+ */
+void ft_eject_name(const char *front)
+{
+	char comm[TASK_COMM_LEN] = "-";
+	struct task_struct *task;
+	unsigned long flags;
+
+	rcu_read_lock();
+	task = find_task_by_pid_ns(READ_ONCE(ft_ejection.pid), &init_pid_ns);
+	if (task)
+		get_task_comm(comm, task);
+	rcu_read_unlock();
+
+	raw_spin_lock_irqsave(&ft_eject_lock, flags);
+	strscpy(ft_ejection.comm, comm);
+	strscpy(ft_ejection.front, front);
+	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
+}
+
 /* It is switched on: what was is over. */
 void ft_eject_forget(void)
 {
@@ -100,7 +135,8 @@ void ft_eject_forget(void)
 
 /**
  * ft_eject_print - why FastTrack has switched itself off
- * @buf: for a line: what, who, for how long; an empty one if it has not
+ * @buf: for a line: what, who, for how long, where, behind whom; an empty one if it has
+ *	not
  * @size: of @buf
  *
  * Return: length.
@@ -115,14 +151,15 @@ ssize_t ft_eject_print(char *buf, size_t size)
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
 	if (!ejection.why)
 		return scnprintf(buf, size, "\n");
-	return scnprintf(buf, size, "%s: %s %d %llu ms\n", ejection.why,
-			 ejection.comm, ejection.pid,
-			 div_u64(ejection.ns, NSEC_PER_MSEC));
+	return scnprintf(buf, size, "%s: %s %d %llu ms at %s behind %s\n",
+			 ejection.why, ejection.comm, ejection.pid,
+			 div_u64(ejection.ns, NSEC_PER_MSEC), ejection.where,
+			 ejection.front);
 }
 
 static void ft_eject_key(u8 key)
 {
-	fasttrack_eject("SysRq", NULL, 0);
+	fasttrack_eject("SysRq", 0, "-", 0);
 }
 
 static const struct sysrq_key_op ft_eject_op = {

@@ -452,11 +452,39 @@ void ft_set_enabled(bool on)
 	ft_queues_release();
 }
 
+/* Who is in front, the first of them: what it is named by, and its number. */
+static void ft_front_print(char *buf, size_t size)
+{
+	static const char * const kinds[FT_NR_FOREGROUND_LISTS] = {
+		[FT_FOREGROUND_UIDS]	= "uid",
+		[FT_FOREGROUND_TGIDS]	= "tgid",
+		[FT_FOREGROUND_CGROUPS]	= "cgroup",
+	};
+	const struct ft_set *set;
+	u64 number;
+
+	strscpy(buf, "-", size);
+	mutex_lock(&ft_config_mutex);
+	for (int i = 0; i < FT_NR_FOREGROUND_LISTS; i++) {
+		set = ft_config_now()->list[i];
+		if (!ft_set_nr(set))
+			continue;
+		number = set->range[0].first;
+		if (i == FT_FOREGROUND_TGIDS)
+			number = ft_group_tgid(number);
+		scnprintf(buf, size, "%s %llu", kinds[i], number);
+		break;
+	}
+	mutex_unlock(&ft_config_mutex);
+}
+
 /* It has switched itself off. */
 static void ft_ejected(void)
 {
-	char why[128];
+	char why[192], front[FT_FRONT_LEN];
 
+	ft_front_print(front, sizeof(front));
+	ft_eject_name(front);
 	ft_set_enabled(false);
 	ft_eject_print(why, sizeof(why));
 	pr_warn("fasttrack: switched off: %s", why);

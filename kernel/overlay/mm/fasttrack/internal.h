@@ -99,6 +99,9 @@ struct ft_config {
 	bool by_cgroup;
 };
 
+/* A listed cgroup is at most so many below the root: far more than anybody has. */
+#define FT_CGROUP_LEVELS	64
+
 /* Android gives each user of the phone this many UIDs (AID_USER_OFFSET). */
 #define FT_UIDS_PER_USER	100000
 
@@ -210,6 +213,10 @@ unsigned long ft_stat_read(enum fasttrack_stat stat);
 /* eject.c */
 extern struct workqueue_struct *ft_workqueue;
 
+/* A kind of list, and a number of 64 bits. */
+#define FT_FRONT_LEN	sizeof("cgroup 18446744073709551615")
+
+void ft_eject_name(const char *front);
 void ft_eject_forget(void);
 ssize_t ft_eject_print(char *buf, size_t size);
 void ft_eject_init(void (*off)(void));
@@ -364,7 +371,7 @@ void ft_sleep_end(unsigned int done);
 /* promote.c */
 bool ft_promote(const struct folio *folio, bool file);
 void ft_promote_file(const struct address_space *mapping);
-void ft_promote_task(struct task_struct *task);
+void ft_promote_task(struct task_struct *task, enum fasttrack_class class);
 void ft_promote_flushed(enum fasttrack_class class);
 void ft_wake_senders(void);
 void ft_relabel(void);
@@ -372,6 +379,7 @@ void ft_kick(bool foreground);
 void ft_queues_front(void);
 void ft_queues_release(void);
 bool ft_queues_hold(void);
+void ft_queues_check(void);
 bool ft_queues_crowded(const struct address_space *mapping, bool sync);
 
 /* stuck.c */

@@ -173,12 +173,15 @@ static int ft_parse_cgroup(struct ft_word *word)
 static int ft_find_cgroup(const struct ft_word *word, u64 *value)
 {
 	struct cgroup *cgroup = cgroup_get_from_path(word->text);
+	int ret = 0;
 
 	if (IS_ERR(cgroup))
 		return PTR_ERR(cgroup);
+	if (cgroup->level > FT_CGROUP_LEVELS)
+		ret = -ENAMETOOLONG;
 	*value = cgroup_id(cgroup);
 	cgroup_put(cgroup);
-	return 0;
+	return ret;
 }
 
 /* One that is dead has left already. */
@@ -278,10 +281,11 @@ static int ft_word_apply(const struct ft_kind *kind, struct ft_set *edit,
 	return ret ?: ft_set_add(edit, value, value);
 }
 
-/* Is this what becomes of a word that names what is not there? */
+/* Is this what becomes of a word that names what is not there, or too deep? */
 static bool ft_fails_alone(int ret)
 {
-	return ret == -ESRCH || ret == -ENOENT || ret == -ENOTDIR;
+	return ret == -ESRCH || ret == -ENOENT || ret == -ENOTDIR ||
+	       ret == -ENAMETOOLONG;
 }
 
 /* Do what all words say. Return: 0; why nothing could be done. */

@@ -218,7 +218,8 @@ static enum ft_pause_end ft_pause(u64 *paused)
 	}
 	ft_tell_paused(*paused - before);
 	if (*paused - before > fasttrack_eject_bound())
-		fasttrack_eject("pause", current, *paused - before);
+		fasttrack_eject("pause", task_pid_nr(current), "page-cache",
+				*paused - before);
 	return end;
 }
 
@@ -460,6 +461,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		       bool datasync)
 {
 	unsigned long segment = READ_ONCE(ft_knobs.segment_pages);
+	const loff_t bytes = (loff_t)segment << PAGE_SHIFT;
 	pgoff_t index = start >> PAGE_SHIFT;
 	unsigned int owed = current->fasttrack_pages;
 	struct fasttrack_scope outer;
@@ -472,23 +474,22 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		outer = fasttrack_cause_enter(datasync ?
 					      FASTTRACK_CAUSE_FDATASYNC :
 					      FASTTRACK_CAUSE_FSYNC);
-		error = filemap_fdatawrite_range(mapping,
-						 (loff_t)index << PAGE_SHIFT,
-						 min(end, ((loff_t)(index +
-								    segment)
-							   << PAGE_SHIFT) - 1));
+		start = (loff_t)index << PAGE_SHIFT;
+		error = filemap_fdatawrite_range(mapping, start,
+						 min(end, start + bytes - 1));
 		fasttrack_scope_leave(outer);
 		if (error) {
 			/* Kept for who syncs: the pages may be gone. */
 			mapping_set_error(mapping, error);
 			break;
 		}
-		index += segment;
 		/* What is paid for here is not owed on the way back to user mode. */
 		if (ft_pause(&paused) != FT_PAUSE_SLEEP)
 			current->fasttrack_pages = owed;
 		owed = current->fasttrack_pages;
 		try_to_freeze();
+		if (check_add_overflow(index, segment, &index))
+			break;
 	}
 }
 

@@ -250,6 +250,18 @@ static inline bool ft_lift_in_vain(u64 since, bool syncs, u64 now)
 						FT_LIFT_LIMIT);
 }
 
+/* So long nobody goes for anybody when too many were not helped. */
+#define FT_VAIN_REST	(60 * NSEC_PER_SEC)
+
+/*
+ * Are there too many whom it has not helped? Somebody for whom all went from @lifted on,
+ * 0: nobody, is to be forgotten for another one.
+ */
+static inline bool ft_vain_too_many(u64 lifted, u64 now)
+{
+	return lifted && now < lifted + FT_VAIN_REST;
+}
+
 /*
  * Who sleeps on a page that no queued request moves waits for the device, or for
  * who has yet to send one: the first takes less than so many times stuck_ms.
@@ -370,7 +382,7 @@ static inline unsigned long ft_zone_reserve(unsigned long pages,
 {
 	if (!all_managed)
 		return 0;
-	return min(mult_frac(pages, zone_managed, all_managed),
+	return min_t(u64, div64_ul((u64)pages * zone_managed, all_managed),
 		   zone_managed / FT_RESERVE_MAX_PART);
 }
 

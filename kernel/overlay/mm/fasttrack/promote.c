@@ -99,8 +99,8 @@ void ft_promote_file(const struct address_space *mapping)
 	rcu_read_unlock();
 }
 
-/* Queued requests that @task has sent. */
-void ft_promote_task(struct task_struct *task)
+/* Queued requests that @task has sent are of @class, foreground or neutral. */
+void ft_promote_task(struct task_struct *task, enum fasttrack_class class)
 {
 	struct fasttrack_queue *queue;
 
@@ -108,7 +108,7 @@ void ft_promote_task(struct task_struct *task)
 		return;
 	rcu_read_lock();
 	list_for_each_entry_rcu(queue, &ft_queues, node)
-		queue->promote_task(queue, task_pid_nr(task));
+		queue->promote_task(queue, task_pid_nr(task), class);
 	rcu_read_unlock();
 }
 
@@ -228,6 +228,17 @@ bool ft_queues_hold(void)
 		held |= READ_ONCE(queue->held);
 	rcu_read_unlock();
 	return held;
+}
+
+/* Does a scheduler keep somebody waiting for longer than anybody may be? */
+void ft_queues_check(void)
+{
+	struct fasttrack_queue *queue;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &ft_queues, node)
+		queue->check(queue);
+	rcu_read_unlock();
 }
 
 /* Whom the schedulers held back may be who is waited for, by the @foreground. */

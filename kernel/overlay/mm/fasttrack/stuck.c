@@ -8,7 +8,8 @@
  * such a task has slept uninterruptibly since the last look, and nothing that it
  * waits for is under way. Then everybody goes until it is awake; or for
  * FT_LIFT_LIMIT, if that does not help it: it waits for somebody else, for a server
- * that is gone or a child, and is left alone until it sleeps anew. While background
+ * that is gone or a child, and is left alone until it sleeps anew. With hundreds of
+ * those nobody goes for anybody for FT_VAIN_REST at a time. While background
  * syncs a whole file system, which others may want to unmount, that takes longer.
  *
  * Under way is, and needs no lift:
@@ -72,6 +73,9 @@ static int ft_next_pid = 1;
 /* Whom that has not helped, the last ones; more than wait for one server. */
 static struct ft_asleep ft_vain[256];
 static unsigned int ft_nr_vain;
+
+/* There are more of them: nobody goes for anybody until then, ns. */
+static u64 ft_rests_until;
 
 /* Somebody is stuck: everybody goes. */
 static bool ft_stuck;
@@ -138,12 +142,18 @@ static bool ft_anybody_held(void)
 	return lately || ft_queues_hold() || ft_anybody_paused();
 }
 
+/* Is @task a background app's that is killed? */
+static bool ft_is_killed_behind(struct task_struct *task)
+{
+	return fatal_signal_pending(task) &&
+	       fasttrack_app_class(ft_app_of(task)) == FASTTRACK_BACKGROUND;
+}
+
 /* Is @task a background app's, killed or not? */
 static bool ft_is_behind(struct task_struct *task)
 {
 	return __fasttrack_task_class(task) == FASTTRACK_BACKGROUND ||
-	       (fatal_signal_pending(task) &&
-		fasttrack_app_class(ft_app_of(task)) == FASTTRACK_BACKGROUND);
+	       ft_is_killed_behind(task);
 }
 
 /* Does the kernel thread @task work for somebody who is not background? */
@@ -193,6 +203,20 @@ static bool ft_is_vain(const struct task_struct *task, unsigned long switches)
 	return false;
 }
 
+/*
+ * Remember who is not helped. With the table full of such who have come lately, the one
+ * that leaves it would be helped in vain again, and all of them for ever.
+ */
+static void ft_note_vain(const struct ft_asleep *asleep, u64 now)
+{
+	struct ft_asleep *place = &ft_vain[ft_nr_vain++ % ARRAY_SIZE(ft_vain)];
+
+	if (ft_vain_too_many(place->lifted, now))
+		ft_rests_until = now + FT_VAIN_REST;
+	*place = *asleep;
+	fasttrack_count(FASTTRACK_STUCK_VAIN);
+}
+
 /* It has slept on since it was seen last. Is it stuck, and may be helped? */
 static bool ft_is_stuck(struct ft_asleep *asleep, u64 now)
 {
@@ -233,10 +257,8 @@ static bool ft_look_at_seen(u64 now)
 				trace_fasttrack_stuck(asleep.task);
 			}
 			stuck |= sleeps;
-			if (!sleeps) {
-				ft_vain[ft_nr_vain++ % ARRAY_SIZE(ft_vain)] = asleep;
-				fasttrack_count(FASTTRACK_STUCK_VAIN);
-			}
+			if (!sleeps)
+				ft_note_vain(&asleep, now);
 		}
 		if (sleeps)
 			ft_seen[kept++] = asleep;
@@ -247,11 +269,16 @@ static bool ft_look_at_seen(u64 now)
 	return stuck;
 }
 
-/* Remember @task if it may be stuck. */
+/*
+ * Remember @task if it may be stuck. Of one that is killed go what it has sent and what
+ * it sends: others wait for what it gives back.
+ */
 static void ft_look_at(struct task_struct *task, u64 now)
 {
 	unsigned long switches = READ_ONCE(task->nvcsw);
 
+	if (ft_is_killed_behind(task))
+		ft_promote_task(task, FASTTRACK_NEUTRAL);
 	if (!ft_sleeps_unnamed(task) || ft_nr_seen == FT_SLEEPERS_SEEN ||
 	    ft_is_vain(task, switches))
 		return;
@@ -300,8 +327,13 @@ static void ft_forget_seen(void)
 /* Returns whether a task is stuck. */
 static bool ft_look(u64 now)
 {
-	bool stuck = ft_look_at_seen(now);
+	bool stuck;
 
+	if (now < ft_rests_until) {
+		ft_forget_seen();
+		return false;
+	}
+	stuck = ft_look_at_seen(now);
 	ft_look_at_next(now, FT_LOOK_TASKS);
 	return stuck;
 }
@@ -325,6 +357,9 @@ static void ft_stuck_look(struct work_struct *work)
 	u64 every = READ_ONCE(ft_knobs.stuck);
 	bool held = ft_anybody_held();
 
+	/* Nobody else looks at requests that no event lets go. */
+	if (held)
+		ft_queues_check();
 	ft_stuck_set(every && fasttrack_enabled() && ft_look(ktime_get_ns()));
 	/* Who is held back later says so. But for whom everybody goes ends that. */
 	if (ft_stuck || (every && held && fasttrack_enabled()))

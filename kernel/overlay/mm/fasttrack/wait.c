@@ -95,7 +95,7 @@ static void ft_inherit(struct task_struct *holder)
 	folio = READ_ONCE(holder->fasttrack_folio);
 	if (folio)
 		ft_promote(folio, false);
-	ft_promote_task(holder);
+	ft_promote_task(holder, FASTTRACK_FOREGROUND);
 }
 
 /**

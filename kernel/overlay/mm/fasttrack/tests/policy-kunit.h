@@ -105,6 +105,12 @@ static void ft_test_bounds(struct kunit *test)
 						 FT_TEST_NOW + FT_LIFT_LIMIT));
 	KUNIT_EXPECT_TRUE(test, ft_lift_in_vain(FT_TEST_NOW, true, FT_TEST_NOW +
 						FT_LIFT_SYNC_LIMIT));
+	/* The place was empty, or its task came long ago. */
+	KUNIT_EXPECT_FALSE(test, ft_vain_too_many(0, FT_TEST_NOW));
+	KUNIT_EXPECT_FALSE(test, ft_vain_too_many(FT_TEST_NOW, FT_TEST_NOW +
+						  FT_VAIN_REST));
+	KUNIT_EXPECT_TRUE(test, ft_vain_too_many(FT_TEST_NOW, FT_TEST_NOW +
+						 FT_VAIN_REST - 1));
 }
 
 /* Who works for @work and then not for @idle ns: what its windows take of that. */
@@ -200,6 +206,9 @@ static void ft_test_reserve(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ft_zone_reserve(all, all, all),
 			all / FT_RESERVE_MAX_PART);
 	KUNIT_EXPECT_EQ(test, ft_zone_reserve(0, all, all), 0);
+	/* Numbers whose product has more than 32 bits. */
+	KUNIT_EXPECT_EQ(test, ft_zone_reserve(1UL << 16, 1UL << 21, 1UL << 22),
+			1UL << 15);
 }
 
 static void ft_test_dirty(struct kunit *test)
