@@ -129,6 +129,9 @@ def test_device_is_told_by_ioprio(tools: Tools) -> None:
     assert shown["behind"] and not any(" rt," in line for line in shown["behind"])
     # `ionice -c3` of an app in front means what it says.
     assert shown["idle front"] and all(" idle," in line for line in shown["idle front"])
+    # And so does what somebody has set for its cgroup.
+    assert shown["idle"] and all(" idle," in line for line in shown["idle"])
+    assert shown["restrict-to-be"] and not any(" rt," in line for line in shown["restrict-to-be"])
 
 
 def test_requests_merged_on_insertion_are_counted_once(tools: Tools) -> None:

@@ -50,6 +50,17 @@ def test_a_long_write_behind_lets_others_have_the_file_position(tools: Tools) ->
     assert fasttrack["ms"] < 1
 
 
+def test_a_splice_behind_lets_others_have_the_pipe(tools: Tools) -> None:
+    """It reads from the storage with the pipe's lock: its read is promoted for who wants that."""
+    stock, fasttrack = both(tools, "harm.pipe")
+    assert fasttrack["longest_ms"] < 1.25 * stock["longest_ms"]
+
+
+def test_a_keyboard_answers_beside_a_deep_queue(tools: Tools) -> None:
+    stock, fasttrack = both(tools, "harm.keyboard")
+    assert fasttrack["ms"] < max(1.25 * stock["ms"], 1.25 * NEUTRAL_EXPIRE_MS)
+
+
 def test_music_behind_does_not_stop(tools: Tools) -> None:
     """Its reads are neutral: beside a deep queue in front they have their turn."""
     stock, fasttrack = both(tools, "harm.music")

@@ -178,11 +178,12 @@ static bool fti_of_file(const struct request *rq, const void *mapping)
 	return false;
 }
 
-/* Those of a file, by the first pages of their bios. */
-static struct fti_wanted fti_wanted_of(const struct address_space *mapping)
+/* Those of a file, by the first pages of their bios; for @class. */
+static struct fti_wanted fti_wanted_of(const struct address_space *mapping,
+				       enum fasttrack_class class)
 {
 	return (struct fti_wanted){
-		.class = FASTTRACK_FOREGROUND,
+		.class = class,
 		.keys = (mapping ? fti_file_key(mapping) : 0) |
 			BIT(FTI_KEY_MIXED),
 		.match = fti_of_file,
@@ -213,7 +214,7 @@ static void fti_wake_senders(struct fasttrack_queue *queue)
 static void fti_promote_file(struct fasttrack_queue *queue,
 			     const struct address_space *mapping)
 {
-	const struct fti_wanted wanted = fti_wanted_of(mapping);
+	const struct fti_wanted wanted = fti_wanted_of(mapping, FASTTRACK_FOREGROUND);
 
 	fti_promote_and_run(queue, FTI_SYNC, FTI_ASYNC, &wanted);
 	fti_wake_senders(queue);
@@ -225,7 +226,7 @@ static void fti_promote_file(struct fasttrack_queue *queue,
  * writes are promoted too. And who sends the rest may have to wait for tags.
  */
 static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
-			bool file)
+			bool file, enum fasttrack_class class)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	/* Whoever sleeps on it may have put it, and it be gone. */
@@ -233,9 +234,9 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	const struct address_space *mapping =
 		page ? fasttrack_page_file(page) : NULL;
 	const struct fti_pages pages = { .first = pfn, .last = pfn };
-	const struct fti_wanted others = fti_wanted_of(mapping);
+	const struct fti_wanted others = fti_wanted_of(mapping, class);
 	const struct fti_wanted moving = {
-		.class = FASTTRACK_FOREGROUND,
+		.class = class,
 		.keys = others.keys,
 		.match = fti_moves,
 		.what = &pages,

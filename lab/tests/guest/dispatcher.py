@@ -16,6 +16,7 @@ import aio
 from prologue import (
     BEHIND,
     BLOCK,
+    CGROUP,
     DEBUG,
     DISK,
     FRONT,
@@ -28,6 +29,7 @@ from prologue import (
     fill_disk,
     fio,
     fio_job,
+    mount,
     pairs,
     read,
     run,
@@ -121,7 +123,8 @@ def reserve(behind: list[str]) -> Shown:
 
 
 def issued() -> Shown:
-    """What the block layer says of a read of each of two apps, and of one in front that has a priority of its own."""
+    """What the block layer says of a read of each of two apps, and of one in front with a priority of its own or its
+    cgroup's."""
     Path(DISK).chmod(0o666)
 
     def of(uid: int, place: int, ioprio: int = IOPRIO_NONE) -> list[str]:
@@ -135,7 +138,17 @@ def issued() -> Shown:
         enable("block/block_rq_issue", False)
         return found
 
-    return {"front": of(FRONT, 1), "behind": of(BEHIND, 2), "idle front": of(FRONT, 3, IOPRIO_IDLE)}
+    shown: Shown = {"front": of(FRONT, 1), "behind": of(BEHIND, 2), "idle front": of(FRONT, 3, IOPRIO_IDLE)}
+    CGROUP.mkdir()
+    mount("cgroup2", CGROUP)
+    write(CGROUP / "cgroup.subtree_control", "+io")
+    for place, policy in enumerate(("idle", "restrict-to-be"), start=4):
+        group = CGROUP / policy
+        group.mkdir()
+        write(group / "io.prio.class", policy)
+        write(group / "cgroup.procs", str(os.getpid()))
+        shown[policy] = of(FRONT, place)
+    return shown
 
 
 def merged() -> Shown:

@@ -133,6 +133,56 @@ def position() -> Shown:
     return shown
 
 
+def pipe() -> Shown:
+    """A service writes a byte each 5 ms to a pipe that an app behind splices a file into: the longest, and the mean."""
+    make("cold", 64)
+    make("film", 64)
+    drop_caches()
+    source, sink = os.pipe()
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    time.sleep(0.1)
+
+    def splices() -> None:
+        handle = os.open(DATA / "film", os.O_RDONLY)
+        for at in range(1000):
+            os.splice(handle, sink, 16 * BLOCK - BLOCK, offset_src=at * 16 * BLOCK)
+            os.read(source, MIB)
+
+    def says() -> None:
+        for _ in range(100):
+            took = int(timed(lambda: os.write(sink, b"x")) * 1000)
+            SEEN[1] = max(SEEN[1], took)
+            SEEN[2] += took
+            time.sleep(0.005)
+
+    behind = start(BEHIND, splices)
+    wait(start(SERVICE, says))
+    end(front, behind)
+    return {"longest_ms": SEEN[1] / 1000, "mean_ms": SEEN[2] / 1e5}
+
+
+def keyboard() -> Shown:
+    """A keyboard on the screen, perceptible, reads a page each 50 ms, beside a deep queue in front: the longest."""
+    make("cold", 64)
+    make("keys", 16)
+    drop_caches()
+    write(FT / "perceptible_uids", str(SERVICE))
+    front = start(FRONT, lambda: floods_deep("cold", 8))
+    behind = start(BEHIND, lambda: writes_for_ever("target"))
+    time.sleep(0.5)
+
+    def types() -> None:
+        handle = os.open(DATA / "keys", os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        for at in range(60):
+            SEEN[1] = max(SEEN[1], int(timed(partial(os.pread, handle, BLOCK, at * MIB // 4)) * 1000))
+            time.sleep(0.05)
+
+    wait(start(SERVICE, types))
+    end(front, behind)
+    return {"ms": SEEN[1] / 1000}
+
+
 def music() -> Shown:
     """A player with a real-time policy behind reads 64 KiB each 50 ms, beside a deep queue in front: the longest."""
     make("cold", 64)
@@ -587,6 +637,8 @@ if __name__ == "__main__":
         cached,
         seldom,
         position,
+        pipe,
+        keyboard,
         music,
         deep,
         priorities,

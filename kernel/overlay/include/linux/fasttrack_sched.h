@@ -101,8 +101,8 @@ void fasttrack_max(enum fasttrack_stat stat, u64 ns);
  * struct fasttrack_queue - an I/O scheduler's queue that promotes requests
  * @node: in the list of all
  * @held: it holds requests back; the scheduler writes it
- * @promote: make the queued requests foreground that move the page with this
- *	frame number, and with a write the others of the page's file if @file;
+ * @promote: make the queued requests foreground, or neutral, that move the page with
+ *	this frame number, and with a write the others of the page's file if @file;
  *	false if there is none. Under the RCU read lock, from process context.
  * @promote_file: make all queued writes of the file with this mapping foreground;
  *	likewise
@@ -127,7 +127,7 @@ struct fasttrack_queue {
 	struct list_head node;
 	bool held;
 	bool (*promote)(struct fasttrack_queue *queue, unsigned long pfn,
-			bool file);
+			bool file, enum fasttrack_class class);
 	void (*promote_file)(struct fasttrack_queue *queue,
 			     const struct address_space *mapping);
 	void (*promote_task)(struct fasttrack_queue *queue, pid_t pid,

@@ -369,6 +369,7 @@ unsigned int ft_op_sleep_begin(const struct folio *folio);
 void ft_sleep_end(unsigned int done);
 
 /* promote.c */
+bool ft_promote_to(const struct folio *folio, bool file, enum fasttrack_class class);
 bool ft_promote(const struct folio *folio, bool file);
 void ft_promote_file(const struct address_space *mapping);
 void ft_promote_task(struct task_struct *task, enum fasttrack_class class);

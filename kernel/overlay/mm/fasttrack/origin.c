@@ -216,7 +216,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 	mapping = ft_bio_mapping(bio);
 	origin->cause = ft_bio_cause(bio, mapping);
 	origin->pid = task_pid_nr(current);
-	origin->own_prio = ft_is_user_task(current) && ft_has_own_prio(bio);
+	origin->own_prio |= ft_is_user_task(current) && ft_has_own_prio(bio);
 	if (mapping && !ft_is_user_task(current) &&
 	    !S_ISBLK(mapping->host->i_mode)) {
 		origin->app = READ_ONCE(mapping->fasttrack_app);

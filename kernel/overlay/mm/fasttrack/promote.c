@@ -66,10 +66,10 @@ void ft_queues_front(void)
 }
 
 /*
- * Make the queued request that covers @folio foreground, and others of its file
- * if @file. @folio is compared, not looked into: it may be gone.
+ * Make the queued request that covers @folio one of @class, foreground or neutral, and
+ * others of its file if @file. @folio is compared, not looked into: it may be gone.
  */
-bool ft_promote(const struct folio *folio, bool file)
+bool ft_promote_to(const struct folio *folio, bool file, enum fasttrack_class class)
 {
 	struct fasttrack_queue *queue;
 	bool found = false;
@@ -81,9 +81,15 @@ bool ft_promote(const struct folio *folio, bool file)
 	/* A bio's parts may be for several disks. */
 	list_for_each_entry_rcu(queue, &ft_queues, node)
 		found |= queue->promote(queue,
-					folio_pfn((struct folio *)folio), file);
+					folio_pfn((struct folio *)folio), file,
+					class);
 	rcu_read_unlock();
 	return found;
+}
+
+bool ft_promote(const struct folio *folio, bool file)
+{
+	return ft_promote_to(folio, file, FASTTRACK_FOREGROUND);
 }
 
 /* All queued writes of a file. */

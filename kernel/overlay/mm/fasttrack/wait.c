@@ -8,6 +8,8 @@
  *     for who sends them may have to wait for tags.
  *  2. It waits for a worker, the journal's thread for one: the worker's scopes
  *     are foreground meanwhile, and what the worker itself waits for is promoted.
+ *     Others who are not background wait for who has a lock: what that one sleeps
+ *     on then is neutral.
  *  3. It, or such a worker, waits for somebody that cannot be named: who holds
  *     a lock or a transaction open, write-back that has not reached the queue. The
  *     foreground depends on others then. As long as none of its own requests is
@@ -84,18 +86,24 @@ bool __fasttrack_lookup_begin(void)
 #define FT_SYNC_WORKS	BIT(2)
 #define FT_SYNC_BEHIND	BIT(3)
 
-/* The foreground depends on @holder, and on what that sleeps on or has sent. */
-static void ft_inherit(struct task_struct *holder)
+/* What @holder sleeps on or has sent is of @class now: somebody waits for it. */
+static void ft_help(struct task_struct *holder, enum fasttrack_class class)
 {
 	const struct folio *folio;
 
-	ft_inherits_set(holder);
 	/* Pairs with the barrier in __fasttrack_folio_wait_begin(). */
 	smp_mb();
 	folio = READ_ONCE(holder->fasttrack_folio);
 	if (folio)
-		ft_promote(folio, false);
-	ft_promote_task(holder, FASTTRACK_FOREGROUND);
+		ft_promote_to(folio, false, class);
+	ft_promote_task(holder, class);
+}
+
+/* The foreground depends on @holder, and on what that sleeps on or has sent. */
+static void ft_inherit(struct task_struct *holder)
+{
+	ft_inherits_set(holder);
+	ft_help(holder, FASTTRACK_FOREGROUND);
 }
 
 /**
@@ -236,9 +244,14 @@ void __fasttrack_flush_wait_end(void)
  */
 unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
 {
+	bool behind = holder &&
+		      __fasttrack_task_class(holder) == FASTTRACK_BACKGROUND;
+
 	/* Of others, who has the lock is looked at itself, if it is stuck. */
-	ft_flag(FT_TASK_LOCK, holder && __fasttrack_task_class(holder) ==
-				       FASTTRACK_BACKGROUND);
+	ft_flag(FT_TASK_LOCK, behind);
+	if (behind && ft_is_user_task(current) &&
+	    fasttrack_io_class(__fasttrack_task_class(current)) == FASTTRACK_NEUTRAL)
+		ft_help(holder, FASTTRACK_NEUTRAL);
 	return FT_LOCK_SHOWN |
 	       (__fasttrack_others_begin(holder) ? FT_LOCK_OTHERS : 0);
 }
