@@ -65,13 +65,7 @@ impl Session {
             Report::Ambiguous(apps) => self.set_focus(now, Focus::Ambiguous(apps)),
             Report::CannotTell(who) => self.set_focus(now, Focus::CannotTell(who)),
             Report::Launch(app) => self.launch(now, app),
-            Report::Window(app) => {
-                self.note(now, &app);
-                self.launches
-                    .iter_mut()
-                    .filter(|launch| same_app(&launch.app, &app))
-                    .for_each(|launch| launch.window(now));
-            }
+            Report::Window(app) => self.window(now, &app),
             Report::Perceptible { app, sense, on } => self.sense(now, app, sense, on),
         }
     }
@@ -233,9 +227,21 @@ impl Session {
         });
     }
 
+    /// An app has a window.
+    fn window(&mut self, now: Time, app: &AppRef) {
+        self.note(now, app);
+        self.launches
+            .iter_mut()
+            .filter(|launch| same_app(&launch.app, app))
+            .for_each(|launch| launch.window(now));
+    }
+
     fn set_focus(&mut self, now: Time, focus: Focus) {
-        if let Focus::Apps(apps) | Focus::Ambiguous(apps) = &focus {
-            apps.iter().for_each(|app| self.note(now, app));
+        match &focus {
+            // Who has the focus has a window. Some sources, GNOME's for one, say nothing else of windows.
+            Focus::Apps(apps) => apps.iter().for_each(|app| self.window(now, app)),
+            Focus::Ambiguous(apps) => apps.iter().for_each(|app| self.note(now, app)),
+            _ => {}
         }
         if focus == self.focus {
             return;

@@ -103,6 +103,17 @@ fn a_launch_without_a_window_ends() {
 }
 
 #[test]
+fn the_focus_is_a_window() {
+    let mut play = Play::default();
+    play.says(0, front(&["a"]))
+        .says(100, Report::Launch(app("b")))
+        .says(1000, front(&["b"]))
+        .says(1500, front(&["a"]));
+    assert_eq!(play.front(2999), "ab");
+    assert_eq!(play.front(3000), "a");
+}
+
+#[test]
 fn a_launch_that_waits_for_storage_stays_in_front_after_its_window() {
     let mut play = Play::default();
     play.says(0, front(&["a"]))
