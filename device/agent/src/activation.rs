@@ -40,13 +40,16 @@ pub fn folders(env: &Env) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Whether what has this name on the bus is an app.
+pub fn is_app(name: &str, folders: &[PathBuf]) -> bool {
+    let file = format!("{name}.desktop");
+    folders.iter().any(|folder| folder.join(&file).is_file())
+}
+
 /// Of names those of apps.
-pub fn apps(names: Vec<String>, folders: &[PathBuf]) -> BTreeSet<String> {
-    let is_app = |name: &String| {
-        let file = format!("{name}.desktop");
-        folders.iter().any(|folder| folder.join(&file).is_file())
-    };
-    names.into_iter().filter(is_app).collect()
+pub fn apps(mut names: Vec<String>, folders: &[PathBuf]) -> BTreeSet<String> {
+    names.retain(|name| is_app(name, folders));
+    names.into_iter().collect()
 }
 
 /// The first words of names.

@@ -7,10 +7,20 @@ use crate::event::Event;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// After how long first; then after twice as long each time.
-const FIRST: Duration = Duration::from_secs(2);
+/// After how long first: a daemon that learns of a session at the same moment knows it by then.
+const SOON: Duration = Duration::from_millis(200);
+/// After how long then; and after twice as long each time.
+const LATER: Duration = Duration::from_secs(2);
 /// How often: two minutes in all. A session that nobody sits at is refused for as long as that lasts.
-const TRIES: u32 = 6;
+const TRIES: u32 = 7;
+
+/// The pause before this try, from 0 on.
+fn pause(tries: u32) -> Duration {
+    match tries {
+        0 => SOON,
+        more => LATER * 2_u32.pow(more - 1),
+    }
+}
 
 /// What is to be told again.
 #[derive(Debug, Default)]
@@ -49,7 +59,7 @@ impl Again {
             self.tries = 0;
         }
         if self.tries < TRIES {
-            let at = now + FIRST * 2_u32.pow(self.tries);
+            let at = now + pause(self.tries);
             self.at = Some(self.at.map_or(at, |before| before.min(at)));
             self.tries += 1;
         }
@@ -60,12 +70,14 @@ impl Again {
 mod tests {
     use super::*;
 
-    /// All the pauses before it is told again, s, after something new was refused.
-    fn pauses(again: &mut Again, now: Instant) -> Vec<u64> {
+    const PAUSES_MS: [u128; 7] = [200, 2000, 4000, 8000, 16_000, 32_000, 64_000];
+
+    /// All the pauses before it is told again, ms, after something new was refused.
+    fn pauses(again: &mut Again, now: Instant) -> Vec<u128> {
         let mut after = Vec::new();
         again.told(false, false, now);
         for _ in 0..TRIES + 2 {
-            after.extend(again.at.take().map(|at| (at - now).as_secs()));
+            after.extend(again.at.take().map(|at| (at - now).as_millis()));
             again.told(true, false, now);
         }
         after
@@ -75,9 +87,9 @@ mod tests {
     fn what_was_refused_is_told_again_later_and_later_and_not_for_ever() {
         let now = Instant::now();
         let mut again = Again::default();
-        assert_eq!(pauses(&mut again, now), [2, 4, 8, 16, 32, 64]);
+        assert_eq!(pauses(&mut again, now), PAUSES_MS);
         again.told(true, true, now);
-        assert_eq!(pauses(&mut again, now), [2, 4, 8, 16, 32, 64]);
+        assert_eq!(pauses(&mut again, now), PAUSES_MS);
     }
 
     #[test]
@@ -87,14 +99,14 @@ mod tests {
         pauses(&mut again, now);
         assert_eq!((again.at, again.tries), (None, TRIES));
         again.told(false, false, now);
-        assert_eq!(again.at, Some(now + FIRST));
+        assert_eq!(again.at, Some(now + SOON));
         // Nor does it wait for what is told again late.
-        again.at = Some(now + FIRST * 32);
+        again.at = Some(now + LATER * 32);
         again.told(false, false, now);
-        assert_eq!((again.at, again.tries), (Some(now + FIRST), 1));
+        assert_eq!((again.at, again.tries), (Some(now + SOON), 1));
         // Another that is refused later does not put it off.
-        again.told(false, false, now + FIRST / 2);
-        assert_eq!(again.at, Some(now + FIRST));
+        again.told(false, false, now + SOON / 2);
+        assert_eq!(again.at, Some(now + SOON));
     }
 
     #[test]
@@ -106,7 +118,7 @@ mod tests {
         assert!(to.send(Event::Daemon).is_ok());
         assert_eq!(again.wait(&from), Ok(Event::Daemon));
         again.told(true, false, now);
-        assert_eq!(again.at, Some(now + FIRST));
+        assert_eq!(again.at, Some(now + SOON));
     }
 
     #[test]
@@ -115,7 +127,7 @@ mod tests {
         let mut again = Again::default();
         again.told(false, false, now);
         again.told(false, true, now);
-        assert_eq!(again.at, Some(now + FIRST));
+        assert_eq!(again.at, Some(now + SOON));
         again.told(true, true, now);
         assert_eq!(again.at, None);
     }

@@ -51,7 +51,7 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
 /// All other sources: launches, who can be noticed, whether somebody is there.
 pub fn others(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(Launches::new(resolver.place(), resolver.app_slice())),
+        Box::new(Launches::new(env, resolver.place(), resolver.app_slice())),
         Box::new(Execs::new(env)),
         Box::new(Startup::new(env)),
         Box::new(SessionBus::new(env, all)),

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::event::Event;
     use crate::testing::{mutate, FakePlace};
-    use crate::units;
+    use fasttrack_detector::units;
     use rustix::fs::XattrFlags;
     use std::sync::mpsc;
 

@@ -55,7 +55,6 @@ pub mod titles;
 pub mod toplevel;
 pub mod uid_observer;
 pub mod uids;
-pub mod units;
 pub mod watch;
 pub mod window;
 pub mod x11;

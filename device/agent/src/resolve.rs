@@ -6,11 +6,17 @@
 //! units hold it, and several units of one name are an ambiguity that is shown.
 
 use crate::place::Place;
-use crate::units;
 use crate::window::Window;
 use fasttrack_bus::ID_BYTES_MOST;
 use fasttrack_detector::group;
 use fasttrack_detector::report::AppRef;
+use fasttrack_detector::units;
+
+/// Programs that draw for many clients, none of which is known here; the kernel keeps 15 letters.
+const SERVERS: [&str; 2] = ["Xwayland", "xwayland-satell"];
+
+/// The processes of a terminal's tab that are looked at: the oldest come first.
+const FIRST_OF_TAB: usize = 4;
 
 /// Which app owns a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +94,9 @@ impl Resolver {
         let Some(user) = self.place.user_of(pid) else {
             return Owner::Unknown(format!("process {pid} has ended"));
         };
-        // The server draws for many clients, none of which is known here.
-        if self.place.program(pid).as_deref() == Some("Xwayland") {
-            return Owner::Unknown("the compositor names Xwayland and not its client".into());
+        let program = self.place.program(pid).unwrap_or_default();
+        if SERVERS.contains(&program.as_str()) {
+            return Owner::Unknown(format!("the compositor names {program} and not its client"));
         }
         let Some(cgroup) = self.place.cgroup_of(pid) else {
             return Owner::Unknown(format!("process {pid} has no control group here"));
@@ -111,22 +117,35 @@ impl Resolver {
         }
     }
 
-    /// A Flatpak's helpers that its portal starts are in scopes of their own.
+    /// A Flatpak's helpers that its portal starts are in scopes of their own, and so are the jobs in a terminal's tabs,
+    /// which many terminals have beside their own.
     fn with_instances(&self, app: AppRef) -> Vec<AppRef> {
         let Some((slice, leaf)) = app.cgroup.rsplit_once('/') else {
             return vec![app];
         };
-        let Some(flatpak) = units::flatpak(leaf) else {
-            return vec![app];
+        let flatpak = units::flatpak(leaf);
+        let is_part = |name: &str| {
+            (flatpak.is_some() && units::flatpak(name) == flatpak)
+                || (units::is_tab(name) && self.is_tab_of(&format!("{slice}/{name}"), &app.cgroup))
         };
         let others = self.place.children(slice);
         let others = others
             .iter()
-            .filter(|name| *name != leaf && units::flatpak(name) == Some(flatpak))
-            .filter_map(|name| self.app(&format!("{slice}/{name}"), flatpak, 0));
+            .filter(|name| *name != leaf && is_part(name))
+            .filter_map(|name| self.app(&format!("{slice}/{name}"), &app.id, 0));
         let mut all: Vec<AppRef> = others.collect();
         all.insert(0, app);
         all
+    }
+
+    /// Whether a process of the terminal has started the tab's first ones.
+    fn is_tab_of(&self, tab: &str, terminal: &str) -> bool {
+        let first = self.place.processes(tab).into_iter().take(FIRST_OF_TAB);
+        let mut parents = first.filter_map(|pid| self.place.parent(pid));
+        parents.any(|pid| {
+            let group = self.place.cgroup_of(pid);
+            group.is_some_and(|group| group::app_of(&group) == terminal)
+        })
     }
 
     fn by_id(&self, id: &str) -> Owner {
@@ -197,6 +216,8 @@ mod tests {
         let fake = FakePlace::new();
         fake.app("app-Xwayland-9.scope", 9);
         fake.program(9, "Xwayland");
+        fake.app("xwayland-satellite.service", 10);
+        fake.program(10, "xwayland-satell");
         let resolver = fake.resolver();
         let why = |window| match resolver.owner(&window) {
             Owner::Unknown(why) => why,
@@ -204,6 +225,7 @@ mod tests {
         };
         assert!(why(Window::of(8, "")).contains("has ended"));
         assert!(why(Window::of(9, "")).contains("Xwayland"));
+        assert!(why(Window::of(10, "")).contains("xwayland-satell"));
         assert!(why(Window::of(0, "gimp")).contains("gimp"));
         assert!(why(Window::default()).contains("neither"));
     }
@@ -273,6 +295,23 @@ mod tests {
         let long = "é".repeat(200);
         assert_eq!(clean(&long).len(), 254);
         assert_eq!(clean(""), "");
+    }
+
+    #[test]
+    fn a_terminal_with_its_tabs_beside_it_has_them_in_front_and_no_others() {
+        let fake = FakePlace::new();
+        let slice = units::app_slice_of_user(fake.user());
+        fake.app("app-xfce4\\x2dterminal-3.scope", 3);
+        fake.process(4, &format!("{slice}/vte-spawn-a.scope"), 3);
+        fake.process(6, &format!("{slice}/vte-spawn-b.scope"), 5);
+        fake.process(7, &format!("{slice}/app-editor-7.scope"), 3);
+        let owner = fake.resolver().owner(&Window::of(3, ""));
+        let Owner::App(all) = owner else {
+            panic!("{owner:?}")
+        };
+        let leaf = |app: &AppRef| app.cgroup.rsplit('/').next().map(str::to_string);
+        assert_eq!(all.len(), 2);
+        assert_eq!(leaf(&all[1]).as_deref(), Some("vte-spawn-a.scope"));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use crate::fault::Fault;
 use crate::resolve::Resolver;
-use crate::units;
 use crate::window::Window;
+use fasttrack_detector::units;
 use std::time::Duration;
 
 /// Longest wait for the user manager. A move takes some milliseconds; longer, and the focus would be late for all.

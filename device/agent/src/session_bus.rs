@@ -4,7 +4,7 @@
 //! One thread for all; the bus wakes it for nothing else, but for who asks for titles of windows
 //! ([`crate::titles`]).
 
-use crate::activation::Activation;
+use crate::activation::{self, Activation};
 use crate::bus;
 use crate::desktop::{self, Desktop, Named};
 use crate::env::Env;
@@ -14,10 +14,10 @@ use crate::inhibit;
 use crate::launch;
 use crate::source::{Out, Probe, Source};
 use crate::titles::{self, Sources};
-use crate::units;
 use fasttrack_detector::report::{AppRef, Nobody, Sense};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use zbus::zvariant::OwnedObjectPath;
 use zbus::{Connection, MatchRule, Message, MessageStream};
 
@@ -113,6 +113,7 @@ async fn follow(
         savers: BTreeSet::new(),
         named: Named::default(),
         activation,
+        folders: activation::folders(env),
         out,
     };
     session.units().await;
@@ -178,6 +179,8 @@ struct Session<'a> {
     savers: BTreeSet<String>,
     named: Named,
     activation: Activation,
+    /// Of applications.
+    folders: Vec<PathBuf>,
     out: &'a Out,
 }
 
@@ -267,7 +270,7 @@ impl Session<'_> {
     /// A unit that has ended must not be asked for a property: the manager would load it anew for that, say that there
     /// is a new unit, and be asked again without end. `GetUnit` alone answers of what is loaded.
     async fn unit(&self, name: &str) -> Result<(), Fault> {
-        if !units::is_app(name) {
+        if !launch::is_launch(name, &self.folders) {
             return Ok(());
         }
         let manager = bus::user_manager(&self.bus).await?;

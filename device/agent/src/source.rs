@@ -10,10 +10,10 @@ use crate::fault::Fault;
 use crate::resolve::{Owner, Resolver};
 use crate::scope::Scoper;
 use crate::signs::{Said, Wake};
-use crate::units;
 use crate::window::{Titled, Window};
 use fasttrack_bus::APPS_MOST;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
+use fasttrack_detector::units;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,10 +61,16 @@ pub struct Out {
     scoper: Option<Arc<dyn Scoper>>,
     dialogs: Dialogs,
     wake: Option<Wake>,
+    /// The windows that have the focus, where a source has told windows. Who tells the focus has it while it does.
+    front: Arc<Mutex<Vec<Window>>>,
     /// The number of the source that may tell the focus, and this one's; zero for all others.
     alone: Arc<Mutex<u64>>,
     number: u64,
     to: SyncSender<Event>,
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Out {
@@ -76,6 +82,7 @@ impl Out {
             scoper: None,
             dialogs: Dialogs::default(),
             wake: None,
+            front: Arc::default(),
             alone: Arc::default(),
             number: 0,
             to,
@@ -102,7 +109,7 @@ impl Out {
     }
 
     fn turn(&self) -> MutexGuard<'_, u64> {
-        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.alone)
     }
 
     /// The session's environment was set.
@@ -132,6 +139,21 @@ impl Out {
 
     /// These windows have the focus; more than one where the screen is shared.
     pub fn front(&self, windows: &[Window]) -> Result<(), Fault> {
+        let mut front = lock(&self.front);
+        *front = windows.to_vec();
+        self.owners(&front)
+    }
+
+    /// The same windows have it, and their apps have got another group.
+    pub fn front_again(&self) -> Result<(), Fault> {
+        let front = lock(&self.front);
+        match front.is_empty() {
+            true => Ok(()),
+            false => self.owners(&front),
+        }
+    }
+
+    fn owners(&self, windows: &[Window]) -> Result<(), Fault> {
         let mut apps: Vec<AppRef> = Vec::new();
         let mut unknown = Vec::new();
         for window in windows {
@@ -139,7 +161,7 @@ impl Out {
                 Owner::App(more) => apps.extend(more),
                 Owner::Ambiguous(mut many) => {
                     many.truncate(APPS_MOST);
-                    return self.focus(Report::Ambiguous(many));
+                    return self.say(Event::Focus(Report::Ambiguous(many)));
                 }
                 Owner::Unknown(why) => unknown.push(why),
             }
@@ -152,10 +174,10 @@ impl Out {
         }
         // More, and the daemon takes none. The first are the windows' own.
         apps.truncate(APPS_MOST);
-        match apps.is_empty() {
-            true => self.nobody(),
-            false => self.focus(Report::Front(apps)),
-        }
+        self.say(Event::Focus(match apps.is_empty() {
+            true => Report::Nobody(Nobody::Unfocused),
+            false => Report::Front(apps),
+        }))
     }
 
     /// No window has the focus.
@@ -170,6 +192,8 @@ impl Out {
 
     /// Who has the focus, already resolved.
     pub fn focus(&self, report: Report) -> Result<(), Fault> {
+        let mut front = lock(&self.front);
+        front.clear();
         self.say(Event::Focus(report))
     }
 
@@ -179,7 +203,7 @@ impl Out {
             Owner::App(apps) => apps
                 .into_iter()
                 .try_for_each(|app| self.say(Event::Other(Report::Window(app)))),
-            // It is asked again, and said, when the window gets the focus.
+            // It is asked again when the window gets the focus, and that says as much.
             Owner::Ambiguous(_) | Owner::Unknown(_) => Ok(()),
         }
     }

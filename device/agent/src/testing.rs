@@ -3,8 +3,8 @@
 
 use crate::place::Place;
 use crate::resolve::Resolver;
-use crate::units;
 use fasttrack_detector::report::AppRef;
+use fasttrack_detector::units;
 pub use fasttrack_fuzz::mutate;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use std::fs;

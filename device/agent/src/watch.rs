@@ -154,7 +154,7 @@ impl Tree {
 mod tests {
     use super::*;
     use crate::testing::FakePlace;
-    use crate::units;
+    use fasttrack_detector::units;
 
     #[test]
     fn groups_are_seen_to_come_and_go_also_in_new_slices() {

@@ -10,7 +10,7 @@ use crate::system::System;
 use crate::tree::{app_slices, children};
 use crate::waits::below;
 use fasttrack_config::INDEXERS;
-use fasttrack_detector::{Decision, Verdict};
+use fasttrack_detector::{units, Decision, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -140,7 +140,12 @@ pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
     if !in_app_slice || name.ends_with(".slice") {
         return Err(Kept::NoApp);
     }
-    if NEEDED.iter().any(|part| name.contains(part)) {
+    // An app's unit is called after its launcher, too, which may be a compositor or ours.
+    let own = match name.starts_with("app-") {
+        true => units::id_of(&name).unwrap_or_default(),
+        false => name.clone(),
+    };
+    if NEEDED.iter().any(|part| own.contains(part)) {
         return Err(Kept::Needed);
     }
     if INDEXERS.iter().any(|part| name.contains(part)) {
@@ -150,6 +155,14 @@ pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
         return Err(Kept::Configured);
     }
     Ok(())
+}
+
+/// The groups of users' apps that are behind whenever they are not in use, whoever has spoken of them: all but those
+/// that others need to answer.
+pub fn behind(system: &System) -> Vec<String> {
+    let mut apps = all_apps(system);
+    apps.retain(|path| by_name(path, &[]).is_ok());
+    apps
 }
 
 /// Why a group is not frozen by who is in front.
@@ -351,12 +364,18 @@ mod tests {
     fn apps_alone_are_frozen() {
         assert_eq!(named("app-gnome-firefox-1234.scope"), Ok(()));
         assert_eq!(named("app-flatpak-org.gimp.GIMP-77.scope"), Ok(()));
+        for launcher in ["fasttrack", "sway", "niri", "Hyprland", "cosmic"] {
+            assert_eq!(named(&format!("app-{launcher}-firefox-7.scope")), Ok(()));
+        }
         for (name, why) in [
             ("app-org.gnome.Terminal.slice", Kept::NoApp),
             ("pipewire-pulse.service", Kept::Needed),
             ("app-org.kde.KWin-1.scope", Kept::Needed),
             ("xdg-desktop-portal.service", Kept::Needed),
             ("app-gnome-ibus-1.scope", Kept::Needed),
+            ("app-sway-sway-1.scope", Kept::Needed),
+            ("app-gnome\\x2dkeyring@autostart.service", Kept::Needed),
+            ("dbus-:1.2-org.x.Y@0.service", Kept::Needed),
             ("kde-baloo.service", Kept::Maintenance),
             ("app-Steam-1.scope", Kept::Configured),
         ] {

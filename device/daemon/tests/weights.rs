@@ -103,6 +103,25 @@ fn with_weights() -> Option<Tree> {
 }
 
 #[test]
+fn an_app_that_nobody_has_spoken_of_is_behind_and_what_others_need_is_not() {
+    let Some(tree) = with_weights() else {
+        return;
+    };
+    let [one, before, needed] =
+        ["app-x-1.scope", "app-y-2.scope", "pipewire.service"].map(|name| weighed(&tree, name));
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 1, Report::Front(vec![app(&one)])).expect("taken");
+    assert_eq!(weight(&tree, &before), "1");
+    assert_eq!(weight(&tree, &needed), "default 100");
+    // One that has begun since then, before it is spoken of.
+    let later = weighed(&tree, "app-z-3.scope");
+    daemon.tick(secs(2) + BEAT);
+    assert_eq!(weight(&tree, &later), "1");
+    daemon.release(secs(60));
+    assert_eq!(weight(&tree, &before), "100");
+}
+
+#[test]
 fn memory_is_kept_for_the_front_where_nothing_else_works() {
     let tree = Tree::new();
     tree.put("sys/block/sda/queue/scheduler", "[none] mq-deadline");
@@ -155,7 +174,7 @@ fn weights_follow_the_front_and_are_taken_back() {
             weight(&tree, &all[0]).as_str(),
             weight(&tree, &all[1]).as_str()
         ),
-        ("1000", "default 100")
+        ("1000", "1")
     );
     assert_eq!(
         tree.get(&format!("sys/fs/cgroup{}/memory.low", all[0].cgroup)),

@@ -26,6 +26,7 @@ mod launch;
 pub mod policy;
 pub mod report;
 mod session;
+pub mod units;
 
 pub use decision::{Decision, Quiet, Rule, Verdict};
 pub use detector::Detector;

@@ -9,6 +9,7 @@
 use super::effect::Effect;
 use super::ladder::Reach;
 use super::rules::with_tasks;
+use crate::candidates;
 use crate::cgroup::Cgroup;
 use crate::counters::Counters;
 use crate::system::System;
@@ -66,8 +67,10 @@ pub struct Ioprio {
     reach: Reach,
     /// What is background by a rule, as far as it was there at the last look.
     maintenance: Vec<AppRef>,
-    /// Somebody is in front.
-    ranks: bool,
+    /// Likewise, users' apps, of which an agent may not have spoken to this daemon.
+    behind: Vec<AppRef>,
+    /// The last one.
+    decision: Decision,
     set: BTreeMap<String, (AppRef, Mark)>,
     /// Groups that have had a priority from us, by inode: what their tasks have now is from us, or chosen.
     known: BTreeMap<String, u64>,
@@ -78,10 +81,11 @@ impl Ioprio {
     pub fn new(system: &System, wanted: &Wanted, reach: Reach) -> Ioprio {
         Ioprio {
             system: system.clone(),
-            maintenance: look(system, &wanted.background, &reach),
+            maintenance: reached(system, with_tasks(system, &wanted.background), &reach),
+            behind: reached(system, candidates::behind(system), &reach),
             reach,
             rules: wanted.background.clone(),
-            ranks: false,
+            decision: Decision::default(),
             set: BTreeMap::new(),
             known: BTreeMap::new(),
         }
@@ -129,8 +133,9 @@ impl Ioprio {
     }
 }
 
-fn look(system: &System, units: &[String], reach: &Reach) -> Vec<AppRef> {
-    let paths = with_tasks(system, units).into_iter();
+/// Those of these groups whose tasks may get a priority.
+fn reached(system: &System, paths: Vec<String>, reach: &Reach) -> Vec<AppRef> {
+    let paths = paths.into_iter();
     paths
         .filter(|path| reach.has(path))
         .filter_map(|path| Some(Cgroup::open_path(system, &path).ok()?.app()))
@@ -211,14 +216,17 @@ fn take_back(system: &System, app: &AppRef) {
 impl Effect for Ioprio {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
         let mut wanted = BTreeMap::new();
-        self.ranks = !decision.foreground.is_empty();
+        self.decision = decision.clone();
         if !decision.foreground.is_empty() {
             let apps = |list: &'_ [Verdict]| -> Vec<AppRef> {
                 let apps = list.iter().map(|verdict| verdict.app.clone());
                 apps.filter(|app| self.reach.has(&app.cgroup)).collect()
             };
+            let unused = |app: &&AppRef| candidates::by_decision(&app.cgroup, decision).is_ok();
+            let behind = self.behind.iter().filter(unused).cloned().collect();
             let ranks = [
                 (self.maintenance.clone(), IDLE),
+                (behind, IDLE),
                 (apps(&decision.background), IDLE),
                 (apps(&decision.foreground), FRONT),
             ];
@@ -250,7 +258,8 @@ impl Effect for Ioprio {
         }
     }
 
-    /// Services begin and end without a word: those that are there now get theirs, those that have ended are forgotten.
+    /// Services and apps begin and end without a word: those that are there now get theirs, those that have ended are
+    /// forgotten.
     fn renew(&mut self, counters: &mut Counters) {
         let system = self.system.clone();
         self.set
@@ -258,12 +267,10 @@ impl Effect for Ioprio {
         let is = |path: &str| Cgroup::open_path(&system, path).map(|group| group.inode());
         self.known
             .retain(|path, inode| is(path).is_ok_and(|is| is == *inode));
-        self.maintenance = look(&system, &self.rules, &self.reach);
-        for app in self.maintenance.clone() {
-            if self.ranks && !self.set.contains_key(&app.cgroup) {
-                self.give(app, IDLE, counters);
-            }
-        }
+        self.maintenance = reached(&system, with_tasks(&system, &self.rules), &self.reach);
+        self.behind = reached(&system, candidates::behind(&system), &self.reach);
+        let decision = std::mem::take(&mut self.decision);
+        self.apply(&decision, counters);
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {

@@ -5,6 +5,7 @@ use super::delegate::chain;
 use super::effect::Effect;
 use super::rules::maintenance;
 use crate::baseline::{self, Outcome};
+use crate::candidates;
 use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
 use crate::system::System;
@@ -36,8 +37,10 @@ pub struct Weights {
     rules: Vec<String>,
     /// What is background by a rule, as far as it was there at the last look.
     maintenance: Vec<String>,
-    /// Somebody is in front.
-    weighs: bool,
+    /// Likewise, users' apps, of which an agent may not have spoken to this daemon.
+    behind: Vec<String>,
+    /// The last one.
+    decision: Decision,
     /// The groups with a value of ours, by path and file, and what it is.
     set: BTreeMap<Key, (AppRef, String)>,
     /// What systemd is to be told.
@@ -58,7 +61,8 @@ impl Weights {
             memory: ((wanted.memory_low_mib << 20).to_string(), memory.clone()),
             rules: wanted.background.clone(),
             maintenance: maintenance(system, &wanted.background),
-            weighs: false,
+            behind: candidates::behind(system),
+            decision: Decision::default(),
             set: BTreeMap::new(),
             told: Vec::new(),
         }
@@ -84,7 +88,12 @@ impl Weights {
                 (inode, value.to_string()),
             );
         };
-        for path in &self.maintenance {
+        let unused = |path: &&String| candidates::by_decision(path, decision).is_ok();
+        for path in self
+            .maintenance
+            .iter()
+            .chain(self.behind.iter().filter(unused))
+        {
             if let Some(file) = self.file(path) {
                 want(path, file, None, BEHIND);
             }
@@ -165,7 +174,7 @@ impl Weights {
 
 impl Effect for Weights {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
-        self.weighs = !decision.foreground.is_empty();
+        self.decision = decision.clone();
         self.forget_ended();
         let wanted = self.wanted(decision);
         let over: Vec<Key> = self
@@ -182,19 +191,13 @@ impl Effect for Weights {
         over.iter().for_each(|key| self.restore(key, counters));
     }
 
-    /// Services begin and end without a word: those that are there now are weighed, those that have ended forgotten.
+    /// Services and apps begin and end without a word: those that are there now are weighed, those that have ended
+    /// forgotten.
     fn renew(&mut self, counters: &mut Counters) {
-        self.forget_ended();
         self.maintenance = maintenance(&self.system, &self.rules);
-        for path in self.maintenance.clone() {
-            let Some(file) = self.file(&path).cloned() else {
-                continue;
-            };
-            let key = (path, file);
-            if self.weighs && !self.set.contains_key(&key) {
-                self.set(key, (None, BEHIND.to_string()), counters);
-            }
-        }
+        self.behind = candidates::behind(&self.system);
+        let decision = std::mem::take(&mut self.decision);
+        self.apply(&decision, counters);
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {

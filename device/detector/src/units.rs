@@ -53,6 +53,12 @@ pub fn flatpak(unit: &str) -> Option<&str> {
     rest.rsplit_once('-').map(|(id, _)| id)
 }
 
+/// Whether a unit's name is one of the scopes in which terminals start the jobs of their tabs: VTE's, ghostty's.
+pub fn is_tab(unit: &str) -> bool {
+    unit.ends_with(".scope")
+        && (unit.starts_with("vte-spawn-") || unit.starts_with("app-ghostty-surface-"))
+}
+
 /// A word for a unit's name, with what is not allowed there escaped.
 pub fn escape(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':');
