@@ -29,7 +29,7 @@ from fasttrack_lab.run.runner import Tools
 
 pytestmark = pytest.mark.guest
 
-CUTS = 50
+CUTS = 100
 """On each file system as phones make it."""
 
 OTHER_CUTS = 20
