@@ -263,8 +263,8 @@ static unsigned long fti_waited_classes(const struct fti_data *fti)
 }
 
 /*
- * What has a flush after it goes first, always: that flush waits until no other such
- * request is queued, and the one that this waits for may be among those that wait for it.
+ * A flush waits until no request is queued that has one after it: while somebody is in
+ * front such requests go first.
  */
 static void fti_insert_new(struct fti_data *fti, struct request *rq,
 			   blk_insert_t flags)
@@ -272,8 +272,10 @@ static void fti_insert_new(struct fti_data *fti, struct request *rq,
 	trace_block_rq_insert(rq);
 	rq->fifo_time = ktime_get_ns();
 	fti_count(rq);
-	if ((flags & BLK_MQ_INSERT_AT_HEAD) || (rq->rq_flags & RQF_FLUSH_SEQ))
+	if (flags & BLK_MQ_INSERT_AT_HEAD)
 		list_add(&rq->queuelist, &fti->head);
+	else if (fti->front && (rq->rq_flags & RQF_FLUSH_SEQ))
+		list_add_tail(&rq->queuelist, &fti->head);
 	else
 		fti_link(fti, rq);
 }

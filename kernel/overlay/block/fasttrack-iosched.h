@@ -91,6 +91,7 @@ struct fti_class {
  * @fti_lock: guards @head, @class, and @promoter.held being set
  * @head: requests that must go first, in order (BLK_MQ_INSERT_AT_HEAD)
  * @class: the rest, by class
+ * @flushes: queued requests, not in @head, with a flush after them; likewise
  * @keys: queued requests of other classes than the foreground's, by what they may be
  *	asked for (fti_keys_of()); guarded by @fti_lock
  * @in_flight: requests in the device, by class; completions lower it
@@ -129,6 +130,7 @@ struct fti_data {
 	spinlock_t fti_lock;	/* see above */
 	struct list_head head;
 	struct fti_class class[FASTTRACK_NR_CLASSES];
+	unsigned int flushes;
 	unsigned int keys[BITS_PER_LONG];
 
 	atomic_t in_flight[FASTTRACK_NR_CLASSES];

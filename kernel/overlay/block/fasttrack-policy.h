@@ -598,21 +598,17 @@ static inline struct fti_choice fti_choose_plain(const struct fti_state *state,
 	bool writes = read == FTI_NONE ||
 		      (write != FTI_NONE && plain->starved >= FTI_STARVED);
 	int class;
-	bool hold;
 
 	if (goes_on)
 		writes = plain->writes;
 	class = writes ? write : read;
-	hold = class == FTI_NONE && (state->prio_waits ||
-		(full && state->oldest_of[1][FASTTRACK_BACKGROUND]));
 	return (struct fti_choice){
 		.class = class,
 		.plain = true,
 		.writes = writes,
 		.begins = !goes_on,
-		.hold = hold,
-		/* A priority waits no longer than that, whatever the device does. */
-		.wake = hold ? now + FTI_PRIO_AGING : 0,
+		.hold = class == FTI_NONE && (state->prio_waits ||
+			(full && state->oldest_of[1][FASTTRACK_BACKGROUND])),
 	};
 }
 

@@ -152,6 +152,18 @@ static bool fti_promote_all(struct fti_data *fti, enum fti_kind first,
 	return found;
 }
 
+/*
+ * Requests are of another class now: a hold was decided on what was in the queues before,
+ * and has the queue not run for what is neutral.
+ */
+static void fti_decide_anew(struct fti_data *fti, bool moved)
+{
+	lockdep_assert_held(&fti->fti_lock);
+
+	if (moved)
+		WRITE_ONCE(fti->promoter.held, false);
+}
+
 /* The same without the lock held; and run the queue. */
 static void fti_promote_and_run(struct fasttrack_queue *queue,
 				enum fti_kind first, enum fti_kind last,
@@ -162,6 +174,7 @@ static void fti_promote_and_run(struct fasttrack_queue *queue,
 
 	spin_lock(&fti->fti_lock);
 	found = fti_promote_all(fti, first, last, wanted);
+	fti_decide_anew(fti, found);
 	spin_unlock(&fti->fti_lock);
 
 	if (found)
@@ -249,6 +262,7 @@ static bool fti_promote(struct fasttrack_queue *queue, unsigned long pfn,
 	/* Not the request's file: f2fs merges pages of many. */
 	if (file && write)
 		fti_promote_all(fti, FTI_SYNC, FTI_ASYNC, &others);
+	fti_decide_anew(fti, read || write);
 	spin_unlock(&fti->fti_lock);
 
 	if (!read && !write)
@@ -394,8 +408,7 @@ static void fti_relabel(struct fasttrack_queue *queue)
 	for (int from = 0; from < FASTTRACK_NR_CLASSES; from++)
 		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
 			fti_relabel_from(fti, &fti->class[from].queue[prio], from);
-	/* A hold was decided on what was in the queues before. */
-	WRITE_ONCE(fti->promoter.held, false);
+	fti_decide_anew(fti, true);
 	spin_unlock(&fti->fti_lock);
 	blk_mq_run_hw_queues(fti->q, true);
 	fti_wake_senders(queue);
@@ -494,6 +507,27 @@ void fti_tell_room(struct fti_data *fti)
 	}
 }
 
+/* Those of a queue that have a flush after them go first: the foreground's flush waits. */
+static void fti_flushes_first_of(struct fti_data *fti, struct fti_queue *queue)
+{
+	struct request *rq, *next;
+
+	for (int kind = 0; kind < FTI_NR_KINDS; kind++)
+		list_for_each_entry_safe(rq, next, &queue->fifo[kind], queuelist) {
+			if (!(rq->rq_flags & RQF_FLUSH_SEQ))
+				continue;
+			fti_unlink(fti, rq);
+			list_add_tail(&rq->queuelist, &fti->head);
+		}
+}
+
+static void fti_flushes_first(struct fti_data *fti)
+{
+	for (int class = 0; class < FASTTRACK_NR_CLASSES && fti->flushes; class++)
+		for (int prio = 0; prio < FTI_NR_PRIOS; prio++)
+			fti_flushes_first_of(fti, &fti->class[class].queue[prio]);
+}
+
 /*
  * Nobody in front: an ordinary elevator, with write-back throttling as they have it.
  * Its latency target would hold the foreground's fsync back together with everybody's
@@ -502,12 +536,20 @@ void fti_tell_room(struct fti_data *fti)
 static void fti_front(struct fasttrack_queue *queue, bool somebody)
 {
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
+	bool flushes;
 
 	/* Whoever has waited until now was not passed over. */
 	if (somebody && !fti->front)
 		atomic64_set(&fti->stalled, ktime_get_ns());
+	spin_lock(&fti->fti_lock);
 	WRITE_ONCE(fti->front, somebody);
+	flushes = somebody && fti->flushes;
+	if (flushes)
+		fti_flushes_first(fti);
+	spin_unlock(&fti->fti_lock);
 	wbt_set_unlimited(fti->q->disk, somebody);
+	if (flushes)
+		blk_mq_run_hw_queues(fti->q, true);
 	fti_wake_senders(queue);
 }
 

@@ -256,6 +256,8 @@ void fti_link(struct fti_data *fti, struct request *rq)
 	/* Of none before it, &before->queuelist is the list's head. */
 	list_add(&rq->queuelist, &before->queuelist);
 	fti->class[fti_rq_class(rq)].queued++;
+	if (rq->rq_flags & RQF_FLUSH_SEQ)
+		fti->flushes++;
 	fti_key_request(fti, rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
@@ -276,6 +278,8 @@ void fti_unlink(struct fti_data *fti, struct request *rq)
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(&queue->sort_list[fti_opf_kind(rq->cmd_flags)], rq);
 		fti->class[fti_rq_class(rq)].queued--;
+		if (rq->rq_flags & RQF_FLUSH_SEQ)
+			fti->flushes--;
 		fti_count_keys(fti, fti_keys(rq), -1);
 		rq->elv.priv[1] = NULL;
 	}

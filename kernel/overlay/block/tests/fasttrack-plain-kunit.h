@@ -122,26 +122,23 @@ static void fti_test_plain_prio(struct kunit *test)
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, true, 0);
 	state.prio_waits = true;
 	KUNIT_EXPECT_TRUE(test, fti_choose_plain(&state, FTI_NOW).hold);
-	/* Or when it has waited for long, if none ends. */
-	KUNIT_EXPECT_EQ(test, fti_choose_plain(&state, FTI_NOW).wake,
-			FTI_NOW + FTI_PRIO_AGING);
 }
 
-/* What has a flush after it waits for nothing in the queue, whoever is in front. */
+/* What has a flush after it goes first while somebody is in front, in order. */
 static void fti_test_flush_goes_first(struct kunit *test)
 {
 	struct fti_data *fti = kunit_kzalloc(test, sizeof(*fti), GFP_KERNEL);
-	struct request *rq = kunit_kzalloc(test, sizeof(*rq), GFP_KERNEL);
+	struct request *rq = kunit_kzalloc(test, 2 * sizeof(*rq), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, fti);
 	KUNIT_ASSERT_NOT_NULL(test, rq);
 	INIT_LIST_HEAD(&fti->head);
-	rq->cmd_flags = REQ_OP_WRITE;
-	rq->rq_flags = RQF_FLUSH_SEQ;
-	for (int front = 0; front <= 1; front++) {
-		fti->front = front;
-		fti_insert_new(fti, rq, 0);
-		KUNIT_EXPECT_PTR_EQ(test, fti->head.next, &rq->queuelist);
-		list_del(&rq->queuelist);
+	fti->front = true;
+	for (int i = 0; i < 2; i++) {
+		rq[i].cmd_flags = REQ_OP_WRITE;
+		rq[i].rq_flags = RQF_FLUSH_SEQ;
+		fti_insert_new(fti, &rq[i], 0);
 	}
+	KUNIT_EXPECT_PTR_EQ(test, fti->head.next, &rq[0].queuelist);
+	KUNIT_EXPECT_PTR_EQ(test, fti->head.prev, &rq[1].queuelist);
 }

@@ -417,13 +417,17 @@ unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper)
 	return done;
 }
 
-/* Likewise, who has an operation of a file system open. */
-unsigned int ft_op_sleep_begin(const struct folio *folio)
+/*
+ * Likewise, who has an operation of a file system open; or, if @looks, asks it for a name.
+ * Those leave room for the others: an app may ask with any number of threads.
+ */
+unsigned int ft_op_sleep_begin(const struct folio *folio, bool looks)
 {
+	unsigned int most = looks ? FASTTRACK_SLEEPERS / 2 : FASTTRACK_SLEEPERS;
 	unsigned int done = 0;
 
 	spin_lock(&ft_depend_lock);
-	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS && !done; i++) {
+	for (unsigned int i = 0; i < most && !done; i++) {
 		if (ft_op_folios[i])
 			continue;
 		WRITE_ONCE(ft_op_folios[i], folio);

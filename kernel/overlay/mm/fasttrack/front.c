@@ -483,9 +483,10 @@ static void ft_ejected(void)
 {
 	char why[192], front[FT_FRONT_LEN];
 
+	/* First: who has the lists may be among those who wait. */
+	ft_set_enabled(false);
 	ft_front_print(front, sizeof(front));
 	ft_eject_name(front);
-	ft_set_enabled(false);
 	ft_eject_print(why, sizeof(why));
 	pr_warn("fasttrack: switched off: %s", why);
 }

@@ -246,10 +246,10 @@ bool ft_never_behind(struct task_struct *task);
 
 /* syncs.c */
 /*
- * task_struct's fasttrack_flags: a checkpoint waits for it, or who looks the same name
- * up; it sleeps for a lock that a background task has; it is in ft_idle_wait(); it is a
- * flusher at work; it is of the foreground, and syncs a whole file system; it owes a
- * pause for what it has added to metadata that is drained.
+ * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
+ * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
+ * foreground, and syncs a whole file system; it owes a pause for what it has added to
+ * metadata that is drained; who looks the same name up waits for it.
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
@@ -257,6 +257,7 @@ bool ft_never_behind(struct task_struct *task);
 #define FT_TASK_FLUSHES		BIT(3)
 #define FT_TASK_SYNCS		BIT(4)
 #define FT_TASK_ADDS		BIT(5)
+#define FT_TASK_LOOKS		BIT(6)
 
 /* A flag of current's, which nobody else writes. */
 static inline void ft_flag(u8 flag, bool on)
@@ -365,7 +366,7 @@ void ft_lift_end(void);
 void ft_inherits_set(struct task_struct *task);
 const struct folio *ft_op_sleeper(unsigned int index);
 unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper);
-unsigned int ft_op_sleep_begin(const struct folio *folio);
+unsigned int ft_op_sleep_begin(const struct folio *folio, bool looks);
 void ft_sleep_end(unsigned int done);
 
 /* promote.c */

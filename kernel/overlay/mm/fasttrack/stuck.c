@@ -72,7 +72,6 @@ static int ft_next_pid = 1;
 
 /* Whom that has not helped, the last ones; more than wait for one server. */
 static struct ft_asleep ft_vain[256];
-static unsigned int ft_nr_vain;
 
 /* There are more of them: nobody goes for anybody until then, ns. */
 static u64 ft_rests_until;
@@ -195,12 +194,31 @@ static bool ft_sleeps_unnamed(struct task_struct *task)
 				       ft_is_waited_for(task);
 }
 
-static bool ft_is_vain(const struct task_struct *task, unsigned long switches)
+/* What is remembered of @task, compared only: it was not helped; or NULL. */
+static struct ft_asleep *ft_vain_of(const struct task_struct *task)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(ft_vain); i++)
-		if (ft_vain[i].task == task && ft_vain[i].switches == switches)
-			return true;
-	return false;
+		if (ft_vain[i].task == task)
+			return &ft_vain[i];
+	return NULL;
+}
+
+/* The place of whom everybody went for first; or an empty one. */
+static struct ft_asleep *ft_vain_oldest(void)
+{
+	struct ft_asleep *oldest = ft_vain;
+
+	for (unsigned int i = 1; i < ARRAY_SIZE(ft_vain); i++)
+		if (ft_vain[i].lifted < oldest->lifted)
+			oldest = &ft_vain[i];
+	return oldest;
+}
+
+static bool ft_is_vain(const struct task_struct *task, unsigned long switches)
+{
+	const struct ft_asleep *vain = ft_vain_of(task);
+
+	return vain && vain->switches == switches;
 }
 
 /*
@@ -209,10 +227,13 @@ static bool ft_is_vain(const struct task_struct *task, unsigned long switches)
  */
 static void ft_note_vain(const struct ft_asleep *asleep, u64 now)
 {
-	struct ft_asleep *place = &ft_vain[ft_nr_vain++ % ARRAY_SIZE(ft_vain)];
+	struct ft_asleep *place = ft_vain_of(asleep->task);
 
-	if (ft_vain_too_many(place->lifted, now))
-		ft_rests_until = now + FT_VAIN_REST;
+	if (!place) {
+		place = ft_vain_oldest();
+		if (ft_vain_too_many(place->lifted, now))
+			ft_rests_until = now + FT_VAIN_REST;
+	}
 	*place = *asleep;
 	fasttrack_count(FASTTRACK_STUCK_VAIN);
 }
@@ -327,13 +348,12 @@ static void ft_forget_seen(void)
 /* Returns whether a task is stuck. */
 static bool ft_look(u64 now)
 {
-	bool stuck;
+	bool stuck = false;
 
-	if (now < ft_rests_until) {
+	if (now < ft_rests_until)
 		ft_forget_seen();
-		return false;
-	}
-	stuck = ft_look_at_seen(now);
+	else
+		stuck = ft_look_at_seen(now);
 	ft_look_at_next(now, FT_LOOK_TASKS);
 	return stuck;
 }

@@ -62,7 +62,7 @@ static_assert(offsetofend(struct task_struct, fasttrack_paused_ms) -
  */
 void __fasttrack_op(bool open)
 {
-	ft_flag(FT_TASK_OP, open);
+	ft_flag(open ? FT_TASK_OP : FT_TASK_OP | FT_TASK_LOOKS, open);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_op);
 
@@ -74,9 +74,9 @@ EXPORT_SYMBOL_GPL(__fasttrack_op);
  */
 bool __fasttrack_lookup_begin(void)
 {
-	if (current->fasttrack_flags & FT_TASK_OP)
+	if (current->fasttrack_flags & (FT_TASK_OP | FT_TASK_LOOKS))
 		return false;
-	ft_flag(FT_TASK_OP, true);
+	ft_flag(FT_TASK_LOOKS, true);
 	return true;
 }
 
@@ -355,7 +355,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
 	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
 	bool worker = current->fasttrack_scope.override;
-	bool has_op = current->fasttrack_flags & FT_TASK_OP;
+	u8 has_op = current->fasttrack_flags & (FT_TASK_OP | FT_TASK_LOOKS);
 	struct fasttrack_sleeper sleeper;
 	unsigned int done = 0;
 	bool served;
@@ -366,7 +366,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		WRITE_ONCE(current->fasttrack_folio, folio);
 		done |= FT_WAIT_SHOWN;
 		if (has_op && !foreground)
-			done |= ft_op_sleep_begin(folio);
+			done |= ft_op_sleep_begin(folio, has_op & FT_TASK_LOOKS);
 		/* Pairs with those of whoever looks for it. */
 		smp_mb();
 	}

@@ -69,9 +69,13 @@ static void ft_test_op_sleep(struct kunit *test)
 	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
 		if (ft_op_folios[i])
 			kunit_skip(test, "operations are open");
-	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++)
-		done[i] = ft_op_sleep_begin(&folios[i]);
-	KUNIT_EXPECT_EQ(test, ft_op_sleep_begin(&folios[FASTTRACK_SLEEPERS]), 0);
+	/* Lookups leave room for operations. */
+	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS / 2; i++)
+		done[i] = ft_op_sleep_begin(&folios[i], true);
+	KUNIT_EXPECT_EQ(test, ft_op_sleep_begin(&folios[FASTTRACK_SLEEPERS], true), 0);
+	for (unsigned int i = FASTTRACK_SLEEPERS / 2; i < FASTTRACK_SLEEPERS; i++)
+		done[i] = ft_op_sleep_begin(&folios[i], false);
+	KUNIT_EXPECT_EQ(test, ft_op_sleep_begin(&folios[FASTTRACK_SLEEPERS], false), 0);
 	/* The foreground sleeps on none of them. */
 	KUNIT_EXPECT_EQ(test, ft_nr_sleepers, sleepers);
 	for (unsigned int i = 0; i < FASTTRACK_SLEEPERS; i++) {
