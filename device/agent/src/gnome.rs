@@ -6,6 +6,7 @@
 
 use crate::env::Env;
 use crate::fault::Fault;
+use crate::launch;
 use crate::place::Place;
 use crate::resolve::Owner;
 use crate::source::{Out, Probe, Source};
@@ -88,7 +89,12 @@ impl Source for Gnome {
                 state.take(more, &mut tree);
             }
             out.focus(state.report(out))?;
-            let changes = tree.wait(None)?;
+            let mut changes = tree.wait(None)?;
+            let is_tab =
+                |change: &Change| matches!(change, Change::Made(group) if launch::is_tab(group));
+            if changes.iter().any(is_tab) {
+                changes.extend(tree.wait(Some(launch::TAB))?);
+            }
             state.take(changes, &mut tree);
         }
     }
@@ -152,7 +158,14 @@ impl State {
             0 => self
                 .dialog(out)
                 .unwrap_or(Report::Nobody(Nobody::Unfocused)),
-            1 => Report::Front(apps),
+            1 => {
+                let apps = apps.into_iter();
+                Report::Front(
+                    apps.flat_map(|app| out.resolver().with_instances(app))
+                        .take(fasttrack_bus::APPS_MOST)
+                        .collect(),
+                )
+            }
             _ => {
                 apps.truncate(fasttrack_bus::APPS_MOST);
                 Report::Ambiguous(apps)

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A new tab's group gets its processes so long after it was made, at most.
-const TAB: Duration = Duration::from_millis(50);
+pub const TAB: Duration = Duration::from_millis(50);
 
 /// New units of apps in a slice.
 pub struct Launches {
@@ -37,7 +37,8 @@ impl Launches {
     }
 }
 
-fn is_tab(cgroup: &str) -> bool {
+/// Whether a new group is a terminal's tab.
+pub fn is_tab(cgroup: &str) -> bool {
     units::is_tab(cgroup.rsplit('/').next().unwrap_or_default())
 }
 
@@ -46,7 +47,9 @@ fn is_tab(cgroup: &str) -> bool {
 pub fn is_launch(cgroup: &str, folders: &[PathBuf]) -> bool {
     let leaf = cgroup.rsplit('/').next().unwrap_or_default();
     let name = || units::id_of(leaf).unwrap_or_default();
-    units::is_app(leaf) && (!leaf.starts_with("dbus-") || activation::is_app(&name(), folders))
+    units::is_app(leaf)
+        && !units::is_tab(leaf)
+        && (!leaf.starts_with("dbus-") || activation::is_app(&name(), folders))
 }
 
 impl Source for Launches {
@@ -116,6 +119,7 @@ mod tests {
             ("dbus-:1.2-org.kde.kwalletd5@0.service", false),
             ("app-org.x.Other-1.scope", true),
             ("vte-spawn-1.scope", false),
+            ("app-ghostty-surface-transient-1.scope", false),
         ] {
             assert_eq!(
                 is_launch(&format!("/app.slice/{unit}"), &folders),

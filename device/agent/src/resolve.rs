@@ -18,6 +18,9 @@ const SERVERS: [&str; 2] = ["Xwayland", "xwayland-satell"];
 /// The processes of a terminal's tab that are looked at: the oldest come first.
 const FIRST_OF_TAB: usize = 4;
 
+/// A tab may be started from another: a pane of tmux, whose server is in one.
+const TABS_IN_TABS: u32 = 1;
+
 /// Which app owns a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
@@ -119,14 +122,15 @@ impl Resolver {
 
     /// A Flatpak's helpers that its portal starts are in scopes of their own, and so are the jobs in a terminal's tabs,
     /// which many terminals have beside their own.
-    fn with_instances(&self, app: AppRef) -> Vec<AppRef> {
+    pub fn with_instances(&self, app: AppRef) -> Vec<AppRef> {
         let Some((slice, leaf)) = app.cgroup.rsplit_once('/') else {
             return vec![app];
         };
         let flatpak = units::flatpak(leaf);
         let is_part = |name: &str| {
             (flatpak.is_some() && units::flatpak(name) == flatpak)
-                || (units::is_tab(name) && self.is_tab_of(&format!("{slice}/{name}"), &app.cgroup))
+                || (units::is_tab(name)
+                    && self.is_tab_of(&format!("{slice}/{name}"), &app.cgroup, TABS_IN_TABS))
         };
         let others = self.place.children(slice);
         let others = others
@@ -138,13 +142,16 @@ impl Resolver {
         all
     }
 
-    /// Whether a process of the terminal has started the tab's first ones.
-    fn is_tab_of(&self, tab: &str, terminal: &str) -> bool {
+    /// Whether a process of the terminal has started the tab's first ones; or one in another tab of it, as tmux does.
+    fn is_tab_of(&self, tab: &str, terminal: &str, deep: u32) -> bool {
         let first = self.place.processes(tab).into_iter().take(FIRST_OF_TAB);
         let mut parents = first.filter_map(|pid| self.place.parent(pid));
         parents.any(|pid| {
-            let group = self.place.cgroup_of(pid);
-            group.is_some_and(|group| group::app_of(&group) == terminal)
+            let group = self.place.cgroup_of(pid).unwrap_or_default();
+            let group = group::app_of(&group);
+            let leaf = group.rsplit('/').next().unwrap_or_default();
+            let in_tab = deep > 0 && group != tab && units::is_tab(leaf);
+            group == terminal || (in_tab && self.is_tab_of(group, terminal, deep - 1))
         })
     }
 
@@ -161,7 +168,12 @@ impl Resolver {
         };
         match found.len() {
             0 => Owner::Unknown(format!("no unit of an app is called {id}")),
-            1 => Owner::App(found),
+            1 => Owner::App(
+                found
+                    .into_iter()
+                    .flat_map(|app| self.with_instances(app))
+                    .collect(),
+            ),
             _ if found.iter().all(flatpaks) => Owner::App(found),
             _ => Owner::Ambiguous(found),
         }
@@ -305,13 +317,14 @@ mod tests {
         fake.process(4, &format!("{slice}/vte-spawn-a.scope"), 3);
         fake.process(6, &format!("{slice}/vte-spawn-b.scope"), 5);
         fake.process(7, &format!("{slice}/app-editor-7.scope"), 3);
+        fake.process(8, &format!("{slice}/tmux-spawn-c.scope"), 4);
         let owner = fake.resolver().owner(&Window::of(3, ""));
         let Owner::App(all) = owner else {
             panic!("{owner:?}")
         };
         let leaf = |app: &AppRef| app.cgroup.rsplit('/').next().map(str::to_string);
-        assert_eq!(all.len(), 2);
-        assert_eq!(leaf(&all[1]).as_deref(), Some("vte-spawn-a.scope"));
+        let leaves: Vec<_> = all.iter().skip(1).filter_map(leaf).collect();
+        assert_eq!(leaves, ["tmux-spawn-c.scope", "vte-spawn-a.scope"]);
     }
 
     #[test]

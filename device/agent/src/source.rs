@@ -140,8 +140,9 @@ impl Out {
     /// These windows have the focus; more than one where the screen is shared.
     pub fn front(&self, windows: &[Window]) -> Result<(), Fault> {
         let mut front = lock(&self.front);
+        self.owners(windows)?;
         *front = windows.to_vec();
-        self.owners(&front)
+        Ok(())
     }
 
     /// The same windows have it, and their apps have got another group.
@@ -155,10 +156,14 @@ impl Out {
 
     fn owners(&self, windows: &[Window]) -> Result<(), Fault> {
         let mut apps: Vec<AppRef> = Vec::new();
+        let mut parts = Vec::new();
         let mut unknown = Vec::new();
         for window in windows {
             match self.owner(window) {
-                Owner::App(more) => apps.extend(more),
+                Owner::App(mut more) => {
+                    parts.extend(more.drain(1.min(more.len())..));
+                    apps.extend(more);
+                }
                 Owner::Ambiguous(mut many) => {
                     many.truncate(APPS_MOST);
                     return self.say(Event::Focus(Report::Ambiguous(many)));
@@ -173,6 +178,7 @@ impl Out {
             })?;
         }
         // More, and the daemon takes none. The first are the windows' own.
+        apps.extend(parts);
         apps.truncate(APPS_MOST);
         self.say(Event::Focus(match apps.is_empty() {
             true => Report::Nobody(Nobody::Unfocused),
@@ -193,8 +199,9 @@ impl Out {
     /// Who has the focus, already resolved.
     pub fn focus(&self, report: Report) -> Result<(), Fault> {
         let mut front = lock(&self.front);
+        self.say(Event::Focus(report))?;
         front.clear();
-        self.say(Event::Focus(report))
+        Ok(())
     }
 
     /// A window has opened.

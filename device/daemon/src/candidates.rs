@@ -10,14 +10,14 @@ use crate::system::System;
 use crate::tree::{app_slices, children};
 use crate::waits::below;
 use fasttrack_config::INDEXERS;
-use fasttrack_detector::{units, Decision, Verdict};
+use fasttrack_detector::{group, units, Decision, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 /// Parts of names of what others need to answer: compositors and shells, buses, sound, portals, input methods, keys,
-/// virtual machines.
-const NEEDED: [&str; 45] = [
+/// virtual machines, lockers of the screen, bars, notices and menus.
+const NEEDED: [&str; 58] = [
     "fasttrack",
     "dbus",
     "systemd",
@@ -63,6 +63,19 @@ const NEEDED: [&str; 45] = [
     "qemu",
     "libvirt",
     "virtualbox",
+    "picom",
+    "compton",
+    "lock",
+    "screensaver",
+    "waybar",
+    "polybar",
+    "i3bar",
+    "dunst",
+    "mako",
+    "rofi",
+    "wofi",
+    "fuzzel",
+    "dmenu",
 ];
 
 /// Groups of one user that are looked at, at most. Who makes more keeps the rest from being frozen, and makes the look
@@ -140,11 +153,7 @@ pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
     if !in_app_slice || name.ends_with(".slice") {
         return Err(Kept::NoApp);
     }
-    // An app's unit is called after its launcher, too, which may be a compositor or ours.
-    let own = match name.starts_with("app-") {
-        true => units::id_of(&name).unwrap_or_default(),
-        false => name.clone(),
-    };
+    let own = units::without_launcher(&name);
     if NEEDED.iter().any(|part| own.contains(part)) {
         return Err(Kept::Needed);
     }
@@ -157,11 +166,17 @@ pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
     Ok(())
 }
 
-/// The groups of users' apps that are behind whenever they are not in use, whoever has spoken of them: all but those
-/// that others need to answer.
+/// The apps that are behind whenever they are not in use, whoever has spoken of them. Services that are no apps are not
+/// among them, whom the app in front may wait for; nor a terminal's tab, which may be in front with it.
 pub fn behind(system: &System) -> Vec<String> {
-    let mut apps = all_apps(system);
-    apps.retain(|path| by_name(path, &[]).is_ok());
+    let apps = all_apps(system);
+    let apps = apps.iter().filter(|path| by_name(path, &[]).is_ok());
+    let mut apps: Vec<String> = apps
+        .map(|path| group::app_of(path))
+        .filter(|app| units::is_one_app(app.rsplit('/').next().unwrap_or_default()))
+        .map(str::to_string)
+        .collect();
+    apps.dedup();
     apps
 }
 
@@ -374,6 +389,9 @@ mod tests {
             ("xdg-desktop-portal.service", Kept::Needed),
             ("app-gnome-ibus-1.scope", Kept::Needed),
             ("app-sway-sway-1.scope", Kept::Needed),
+            ("app-fasttrack-i3lock-7.scope", Kept::Needed),
+            ("app-sway-fcitx5-0a-1b.scope", Kept::Needed),
+            ("app-keyring.scope", Kept::Needed),
             ("app-gnome\\x2dkeyring@autostart.service", Kept::Needed),
             ("dbus-:1.2-org.x.Y@0.service", Kept::Needed),
             ("kde-baloo.service", Kept::Maintenance),
@@ -390,6 +408,25 @@ mod tests {
         ] {
             assert_eq!(by_name(path, &[]), Err(Kept::NoApp), "{path}");
         }
+    }
+
+    #[test]
+    fn apps_are_behind_and_tabs_and_services_are_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        for name in [
+            "app-gnome-firefox-1.scope",
+            "app-org.gnome.Terminal.slice/vte-spawn-1.scope",
+            "app-org.gnome.Terminal.slice/gnome-terminal-server.service",
+            "vte-spawn-2.scope",
+            "app-ghostty-surface-transient-3.scope",
+            "evolution-source-registry.service",
+            "app-gnome-ibus-1.scope",
+        ] {
+            fs::create_dir_all(system.cgroups().join(&APPS[1..]).join(name)).expect("a group");
+        }
+        let names = ["app-gnome-firefox-1.scope", "app-org.gnome.Terminal.slice"];
+        assert_eq!(behind(&system), names.map(|name| format!("{APPS}/{name}")));
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn weights_follow_the_front_and_are_taken_back() {
             weight(&tree, &all[0]).as_str(),
             weight(&tree, &all[1]).as_str()
         ),
-        ("1000", "1")
+        ("1000", "default 100")
     );
     assert_eq!(
         tree.get(&format!("sys/fs/cgroup{}/memory.low", all[0].cgroup)),

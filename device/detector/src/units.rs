@@ -53,10 +53,38 @@ pub fn flatpak(unit: &str) -> Option<&str> {
     rest.rsplit_once('-').map(|(id, _)| id)
 }
 
-/// Whether a unit's name is one of the scopes in which terminals start the jobs of their tabs: VTE's, ghostty's.
+/// How the scopes are called in which terminals start the jobs of their tabs, and tmux those of its panes.
+const TABS: [&str; 5] = [
+    "vte-spawn-",
+    "ptyxis-spawn-",
+    "kitty-",
+    "app-ghostty-surface-",
+    "tmux-spawn-",
+];
+
+/// Whether a unit's name is one of those.
 pub fn is_tab(unit: &str) -> bool {
-    unit.ends_with(".scope")
-        && (unit.starts_with("vte-spawn-") || unit.starts_with("app-ghostty-surface-"))
+    unit.ends_with(".scope") && TABS.iter().any(|tab| unit.starts_with(tab))
+}
+
+/// Whether a group with this name is an app: a unit of one, or a slice that one has for itself.
+pub fn is_one_app(name: &str) -> bool {
+    let slice = name.starts_with("app-") && name.ends_with(".slice");
+    slice || (is_app(name) && !is_tab(name))
+}
+
+/// The name of an app's unit without that of its launcher, which may be a compositor; of others, the whole name. The
+/// launcher is a word before the id, and after that a scope has one more, or several.
+pub fn without_launcher(unit: &str) -> String {
+    let words: Vec<&str> = unit.split('-').collect();
+    let least = match unit.contains('@') {
+        true => 3,
+        false => 4,
+    };
+    match words[0] == "app" && words.len() >= least {
+        true => [&words[..1], &words[2..]].concat().join("-"),
+        false => unit.to_string(),
+    }
 }
 
 /// A word for a unit's name, with what is not allowed there escaped.
@@ -120,6 +148,22 @@ mod tests {
         }
         assert_eq!(id_of("pipewire.service"), None);
         assert_eq!(id_of(""), None);
+    }
+
+    #[test]
+    fn the_launcher_is_left_out() {
+        for (unit, without) in [
+            ("app-sway-foot-77.scope", "app-foot-77.scope"),
+            ("app-sway-fcitx5-0a-1b.scope", "app-fcitx5-0a-1b.scope"),
+            ("app-KDE-okular@12345.service", "app-okular@12345.service"),
+            ("app-kate-0123abc.scope", "app-kate-0123abc.scope"),
+            ("app-kate@0123abc.service", "app-kate@0123abc.service"),
+            ("app-keyring.scope", "app-keyring.scope"),
+            ("dbus-:1.2-org.x.Y@0.service", "dbus-:1.2-org.x.Y@0.service"),
+            ("", ""),
+        ] {
+            assert_eq!(without_launcher(unit), without, "{unit}");
+        }
     }
 
     #[test]

@@ -248,7 +248,10 @@ impl Effect for Ioprio {
             .filter(|(_, (_, mark))| mark.is_taken_back())
             .map(|(path, _)| path.clone())
             .collect();
-        for (app, value) in wanted.into_values() {
+        // Who waits is in front.
+        let (first, others): (Vec<_>, Vec<_>) =
+            wanted.into_values().partition(|(_, value)| *value == FRONT);
+        for (app, value) in first.into_iter().chain(others) {
             self.give(app, value, counters);
         }
         for path in over {

@@ -128,13 +128,17 @@ impl Weights {
     fn set(&mut self, key: Key, (inode, value): Value, counters: &mut Counters) {
         let group = Cgroup::open_path(&self.system, &key.0);
         let meant = |group: &Cgroup| inode.is_none_or(|inode| inode == group.inode());
+        // Of those that nobody has named, some end, and some have no such file: that is no news.
+        let count = |counters: &mut Counters, what| {
+            if inode.is_some() {
+                counters.count(what);
+            }
+        };
         let Some(group) = group.ok().filter(meant) else {
-            counters.count("groups that had ended");
-            return;
+            return count(counters, "groups that had ended");
         };
         if !group.has(&key.1) {
-            counters.count("files that are not there");
-            return;
+            return count(counters, "files that are not there");
         }
         match baseline::set(&group, &key.1, &value) {
             Ok(Outcome::NotTaken(after)) => counters.error(&format!("{} not taken", key.1), || {
@@ -183,7 +187,10 @@ impl Effect for Weights {
             .filter(|key| !wanted.contains_key(key))
             .cloned()
             .collect();
-        for (key, value) in wanted {
+        // Who waits is in front.
+        let (first, others): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|(_, value)| value.1 != BEHIND);
+        for (key, value) in first.into_iter().chain(others) {
             if self.set.get(&key).is_none_or(|(_, is)| *is != value.1) {
                 self.set(key, value, counters);
             }
