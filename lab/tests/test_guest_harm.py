@@ -88,7 +88,7 @@ def test_a_timer_is_no_way_out_of_a_pause(tools: Tools) -> None:
 
 
 def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
-    """A service waits for an inode's lock that an app behind has, whose requests are held."""
+    """A service waits for an inode's lock that an app behind has: its requests are held, but for those promoted."""
 
     def one(stuck_ms: int) -> Any:
         return ask(tools, "harm.lock_behind", data=EXT4, settings=WITH_DEVICE, stuck_ms=stuck_ms, deep=1)
@@ -96,7 +96,7 @@ def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
     never, caught = each((0, 10), one, "stuck_ms")
     assert never["stuck"] == 0
     assert caught["stuck"] > 0
-    assert caught["ms"] < never["ms"] / 3
+    assert caught["ms"] < 0.75 * never["ms"]
 
 
 def test_a_foreground_that_floods_the_device_does_not_outrun_a_lift(tools: Tools) -> None:

@@ -148,7 +148,7 @@ def test_dispatch(watched: Watched) -> None:
     assert max(event["waited_ns"] for event in expired) // 1000 == watched.shown["after"]["dispatch_wait_max_us"]
     assert sum(event["boosted"] for event in watched.of("dispatch")) == overtaking(watched.events)
     waited = [event for event in watched.of("dispatch") if event.fields["class"] == "foreground"]
-    assert sum(event["waited_ns"] > 1e6 for event in waited) == len(watched.of("promote"))
+    assert sum(event["waited_ns"] > 1e6 for event in waited) == len(watched.of("promote")) - 1
 
 
 def test_hold(watched: Watched) -> None:
@@ -166,8 +166,9 @@ def test_hold(watched: Watched) -> None:
 
 
 def test_promote(watched: Watched) -> None:
-    """Both requests of the write-back; they go at once, and as the front's."""
-    promoted = watched.of("promote")
+    """Both requests of the write-back; they go at once, and as the front's. A read for which init waits is neutral."""
+    *promoted, neutral = watched.of("promote")
+    assert neutral["bytes"] == 4096
     assert [event["bytes"] for event in promoted] == [1 << 20, 1 << 20]
     for event in promoted:
         (sent,) = [other for other in watched.of("dispatch") if other["sector"] == event["sector"]]
