@@ -47,9 +47,7 @@ pub fn is_tab(cgroup: &str) -> bool {
 pub fn is_launch(cgroup: &str, folders: &[PathBuf]) -> bool {
     let leaf = cgroup.rsplit('/').next().unwrap_or_default();
     let name = || units::id_of(leaf).unwrap_or_default();
-    units::is_app(leaf)
-        && !units::is_tab(leaf)
-        && (!leaf.starts_with("dbus-") || activation::is_app(&name(), folders))
+    units::is_app(leaf) && (!leaf.starts_with("dbus-") || activation::is_app(&name(), folders))
 }
 
 impl Source for Launches {

@@ -160,9 +160,10 @@ impl Out {
         let mut unknown = Vec::new();
         for window in windows {
             match self.owner(window) {
-                Owner::App(mut more) => {
-                    parts.extend(more.drain(1.min(more.len())..));
-                    apps.extend(more);
+                Owner::App(more) => {
+                    let mut more = more.into_iter();
+                    apps.extend(more.next());
+                    parts.extend(more);
                 }
                 Owner::Ambiguous(mut many) => {
                     many.truncate(APPS_MOST);

@@ -17,11 +17,11 @@ pub fn app_slice_of_user(uid: u32) -> String {
     format!("/user.slice/user-{uid}.slice/user@{uid}.service/app.slice")
 }
 
-/// Whether a unit's name is one of an app.
+/// Whether a unit's name is one of an app: not of a part of one, as a terminal's tab.
 pub fn is_app(unit: &str) -> bool {
     let started =
         unit.starts_with("app-") || unit.starts_with("dbus-") || unit.starts_with("snap.");
-    started && (unit.ends_with(".scope") || unit.ends_with(".service"))
+    started && (unit.ends_with(".scope") || unit.ends_with(".service")) && !is_tab(unit)
 }
 
 /// Whether a control group holds a whole login session: a plain window manager and all its apps.
@@ -70,7 +70,7 @@ pub fn is_tab(unit: &str) -> bool {
 /// Whether a group with this name is an app: a unit of one, or a slice that one has for itself.
 pub fn is_one_app(name: &str) -> bool {
     let slice = name.starts_with("app-") && name.ends_with(".slice");
-    slice || (is_app(name) && !is_tab(name))
+    slice || is_app(name)
 }
 
 /// The name of an app's unit without that of its launcher, which may be a compositor; of others, the whole name. The

@@ -10,8 +10,9 @@ pub trait Effect {
     /// Makes the system fit a decision.
     fn apply(&mut self, decision: &Decision, counters: &mut Counters);
 
-    /// Says again what lapses by itself.
-    fn renew(&mut self, _counters: &mut Counters) {}
+    /// Says again what lapses by itself, and does to groups that have begun without a word what the last decision asks
+    /// for.
+    fn renew(&mut self, _decision: &Decision, _counters: &mut Counters) {}
 
     /// Whether it no longer works, and why.
     fn broken(&self) -> Option<String> {

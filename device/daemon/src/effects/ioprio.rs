@@ -69,8 +69,6 @@ pub struct Ioprio {
     maintenance: Vec<AppRef>,
     /// Likewise, users' apps, of which an agent may not have spoken to this daemon.
     behind: Vec<AppRef>,
-    /// The last one.
-    decision: Decision,
     set: BTreeMap<String, (AppRef, Mark)>,
     /// Groups that have had a priority from us, by inode: what their tasks have now is from us, or chosen.
     known: BTreeMap<String, u64>,
@@ -85,7 +83,6 @@ impl Ioprio {
             behind: reached(system, candidates::behind(system), &reach),
             reach,
             rules: wanted.background.clone(),
-            decision: Decision::default(),
             set: BTreeMap::new(),
             known: BTreeMap::new(),
         }
@@ -216,7 +213,6 @@ fn take_back(system: &System, app: &AppRef) {
 impl Effect for Ioprio {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
         let mut wanted = BTreeMap::new();
-        self.decision = decision.clone();
         if !decision.foreground.is_empty() {
             let apps = |list: &'_ [Verdict]| -> Vec<AppRef> {
                 let apps = list.iter().map(|verdict| verdict.app.clone());
@@ -263,7 +259,7 @@ impl Effect for Ioprio {
 
     /// Services and apps begin and end without a word: those that are there now get theirs, those that have ended are
     /// forgotten.
-    fn renew(&mut self, counters: &mut Counters) {
+    fn renew(&mut self, decision: &Decision, counters: &mut Counters) {
         let system = self.system.clone();
         self.set
             .retain(|_, (app, _)| !Cgroup::is_gone(&system, app));
@@ -272,8 +268,7 @@ impl Effect for Ioprio {
             .retain(|path, inode| is(path).is_ok_and(|is| is == *inode));
         self.maintenance = reached(&system, with_tasks(&system, &self.rules), &self.reach);
         self.behind = reached(&system, candidates::behind(&system), &self.reach);
-        let decision = std::mem::take(&mut self.decision);
-        self.apply(&decision, counters);
+        self.apply(decision, counters);
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {

@@ -293,7 +293,7 @@ impl Effect for Kernel {
         }
     }
 
-    fn renew(&mut self, counters: &mut Counters) {
+    fn renew(&mut self, _decision: &Decision, counters: &mut Counters) {
         let (mut front, mut heard) = (take(&mut self.front), take(&mut self.heard));
         for (file, list) in [
             ("foreground_cgroups", &mut front),
@@ -397,7 +397,7 @@ mod tests {
             kernel.apply(&front, &mut counters);
             kernel.apply(decision, &mut counters);
             works();
-            kernel.renew(&mut counters);
+            kernel.renew(decision, &mut counters);
             assert_eq!(is(), expected, "the next beat");
         }
     }

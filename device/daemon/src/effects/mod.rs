@@ -79,7 +79,7 @@ impl Effects {
     pub fn renew(&mut self, decision: &Decision, counters: &mut Counters) {
         self.active
             .iter_mut()
-            .for_each(|effect| effect.renew(counters));
+            .for_each(|effect| effect.renew(decision, counters));
         if self.active.iter().any(|effect| effect.broken().is_some()) {
             self.apply(decision, counters);
         }

@@ -39,8 +39,6 @@ pub struct Weights {
     maintenance: Vec<String>,
     /// Likewise, users' apps, of which an agent may not have spoken to this daemon.
     behind: Vec<String>,
-    /// The last one.
-    decision: Decision,
     /// The groups with a value of ours, by path and file, and what it is.
     set: BTreeMap<Key, (AppRef, String)>,
     /// What systemd is to be told.
@@ -62,7 +60,6 @@ impl Weights {
             rules: wanted.background.clone(),
             maintenance: maintenance(system, &wanted.background),
             behind: candidates::behind(system),
-            decision: Decision::default(),
             set: BTreeMap::new(),
             told: Vec::new(),
         }
@@ -178,7 +175,6 @@ impl Weights {
 
 impl Effect for Weights {
     fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
-        self.decision = decision.clone();
         self.forget_ended();
         let wanted = self.wanted(decision);
         let over: Vec<Key> = self
@@ -200,11 +196,10 @@ impl Effect for Weights {
 
     /// Services and apps begin and end without a word: those that are there now are weighed, those that have ended
     /// forgotten.
-    fn renew(&mut self, counters: &mut Counters) {
+    fn renew(&mut self, decision: &Decision, counters: &mut Counters) {
         self.maintenance = maintenance(&self.system, &self.rules);
         self.behind = candidates::behind(&self.system);
-        let decision = std::mem::take(&mut self.decision);
-        self.apply(&decision, counters);
+        self.apply(decision, counters);
     }
 
     fn explain(&self, cgroup: &str) -> Vec<String> {
