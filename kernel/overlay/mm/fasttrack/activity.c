@@ -281,3 +281,7 @@ static int __init ft_activity_init(void)
 	return 0;
 }
 core_initcall(ft_activity_init);
+
+#ifdef CONFIG_FASTTRACK_KUNIT_TEST
+#include "tests/activity-kunit.h"
+#endif
