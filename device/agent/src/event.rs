@@ -53,4 +53,6 @@ pub enum Event {
     Sources(Vec<&'static str>),
     /// The daemon has come, or come again: it knows nothing.
     Daemon,
+    /// The agent is to end.
+    End,
 }

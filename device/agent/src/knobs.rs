@@ -24,6 +24,8 @@ const BEAT: Duration = Duration::from_secs(30);
 /// Writes the kernel's lists.
 pub struct Knobs {
     folder: PathBuf,
+    /// Whether FastTrack was on before.
+    was_on: bool,
     heard: BTreeSet<u32>,
     /// Whether somebody is in front.
     front: Arc<Mutex<bool>>,
@@ -48,6 +50,7 @@ impl Knobs {
         for list in ["foreground_uids", "perceptible_uids"] {
             put(list, "\n")?;
         }
+        let was_on = fs::read_to_string(folder.join("enabled")).is_ok_and(|on| on.trim() == "1");
         put("app_uids", APPS)?;
         put("lease_ms", LEASE_MS)?;
         put("enabled", "1")?;
@@ -65,6 +68,7 @@ impl Knobs {
         });
         Ok(Knobs {
             folder: folder.to_path_buf(),
+            was_on,
             heard: BTreeSet::new(),
             front,
             beat: thread.thread().clone(),
@@ -107,6 +111,21 @@ impl Sink for Knobs {
     fn trouble(&mut self, _: &Trouble) -> Result<(), Fault> {
         // It is on standard error, and nobody else asks.
         Ok(())
+    }
+
+    /// Nobody is in front or perceptible, and FastTrack is off if it was.
+    fn end(&mut self) -> Result<(), Fault> {
+        self.heard.clear();
+        let ended = [
+            self.front(&[]),
+            write(&self.folder, "perceptible_uids", "\n"),
+            match self.was_on {
+                true => Ok(()),
+                false => write(&self.folder, "enabled", "0"),
+            },
+        ];
+        // One that fails does not keep the others from being written.
+        ended.into_iter().collect()
     }
 }
 
@@ -155,6 +174,20 @@ mod tests {
             (&*get("perceptible_uids"), &*get("foreground_uids")),
             ("\n", "\n")
         );
+        knobs.take(&music(true)).expect("written");
+        let front = vec![app("/uid_10123")];
+        knobs.take(&Report::Front(front)).expect("written");
+        let left = || {
+            let names = ["foreground_uids", "perceptible_uids", "enabled"];
+            names.map(|name| get(name).trim().to_string())
+        };
+        knobs.end().expect("written");
+        assert_eq!(left(), ["", "", "0"]);
+        // Who had it on keeps it on.
+        fs::write(folder.path().join("enabled"), "1\n").expect("a file");
+        let mut knobs = Knobs::new(folder.path()).expect("files");
+        knobs.end().expect("written");
+        assert_eq!(left(), ["", "", "1"]);
         assert!(Knobs::new(Path::new("/nowhere"))
             .is_err_and(|why| why.0.contains("/nowhere/foreground_uids")));
     }

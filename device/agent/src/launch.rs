@@ -39,13 +39,13 @@ impl Launches {
 
 /// Whether a new group is a terminal's tab.
 pub fn is_tab(cgroup: &str) -> bool {
-    units::is_tab(cgroup.rsplit('/').next().unwrap_or_default())
+    units::is_tab(units::leaf(cgroup))
 }
 
 /// Whether a new group is an app that begins: not the part of one, as a terminal's tab, nor a service of the desktop
 /// that a bus starts as it starts apps. FOLDERS: of applications.
 pub fn is_launch(cgroup: &str, folders: &[PathBuf]) -> bool {
-    let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+    let leaf = units::leaf(cgroup);
     let name = || units::id_of(leaf).unwrap_or_default();
     units::is_app(leaf) && (!leaf.starts_with("dbus-") || activation::is_app(&name(), folders))
 }
@@ -90,7 +90,7 @@ impl Source for Launches {
 
 /// Tells the launch of a unit, under the name of its app.
 pub fn begin(cgroup: &str, out: &Out) -> Result<(), Fault> {
-    let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+    let leaf = units::leaf(cgroup);
     let id = units::id_of(leaf).unwrap_or_default();
     match out.resolver().app(group::app_of(cgroup), &id, 0) {
         Some(app) => out.launch(app),

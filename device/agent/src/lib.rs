@@ -21,6 +21,7 @@ mod cosmic_protocol;
 pub mod daemon;
 pub mod desktop;
 pub mod dialogs;
+pub mod end;
 pub mod env;
 pub mod event;
 pub mod execs;

@@ -6,6 +6,7 @@ use fasttrack_agent::bus;
 use fasttrack_agent::choose;
 use fasttrack_agent::conduct::{self, Conductor, Sources, Wanted};
 use fasttrack_agent::daemon::{Arrival, Daemon};
+use fasttrack_agent::end;
 use fasttrack_agent::env::Env;
 use fasttrack_agent::event::Event;
 use fasttrack_agent::fault::Fault;
@@ -171,11 +172,15 @@ fn serve(
     let (to, from) = sync_channel(EVENTS_MOST);
     let wake = Wake::new()?;
     let signs = Signs::new(&env, wake.clone())?;
-    let out = Out::new("agent", resolver.clone(), to)
+    let out = Out::new("agent", resolver.clone(), to.clone())
         .with_scoper(Some(Arc::new(UserManager)))
         .with_wake(wake.clone());
     let print = options.print;
-    let mut sink: Box<dyn Sink> = match (print, options.kernel) {
+    let kernel = options.kernel && !print;
+    if kernel {
+        end::listen(to)?;
+    }
+    let mut sink: Box<dyn Sink> = match (print, kernel) {
         (true, _) => Box::new(Print(std::io::stdout().lock())),
         (false, true) => Box::new(Knobs::new(Path::new(knobs::FOLDER))?),
         (false, false) => Box::new(Daemon::connect()?),
@@ -189,7 +194,7 @@ fn serve(
     let sources = Session {
         own: env,
         resolver,
-        daemon: !print && !options.kernel,
+        daemon: !print && !kernel,
     };
     let conductor = Conductor::new(sources, wanted, out, wake);
     std::thread::spawn(move || {
@@ -206,7 +211,7 @@ fn log(line: Option<String>) {
     }
 }
 
-/// The one owner of state: takes events until no source is left.
+/// The one owner of state: takes events until no source is left, or the agent is to end.
 fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<(), Fault> {
     let (mut merge, mut again) = (Merge::default(), Again::default());
     let mut names = Vec::new();
@@ -214,6 +219,7 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
     let (mut reports, mut named) = (false, false);
     loop {
         let event = match again.wait(from) {
+            Ok(Event::End) => return sink.end(),
             Ok(event) => event,
             // To the daemon, which was not told, it is as if it had come just now.
             Err(RecvTimeoutError::Timeout) => Event::Daemon,
@@ -271,6 +277,7 @@ mod tests {
     struct Refusing {
         refuses: Vec<Report>,
         taken: Vec<Report>,
+        ended: bool,
     }
 
     impl Sink for Refusing {
@@ -286,6 +293,27 @@ mod tests {
         fn trouble(&mut self, _: &Trouble) -> Result<(), Fault> {
             Ok(())
         }
+
+        fn end(&mut self) -> Result<(), Fault> {
+            self.ended = true;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_and_not_before() {
+        let (to, from) = sync_channel(EVENTS_MOST);
+        for event in [Event::Daemon, Event::End, Event::Daemon] {
+            to.send(event).expect("room");
+        }
+        let mut sink = Refusing {
+            refuses: Vec::new(),
+            taken: Vec::new(),
+            ended: false,
+        };
+        follow(&from, &mut sink, false).expect("it ends");
+        assert!(sink.ended);
+        assert_eq!(from.try_recv(), Ok(Event::Daemon));
     }
 
     #[test]
@@ -315,8 +343,10 @@ mod tests {
         let mut sink = Refusing {
             refuses: vec![music(false), music(false)],
             taken: Vec::new(),
+            ended: false,
         };
         follow(&from, &mut sink, false).expect("it ends");
+        assert!(!sink.ended);
         assert_eq!(sink.taken, [music(true), music(false)]);
     }
 }

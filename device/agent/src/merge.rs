@@ -102,6 +102,8 @@ impl Merge {
             }
             Event::Sources(names) => vec![Step::Sources(names)],
             Event::Daemon => self.again(),
+            // Nobody asks what comes after.
+            Event::End => Vec::new(),
         }
     }
 

@@ -74,7 +74,7 @@ impl Resolver {
     /// A control group as an app, if it is there.
     pub fn app(&self, cgroup: &str, id: &str, pid: u32) -> Option<AppRef> {
         let inode = self.place.inode(cgroup)?;
-        let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+        let leaf = units::leaf(cgroup);
         let id = match id {
             "" => clean(&units::id_of(leaf).unwrap_or_default()),
             _ => clean(id),
@@ -149,7 +149,7 @@ impl Resolver {
         parents.any(|pid| {
             let group = self.place.cgroup_of(pid).unwrap_or_default();
             let group = group::app_of(&group);
-            let leaf = group.rsplit('/').next().unwrap_or_default();
+            let leaf = units::leaf(group);
             let in_tab = deep > 0 && group != tab && units::is_tab(leaf);
             group == terminal || (in_tab && self.is_tab_of(group, terminal, deep - 1))
         })
@@ -159,13 +159,7 @@ impl Resolver {
         let slice = self.app_slice();
         let mut found = Vec::new();
         self.find(&slice, id, &mut found);
-        let flatpaks = |app: &AppRef| {
-            app.cgroup
-                .rsplit('/')
-                .next()
-                .and_then(units::flatpak)
-                .is_some()
-        };
+        let flatpaks = |app: &AppRef| units::flatpak(units::leaf(&app.cgroup)).is_some();
         match found.len() {
             0 => Owner::Unknown(format!("no unit of an app is called {id}")),
             1 => Owner::App(
@@ -322,8 +316,11 @@ mod tests {
         let Owner::App(all) = owner else {
             panic!("{owner:?}")
         };
-        let leaf = |app: &AppRef| app.cgroup.rsplit('/').next().map(str::to_string);
-        let leaves: Vec<_> = all.iter().skip(1).filter_map(leaf).collect();
+        let leaves: Vec<_> = all
+            .iter()
+            .skip(1)
+            .map(|app| units::leaf(&app.cgroup))
+            .collect();
         assert_eq!(leaves, ["tmux-spawn-c.scope", "vte-spawn-a.scope"]);
     }
 

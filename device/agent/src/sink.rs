@@ -18,6 +18,11 @@ pub trait Sink {
         // Whoever reads the reports has them on standard error.
         Ok(())
     }
+    /// Nothing comes any more: leaves what it has changed as it was.
+    fn end(&mut self) -> Result<(), Fault> {
+        // The daemon sees that the connection has ended.
+        Ok(())
+    }
 }
 
 /// Writes each report as a line of JSON.

@@ -67,7 +67,7 @@ impl FakePlace {
         if pid > 0 {
             self.process(pid, cgroup, 1);
         }
-        let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+        let leaf = units::leaf(cgroup);
         AppRef {
             cgroup: cgroup.to_string(),
             inode: fs::metadata(&directory).expect("the group").ino(),

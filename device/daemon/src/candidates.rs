@@ -149,7 +149,7 @@ pub fn by_name(path: &str, never: &[String]) -> Result<(), Kept> {
         .strip_prefix("/user.slice/user-")
         .and_then(|rest| rest.split_once("/app.slice/"))
         .is_some();
-    let name = path.rsplit('/').next().unwrap_or("").to_lowercase();
+    let name = units::leaf(path).to_lowercase();
     if !in_app_slice || name.ends_with(".slice") {
         return Err(Kept::NoApp);
     }
@@ -173,7 +173,7 @@ pub fn behind(system: &System) -> Vec<String> {
     let apps = apps.iter().filter(|path| by_name(path, &[]).is_ok());
     let mut apps: Vec<String> = apps
         .map(|path| group::app_of(path))
-        .filter(|app| units::is_one_app(app.rsplit('/').next().unwrap_or_default()))
+        .filter(|app| units::is_one_app(units::leaf(app)))
         .map(str::to_string)
         .collect();
     apps.dedup();
@@ -497,8 +497,8 @@ mod tests {
     /// The names of the groups that may be frozen with nobody in front.
     fn found(system: &System) -> Vec<String> {
         let found = find(system, &Decision::default(), &[]).into_iter();
-        let name = |(_, path): (u64, String)| path.rsplit('/').next().map(str::to_string);
-        found.filter_map(name).collect()
+        let name = |(_, path): (u64, String)| units::leaf(&path).to_string();
+        found.map(name).collect()
     }
 
     #[test]

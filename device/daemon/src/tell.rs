@@ -7,7 +7,7 @@ use crate::coexist::{self, Found};
 use crate::daemon::Daemon;
 use crate::effects::kernel;
 use fasttrack_bus::{AppStatus, Explanation, SessionStatus, Status, Usage, WireApp, WireTrouble};
-use fasttrack_detector::{Rule, SessionKey, Verdict};
+use fasttrack_detector::{units, Rule, SessionKey, Verdict};
 use std::time::Duration;
 
 /// Groups of apps that are told of at most.
@@ -98,7 +98,7 @@ impl Daemon {
     fn called(&self, name: &str) -> Result<(&'static str, &Verdict), String> {
         let last = |verdict: &Verdict| {
             let path = &verdict.app.cgroup;
-            path.rsplit('/').next().unwrap_or(path).to_string()
+            units::leaf(path).to_string()
         };
         let all = || self.decision.verdicts();
         let exactly = |verdict: &Verdict| verdict.app.id == name || last(verdict) == name;
@@ -289,7 +289,7 @@ impl Daemon {
     fn usage_of(&self, class: &str, verdict: &Verdict, left: &mut usize) -> Usage {
         let path = &verdict.app.cgroup;
         let name = if verdict.app.id.is_empty() {
-            path.rsplit('/').next().unwrap_or(path).to_string()
+            units::leaf(path).to_string()
         } else {
             verdict.app.id.clone()
         };

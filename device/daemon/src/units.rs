@@ -12,6 +12,7 @@ use crate::baseline::{self, Kept};
 use crate::cgroup::Cgroup;
 use crate::system::System;
 use crate::tree;
+use fasttrack_detector::units::leaf;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
@@ -69,9 +70,7 @@ impl Told {
 
 /// Whether the last part of a path is the group of a user's manager: what is below is not the system's manager's.
 fn is_of_a_user(path: &str) -> bool {
-    path.rsplit('/')
-        .next()
-        .is_some_and(|name| name.starts_with("user@"))
+    leaf(path).starts_with("user@")
 }
 
 /// The unit of the system's manager that a group is.

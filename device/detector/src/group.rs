@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which control group is one app's, by its path alone: systemd's names of slices and managers.
 
+use crate::units;
+
 /// Where the system has containers and virtual machines.
 pub const MACHINES: &str = "/machine.slice/";
 
@@ -18,7 +20,7 @@ pub fn app_of(cgroup: &str) -> &str {
 
 /// Whether a group holds many apps: a slice that is not one app's, or a user's manager.
 pub fn is_wide(cgroup: &str) -> bool {
-    let last = cgroup.rsplit('/').next().unwrap_or(cgroup);
+    let last = units::leaf(cgroup);
     match last.ends_with(".slice") {
         true => first_app(cgroup) != Some(cgroup),
         false => last.starts_with("user@") && last.ends_with(".service"),

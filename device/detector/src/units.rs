@@ -2,6 +2,11 @@
 //! Names of systemd's units for apps: `app[-LAUNCHER]-ID[@RANDOM].service`, `app[-LAUNCHER]-ID-RANDOM.scope`,
 //! `dbus-:1.2-NAME@RANDOM.service`, as systemd's page "Desktop environments" has them.
 
+/// The last part of a control group's path: its unit.
+pub fn leaf(cgroup: &str) -> &str {
+    cgroup.rsplit_once('/').map_or(cgroup, |(_, leaf)| leaf)
+}
+
 /// The manager's own slice for apps, in the path of a user manager's unit.
 pub fn app_slice(cgroup: &str) -> Option<String> {
     let at = cgroup.find("/user@")?;
@@ -26,7 +31,7 @@ pub fn is_app(unit: &str) -> bool {
 
 /// Whether a control group holds a whole login session: a plain window manager and all its apps.
 pub fn is_session(cgroup: &str) -> bool {
-    let leaf = cgroup.rsplit('/').next().unwrap_or_default();
+    let leaf = leaf(cgroup);
     leaf.starts_with("session-") && leaf.ends_with(".scope")
 }
 

@@ -6,6 +6,7 @@
 use crate::system::System;
 use crate::tree::{app_slices, children};
 use fasttrack_config::INDEXERS;
+use fasttrack_detector::units;
 
 /// The control groups that are there.
 pub fn maintenance(system: &System, units: &[String]) -> Vec<String> {
@@ -43,7 +44,7 @@ pub fn with_tasks(system: &System, units: &[String]) -> Vec<String> {
 
 /// Whether a group is that of a service which indexes files, by its name.
 pub fn is_indexer(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or("").to_lowercase();
+    let name = units::leaf(path).to_lowercase();
     name.ends_with(".service") && INDEXERS.iter().any(|part| name.contains(part))
 }
 
