@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the background keeps: its throughput where the foreground does no I/O, and a bound on how long it is held."""
+"""What the background keeps: its throughput where the foreground does no I/O, a bound on how long it is held, and an
+ordinary elevator where nobody is in front."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -127,3 +130,30 @@ def test_no_background_app_that_syncs_waits_longer_than_the_bound(tools: Tools, 
     longest_us = result["counters"]["dispatch_sync_wait_max_us"]
     assert result["response_s"] > 2 * BACKGROUND_PAUSE_US / 1e6
     assert 0.99 * BACKGROUND_PAUSE_US <= longest_us <= BACKGROUND_PAUSE_US + on.longest_request_s * 1e6
+
+
+NOBODY = ["fasttrack-off", "fasttrack-nobody"]
+"""The elevator is selected, and nobody is in front."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phone_name", "seeds"), [("s6", 5), ("n6", 2)])
+def test_with_nobody_in_front_the_elevator_is_as_good_as_mq_deadline(tools: Tools, phone_name: str, seeds: int) -> None:
+    """In the mean of the cells: a single run beside `update` takes up to a third more or less than the next one."""
+    on = phone.load(phone_name)
+    pairs = list(itertools.product(["stock", *NOBODY], [["update"], ["backup"]]))
+    took: dict[str, list[float]] = {rule: [] for rule, _ in pairs}
+    moved = dict.fromkeys(took, 0)
+    for front in ("gallery-launch", "camera-switch", "game-load"):
+        results = iter(shown(tools, scenario.load(front), on, pairs, seeds))
+        for rule, [behind] in pairs:
+            ran = list(itertools.islice(results, seeds))
+            took[rule].append(sum(one["response_s"] for one in ran))
+            moved[rule] += done(ran, behind)
+            assert rule == "stock" or all(one["counters"]["pauses"] == 0 for one in ran)
+    for rule in NOBODY:
+        slower = geometric_mean(mine / stock for mine, stock in zip(took[rule], took["stock"], strict=True))
+        part = moved[rule] / moved["stock"]
+        print(f"{rule} on {phone_name}: {slower:.3f} of stock's time, {part:.3f} of its bytes behind")
+        assert slower <= 1.05
+        assert part >= 0.95
