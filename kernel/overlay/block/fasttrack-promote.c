@@ -204,6 +204,18 @@ static struct fti_wanted fti_wanted_of(const struct address_space *mapping,
 	};
 }
 
+/*
+ * Wake all that wait for a tag, if anybody does: callers have locks, once for each file of
+ * a commit. They wait exclusively: sbitmap_queue_wake_all() wakes one of each.
+ */
+static void fti_wake_waiters(struct sbitmap_queue *tags)
+{
+	if (!atomic_read(&tags->ws_active))
+		return;
+	for (int ws = 0; ws < SBQ_WAIT_QUEUES; ws++)
+		wake_up_all(&tags->ws[ws].wait);
+}
+
 /* Senders that wait for a scheduler tag see whether they may take more now. */
 static void fti_wake_senders(struct fasttrack_queue *queue)
 {
@@ -217,10 +229,11 @@ static void fti_wake_senders(struct fasttrack_queue *queue)
 		return;
 	/* Pairs with the barrier of who begins to wait, and asks once more. */
 	smp_mb();
-	/* They wait exclusively: sbitmap_queue_wake_all() wakes one of each. */
-	queue_for_each_hw_ctx(q, hctx, i)
-		for (int ws = 0; ws < SBQ_WAIT_QUEUES; ws++)
-			wake_up_all(&hctx->sched_tags->bitmap_tags.ws[ws].wait);
+	queue_for_each_hw_ctx(q, hctx, i) {
+		fti_wake_waiters(&hctx->sched_tags->bitmap_tags);
+		if (blk_mq_is_shared_tags(q->tag_set->flags))
+			break;
+	}
 	percpu_ref_put(&q->q_usage_counter);
 }
 

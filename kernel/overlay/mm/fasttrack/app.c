@@ -330,21 +330,23 @@ void ft_apps_renew(void)
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 }
 
-/**
- * ft_apps_classify - another configuration decides from now on
- * @config: which
- *
- * Context: process context, under ft_config_mutex.
+/*
+ * So many places have their classes at a time with interrupts off: a user can have a place
+ * for each of many cgroups, and each of these be in many others.
  */
-void ft_apps_classify(const struct ft_config *config)
+#define FT_APPS_AT_ONCE		32
+
+static_assert(FASTTRACK_APPS % FT_APPS_AT_ONCE == 0);
+
+/* Those from @place on. Of one that comes meanwhile @config has decided already. */
+static void ft_apps_classify_some(const struct ft_config *config, unsigned int place)
 {
+	unsigned int end = place + FT_APPS_AT_ONCE;
 	unsigned long flags;
-	unsigned int place;
 
 	rcu_read_lock();
 	spin_lock_irqsave(&ft_apps_lock, flags);
-	bitmap_zero(ft_apps_moved, FASTTRACK_APPS);
-	for_each_set_bit(place, ft_apps_used, FASTTRACK_APPS) {
+	for_each_set_bit_from(place, ft_apps_used, end) {
 		enum fasttrack_class class = place == FT_APP_CROWD ?
 			FASTTRACK_BACKGROUND :
 			ft_class_anew(config, &ft_apps[place].key,
@@ -356,6 +358,19 @@ void ft_apps_classify(const struct ft_config *config)
 	}
 	spin_unlock_irqrestore(&ft_apps_lock, flags);
 	rcu_read_unlock();
+}
+
+/**
+ * ft_apps_classify - another configuration decides from now on
+ * @config: which
+ *
+ * Context: process context, under ft_config_mutex.
+ */
+void ft_apps_classify(const struct ft_config *config)
+{
+	bitmap_zero(ft_apps_moved, FASTTRACK_APPS);
+	for (unsigned int at = 0; at < FASTTRACK_APPS; at += FT_APPS_AT_ONCE)
+		ft_apps_classify_some(config, at);
 }
 
 /**

@@ -123,6 +123,12 @@ void ft_eject_name(const char *front)
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
 }
 
+/* Has it switched itself off, or is about to, and nobody has switched it on since? */
+bool ft_eject_stands(void)
+{
+	return READ_ONCE(ft_ejection.why);
+}
+
 /* It is switched on: what was is over. */
 void ft_eject_forget(void)
 {

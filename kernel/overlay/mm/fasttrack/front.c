@@ -166,6 +166,8 @@ static void ft_group_tagged(struct task_struct *leader, u32 tag)
 	if (leader->signal->fasttrack_group == tag)
 		return;
 	WRITE_ONCE(leader->signal->fasttrack_group, tag);
+	/* A thread that is not in the list yet reads the tag after it has got there. */
+	smp_mb();
 	rcu_read_lock();
 	for_each_thread(leader, thread)
 		__fasttrack_task_changed(thread);
@@ -429,16 +431,27 @@ static void ft_switch_on(void)
  * Who is held back goes first: the static key waits for locks, and those who have
  * them may be among them.
  */
-static void ft_switch_off(void)
+static void ft_switch_off(bool ejected)
 {
 	WRITE_ONCE(ft_switching_off, true);
 	ft_lift_begin();
 	ft_wake_all();
 	ft_queues_release();
 	mutex_lock(&ft_enabled_mutex);
-	static_branch_disable(&fasttrack_key);
+	/* Somebody may have switched it on since: what was is over, as that one was told. */
+	if (ejected && !ft_eject_stands())
+		WRITE_ONCE(ft_switching_off, false);
+	else
+		static_branch_disable(&fasttrack_key);
 	mutex_unlock(&ft_enabled_mutex);
 	ft_lift_end();
+}
+
+static void ft_switched(void)
+{
+	ft_queues_front();
+	ft_wake_all();
+	ft_queues_release();
 }
 
 void ft_set_enabled(bool on)
@@ -446,10 +459,8 @@ void ft_set_enabled(bool on)
 	if (on)
 		ft_switch_on();
 	else
-		ft_switch_off();
-	ft_queues_front();
-	ft_wake_all();
-	ft_queues_release();
+		ft_switch_off(false);
+	ft_switched();
 }
 
 /* Who is in front, the first of them: what it is named by, and its number. */
@@ -484,7 +495,10 @@ static void ft_ejected(void)
 	char why[192], front[FT_FRONT_LEN];
 
 	/* First: who has the lists may be among those who wait. */
-	ft_set_enabled(false);
+	ft_switch_off(true);
+	ft_switched();
+	if (!ft_eject_stands())
+		return;
 	ft_front_print(front, sizeof(front));
 	ft_eject_name(front);
 	ft_eject_print(why, sizeof(why));

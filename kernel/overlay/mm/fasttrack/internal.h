@@ -217,6 +217,7 @@ extern struct workqueue_struct *ft_workqueue;
 #define FT_FRONT_LEN	sizeof("cgroup 18446744073709551615")
 
 void ft_eject_name(const char *front);
+bool ft_eject_stands(void);
 void ft_eject_forget(void);
 ssize_t ft_eject_print(char *buf, size_t size);
 void ft_eject_init(void (*off)(void));

@@ -136,22 +136,27 @@ static void ft_test_reap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(dirty), (u32)-1);
 }
 
-/* However slow the machine is, nobody looks for those that are gone meanwhile. */
-static void ft_test_nobody_reaps(void)
+/*
+ * Interns apps until one gets @last instead of a number of its own, or none has. However
+ * slow the machine is, nobody looks meanwhile for those that are gone: that was just now.
+ */
+static u32 ft_test_intern_until(u32 last)
 {
-	ft_apps_reaped = jiffies + HZ * 60 * 60;
+	u32 id = !last;
+
+	for (unsigned int i = 0; id != last && i <= FASTTRACK_APPS; i++) {
+		WRITE_ONCE(ft_apps_reaped, jiffies);
+		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
+	}
+	return id;
 }
 
 /* When all places are taken there is no number, until somebody has gone. */
 static void ft_test_full(struct kunit *test)
 {
 	unsigned long crowded = ft_stat_read(FASTTRACK_APPS_CROWDED);
-	u32 id = 1;
 
-	ft_test_nobody_reaps();
-	for (unsigned int i = 0; id && i <= FASTTRACK_APPS; i++)
-		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
-	KUNIT_EXPECT_EQ(test, id, 0);
+	KUNIT_EXPECT_EQ(test, ft_test_intern_until(0), 0);
 	KUNIT_EXPECT_GE(test, FASTTRACK_APPS - ft_nr_apps, FASTTRACK_APPS / 8);
 	KUNIT_EXPECT_GT(test, ft_stat_read(FASTTRACK_APPS_CROWDED), crowded);
 	/* The next one has those that are gone looked for, and may come too early. */
@@ -189,16 +194,14 @@ static void ft_test_crowd(struct kunit *test)
 	struct ft_config *front = ft_test_config(test, FT_FOREGROUND_UIDS,
 						 FT_TEST_UID + 5,
 						 FT_TEST_UID + 5);
-	u32 id = 0, crowd = ft_app_at(FT_APP_CROWD);
+	u32 id, crowd = ft_app_at(FT_APP_CROWD);
 	struct ft_config *old;
 
 	if (fasttrack_enabled())
 		kunit_skip(test, "FastTrack is on");
 	mutex_lock(&ft_config_mutex);
 	old = ft_config_replace(behind);
-	ft_test_nobody_reaps();
-	for (unsigned int i = 0; id != crowd && i <= FASTTRACK_APPS; i++)
-		id = ft_test_intern(FT_TEST_UID + 10 + i, 0, 0);
+	id = ft_test_intern_until(crowd);
 	KUNIT_EXPECT_EQ(test, id, crowd);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_class(id), FASTTRACK_BACKGROUND);
 	KUNIT_EXPECT_EQ(test, fasttrack_app_uid(id), (u32)-1);
