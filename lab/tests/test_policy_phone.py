@@ -134,7 +134,9 @@ def test_a_policy_is_documented(name: str) -> None:
     assert f"| [`{name}`]({name}.toml) |" in (POLICIES / "README.md").read_text()
     found = policy.load(name)
     values = {**found.values("s6"), placeholders.APPS: "1"}
-    assert found.published or found.detector, "whoever adds a policy has it measured"
+    # The lab tells under these who is in front. Who is told of nobody is no peer: test_guest_background.py has them.
+    measured = found.published or not found.foreground
+    assert found.detector or measured, "whoever adds a policy has it measured"
     for one in [*found.settings_json(values), *found.foreground_json(values, 1)]:
         assert one["path"].startswith("/sys/") and "{" not in one["value"]
 
