@@ -42,6 +42,8 @@ COLOURS = {
     "freeze": "#475569",
     "cgroup-freeze": "#d97706",
     "fasttrackd": "#0f766e",
+    "fasttrack-off": "#a3a3a3",
+    "fasttrack-nobody": "#93c5fd",
 }
 """A policy has one colour in every plot."""
 OTHER_COLOURS = ("#4d7c0f", "#be185d", "#0e7490", "#78350f")
