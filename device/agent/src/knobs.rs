@@ -115,7 +115,6 @@ impl Sink for Knobs {
 
     /// Nobody is in front or perceptible, and FastTrack is off if it was.
     fn end(&mut self) -> Result<(), Fault> {
-        self.heard.clear();
         let ended = [
             self.front(&[]),
             write(&self.folder, "perceptible_uids", "\n"),

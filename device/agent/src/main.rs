@@ -176,15 +176,16 @@ fn serve(
         .with_scoper(Some(Arc::new(UserManager)))
         .with_wake(wake.clone());
     let print = options.print;
-    let kernel = options.kernel && !print;
-    if kernel {
-        end::listen(to)?;
-    }
-    let mut sink: Box<dyn Sink> = match (print, kernel) {
+    let mut sink: Box<dyn Sink> = match (print, options.kernel) {
         (true, _) => Box::new(Print(std::io::stdout().lock())),
-        (false, true) => Box::new(Knobs::new(Path::new(knobs::FOLDER))?),
+        (false, true) => {
+            end::listen(to.clone())?;
+            Box::new(Knobs::new(Path::new(knobs::FOLDER))?)
+        }
         (false, false) => Box::new(Daemon::connect()?),
     };
+    // Only who tells events keeps it open: without any the agent ends.
+    drop(to);
     for problem in problems {
         out.say(Event::Fault {
             source: "configuration",
@@ -194,7 +195,7 @@ fn serve(
     let sources = Session {
         own: env,
         resolver,
-        daemon: !print && !kernel,
+        daemon: !print && !options.kernel,
     };
     let conductor = Conductor::new(sources, wanted, out, wake);
     std::thread::spawn(move || {
