@@ -158,10 +158,11 @@ static struct request *fti_dispatch_class(struct fti_data *fti,
 		fasttrack_count(FASTTRACK_DISPATCH_BOOSTED);
 	}
 	/* A task waits for these; write-back goes on as long as any is sent. */
-	if (choice.class == FASTTRACK_BACKGROUND && kind < FTI_ASYNC)
+	if (fti->front && choice.class == FASTTRACK_BACKGROUND &&
+	    kind < FTI_ASYNC)
 		fasttrack_max(kind == FTI_READ ? FASTTRACK_DISPATCH_WAIT_MAX :
 						 FASTTRACK_DISPATCH_SYNC_MAX,
-			      now - rq->fifo_time);
+			      now - max(rq->fifo_time, fti->front_since));
 	if (choice.starved && choice.class == FASTTRACK_BACKGROUND) {
 		/* Not a write: it takes long, and share after share would go. */
 		if (kind == FTI_READ)

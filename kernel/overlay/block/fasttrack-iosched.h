@@ -122,6 +122,7 @@ struct fti_class {
  * @awaited: somebody waits until background has tags, for asynchronous requests, bit 0,
  *	or synchronous ones, bit 1
  * @front: FastTrack is on and somebody in front; written by the core, see fti_front()
+ * @front_since: since when, ns; guarded by @fti_lock
  * @promoter: takes promotions from the core. While neutral and background requests
  *	are held back (held), @timer or a completion decides again
  * @q: the queue
@@ -159,6 +160,7 @@ struct fti_data {
 	unsigned int inherit_depth;
 	unsigned long awaited;
 	bool front;
+	u64 front_since;
 	struct fasttrack_queue promoter;
 	struct request_queue *q;
 };

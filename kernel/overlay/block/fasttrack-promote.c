@@ -551,10 +551,12 @@ static void fti_front(struct fasttrack_queue *queue, bool somebody)
 	struct fti_data *fti = container_of(queue, struct fti_data, promoter);
 	bool flushes;
 
-	/* Whoever has waited until now was not passed over. */
-	if (somebody && !fti->front)
-		atomic64_set(&fti->stalled, ktime_get_ns());
 	spin_lock(&fti->fti_lock);
+	if (somebody && !fti->front) {
+		fti->front_since = ktime_get_ns();
+		/* Whoever has waited until now was not passed over. */
+		atomic64_set(&fti->stalled, fti->front_since);
+	}
 	WRITE_ONCE(fti->front, somebody);
 	flushes = somebody && fti->flushes;
 	if (flushes)
