@@ -92,3 +92,12 @@ def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: To
     assert fasttrack["mean_ms"] < 0.75 * stock["mean_ms"]
     assert fasttrack["p95_ms"] < stock["p95_ms"]
     assert fasttrack["longest_ms"] < 20
+
+
+@pytest.mark.parametrize("how", ["file", "folder"])
+def test_a_sync_behind_without_data_makes_one_in_front_no_slower(tools: Tools, how: str) -> None:
+    """It owes a pause for the commit that it makes. With nobody at work in front it makes as many as on stock."""
+    stock, fasttrack = both(tools, "syncing.no_data", how=how)
+    assert fasttrack["ms"] < 1.1 * fasttrack["alone_ms"] < stock["ms"]
+    assert fasttrack["idle"] > 0.95 * stock["idle"]
+    assert 0 < fasttrack["behind"] < stock["behind"]

@@ -346,5 +346,64 @@ def atomic() -> Shown:
     return shown
 
 
+def no_data(how: str) -> Shown:
+    """
+    Saves of small files in front, in ms, alone and beside two apps that sync what has no dirty pages: space that they
+    have allocated, or a folder with a new name in it. How many syncs these make in 0.3 s in which nobody else
+    does anything, and during the saves.
+    """
+
+    def saves(prefix: str, seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        calls = 0
+        while time.monotonic() < ends:
+            handle = os.open(DATA / f"{prefix}{calls}", os.O_CREAT | os.O_WRONLY, 0o644)
+            os.pwrite(handle, BLOCK_OF_DATA, 0)
+            os.fsync(handle)
+            os.close(handle)
+            calls += 1
+        SEEN[0] = int(seconds * 1e6 / calls)
+
+    def allocates(app: int) -> None:
+        name = DATA / f"allocated{app}"
+        handle = os.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
+        os.posix_fallocate(handle, 0, 200 * MIB)
+        os.fsync(handle)
+        os.close(handle)
+        name.unlink()
+
+    def renames(app: int) -> None:
+        folder = DATA / f"folder{app}"
+        folder.mkdir(exist_ok=True)
+        name = folder / str(SEEN[app])
+        name.touch()
+        handle = os.open(folder, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+        name.unlink()
+
+    def syncs_for_ever(app: int) -> None:
+        while True:
+            allocates(app) if how == "file" else renames(app)
+            SEEN[app] += 1
+
+    wait(start(FRONT, lambda: saves("alone", 0.2)))
+    alone = SEEN[0]
+    behind = [start(BEHIND, partial(syncs_for_ever, app)) for app in (1, 2)]
+    time.sleep(0.3)
+    before = SEEN[1] + SEEN[2]
+    time.sleep(0.3)
+    idle = SEEN[1] + SEEN[2] - before
+    wait(start(FRONT, lambda: saves("beside", 1.2)))
+    shown = {
+        "alone_ms": alone / 1000,
+        "ms": SEEN[0] / 1000,
+        "idle": idle,
+        "behind": SEEN[1] + SEEN[2] - before - idle,
+    }
+    end(*behind)
+    return shown
+
+
 if __name__ == "__main__":
-    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, service_syncs, flusher, killed, atomic)
+    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, service_syncs, flusher, killed, atomic, no_data)

@@ -114,6 +114,7 @@ void __fasttrack_op(bool open);
 bool __fasttrack_lookup_begin(void);
 bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
+void __fasttrack_commit_asked(void);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 bool __fasttrack_may_drain(struct backing_dev_info *bdi);
@@ -421,11 +422,13 @@ static inline void fasttrack_op_begin(void)
 		__fasttrack_op(true);
 }
 
-/* It has ended. One that began before FastTrack was switched off ends later. */
+/* It has ended, or FastTrack was switched on in the middle of it. */
 static inline void fasttrack_op_end(void)
 {
-	if (fasttrack_enabled())
+#ifdef CONFIG_FASTTRACK
+	if (current->fasttrack_flags)
 		__fasttrack_op(false);
+#endif
 }
 
 /**
@@ -464,6 +467,13 @@ static inline bool fasttrack_commit_due(int blocks, bool rare)
 static inline bool fasttrack_commit_copies(void)
 {
 	return fasttrack_enabled() && __fasttrack_commit_copies();
+}
+
+/* Current, which may sync a file, makes the file system commit what all have changed. */
+static inline void fasttrack_commit_asked(void)
+{
+	if (fasttrack_enabled())
+		__fasttrack_commit_asked();
 }
 
 /* As commit_due, and current has added to them: background waits until they are written. */

@@ -4,7 +4,8 @@
  * the foreground works.
  *
  * Work is counted in pages brought into the cache, copied or made dirty; a batch
- * of reclaim counts as 32. Who has done a segment of it (segment_kb) owes a pause,
+ * of reclaim counts as 32, a journal's commit for a sync that has no dirty pages as a
+ * segment. Who has done a segment of it (segment_kb) owes a pause,
  * until the foreground does not work, and what it will wait for is written
  * (backlog.c), or for background_pause_ms. A call of many segments owes as many
  * pauses.
@@ -468,6 +469,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	u64 paused;
 	int error;
 
+	ft_flag(FT_TASK_UNPAID, ft_syncs_in_pieces());
 	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
 		paused = ft_wait_for_room(mapping);
@@ -483,6 +485,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 			mapping_set_error(mapping, error);
 			break;
 		}
+		ft_flag(FT_TASK_UNPAID, false);
 		/* What is paid for here is not owed on the way back to user mode. */
 		if (ft_pause(&paused) != FT_PAUSE_SLEEP)
 			current->fasttrack_pages = owed;
@@ -492,6 +495,25 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 			break;
 	}
 }
+
+/**
+ * __fasttrack_commit_asked - current makes the file system commit
+ *
+ * The foreground's next fsync waits for that commit, and then for its own. A background
+ * app's sync of a file that has no dirty pages, a folder's or that of what fallocate(2)
+ * has added, pauses for it as for a segment.
+ *
+ * Context: any process context; does not sleep.
+ */
+void __fasttrack_commit_asked(void)
+{
+	if (!(current->fasttrack_flags & FT_TASK_UNPAID))
+		return;
+	ft_flag(FT_TASK_UNPAID, false);
+	if (ft_may_owe())
+		ft_owe_segment();
+}
+EXPORT_SYMBOL_GPL(__fasttrack_commit_asked);
 
 /*
  * Would who writes a background app's file back while the foreground works wait for a
