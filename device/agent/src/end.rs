@@ -23,7 +23,7 @@ pub fn listen(to: SyncSender<Event>) -> Result<(), Fault> {
             select! { _ = term.recv() => {}, _ = int.recv() => {} }
         });
         // Whoever takes events has ended if this fails.
-        let _ = to.send(Event::End);
+        let _ = to.send(Event::End(None));
     });
     Ok(())
 }
@@ -42,7 +42,7 @@ mod tests {
             listen(to).expect("it listens");
             kill_process(getpid(), sent).expect("sent");
             let event = from.recv_timeout(Duration::from_secs(60));
-            assert_eq!(event, Ok(Event::End), "{sent:?}");
+            assert_eq!(event, Ok(Event::End(None)), "{sent:?}");
         }
     }
 }

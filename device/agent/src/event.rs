@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What sources tell the agent, which has one owner of state: whoever takes these.
 
+use crate::fault::Fault;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 
 /// Something that a source has said.
@@ -53,6 +54,6 @@ pub enum Event {
     Sources(Vec<&'static str>),
     /// The daemon has come, or come again: it knows nothing.
     Daemon,
-    /// The agent is to end.
-    End,
+    /// The agent is to end, for this reason if it is a bad one.
+    End(Option<Fault>),
 }

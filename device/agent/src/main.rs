@@ -179,13 +179,11 @@ fn serve(
     let mut sink: Box<dyn Sink> = match (print, options.kernel) {
         (true, _) => Box::new(Print(std::io::stdout().lock())),
         (false, true) => {
-            end::listen(to.clone())?;
+            end::listen(to)?;
             Box::new(Knobs::new(Path::new(knobs::FOLDER))?)
         }
         (false, false) => Box::new(Daemon::connect()?),
     };
-    // Only who tells events keeps it open: without any the agent ends.
-    drop(to);
     for problem in problems {
         out.say(Event::Fault {
             source: "configuration",
@@ -197,11 +195,11 @@ fn serve(
         resolver,
         daemon: !print && !options.kernel,
     };
-    let conductor = Conductor::new(sources, wanted, out, wake);
+    let conductor = Conductor::new(sources, wanted, out.clone(), wake);
     std::thread::spawn(move || {
-        if let Err(fault) = conductor.run(signs) {
-            eprintln!("fasttrack-agent: what comes later is not seen: {fault}");
-        }
+        // Sources that still run do not keep it: nobody would begin them again.
+        let fault = conductor.run(signs).err();
+        let _ = out.say(Event::End(fault));
     });
     follow(&from, sink.as_mut(), print)
 }
@@ -220,7 +218,10 @@ fn follow(from: &Receiver<Event>, sink: &mut dyn Sink, print: bool) -> Result<()
     let (mut reports, mut named) = (false, false);
     loop {
         let event = match again.wait(from) {
-            Ok(Event::End) => return sink.end(),
+            Ok(Event::End(fault)) => {
+                sink.end()?;
+                return fault.map_or(Ok(()), Err);
+            }
             Ok(event) => event,
             // To the daemon, which was not told, it is as if it had come just now.
             Err(RecvTimeoutError::Timeout) => Event::Daemon,
@@ -303,18 +304,20 @@ mod tests {
 
     #[test]
     fn it_ends_when_it_is_told_and_not_before() {
-        let (to, from) = sync_channel(EVENTS_MOST);
-        for event in [Event::Daemon, Event::End, Event::Daemon] {
-            to.send(event).expect("room");
+        for fault in [None, Some(Fault::new("nothing can be watched"))] {
+            let (to, from) = sync_channel(EVENTS_MOST);
+            for event in [Event::Daemon, Event::End(fault.clone()), Event::Daemon] {
+                to.send(event).expect("room");
+            }
+            let mut sink = Refusing {
+                refuses: Vec::new(),
+                taken: Vec::new(),
+                ended: false,
+            };
+            assert_eq!(follow(&from, &mut sink, false).err(), fault);
+            assert!(sink.ended);
+            assert_eq!(from.try_recv(), Ok(Event::Daemon));
         }
-        let mut sink = Refusing {
-            refuses: Vec::new(),
-            taken: Vec::new(),
-            ended: false,
-        };
-        follow(&from, &mut sink, false).expect("it ends");
-        assert!(sink.ended);
-        assert_eq!(from.try_recv(), Ok(Event::Daemon));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Merge {
             Event::Sources(names) => vec![Step::Sources(names)],
             Event::Daemon => self.again(),
             // Nobody asks what comes after.
-            Event::End => Vec::new(),
+            Event::End(_) => Vec::new(),
         }
     }
 
