@@ -405,5 +405,48 @@ def no_data(how: str) -> Shown:
     return shown
 
 
+def makes_and_removes() -> Shown:
+    """
+    Two apps behind make files and remove them again beside one in front that does nothing: how many, in half a second,
+    and MiB that the storage is given to write for them.
+    """
+
+    def makes(app: int) -> None:
+        folder = DATA / f"made{app}"
+        while True:
+            folder.mkdir()
+            for number in range(300):
+                # In two parts, as tar does: the first is inline, and written when the second comes.
+                with (folder / str(number)).open("wb", buffering=0) as file:
+                    file.write(PATTERN[:512])
+                    file.write(PATTERN[:8488])
+                SEEN[app] += 1
+            shutil.rmtree(folder)
+
+    def sectors() -> int:
+        return int(read("/sys/block/sda/stat").split()[6])
+
+    front = start(FRONT, lambda: time.sleep(1000))
+    behind = [start(BEHIND, partial(makes, app)) for app in (1, 2)]
+    time.sleep(0.1)
+    files, before = SEEN[1] + SEEN[2], sectors()
+    time.sleep(0.5)
+    shown = {"files": SEEN[1] + SEEN[2] - files, "written_mib": (sectors() - before) / 2048}
+    end(front, *behind)
+    return shown
+
+
 if __name__ == "__main__":
-    run(whole, stops, migrates, syncs_now_and_then, service_unpacks, service_syncs, flusher, killed, atomic, no_data)
+    run(
+        whole,
+        stops,
+        migrates,
+        syncs_now_and_then,
+        service_unpacks,
+        service_syncs,
+        flusher,
+        killed,
+        atomic,
+        no_data,
+        makes_and_removes,
+    )

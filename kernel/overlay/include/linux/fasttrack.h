@@ -115,6 +115,7 @@ bool __fasttrack_lookup_begin(void);
 bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 void __fasttrack_commit_asked(void);
+unsigned long __fasttrack_commit_rest(u64 wasted);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 bool __fasttrack_may_drain(struct backing_dev_info *bdi);
@@ -467,6 +468,15 @@ static inline bool fasttrack_commit_due(int blocks, bool rare)
 static inline bool fasttrack_commit_copies(void)
 {
 	return fasttrack_enabled() && __fasttrack_commit_copies();
+}
+
+/*
+ * Of the time in which current wrote such metadata, though nobody waits, @wasted ns were for
+ * what is removed or changed again. How long shall it write no more, in jiffies?
+ */
+static inline unsigned long fasttrack_commit_rest(u64 wasted)
+{
+	return fasttrack_enabled() ? __fasttrack_commit_rest(wasted) : 0;
 }
 
 /* Current, which may sync a file, makes the file system commit what all have changed. */

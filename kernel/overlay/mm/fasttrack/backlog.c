@@ -109,6 +109,23 @@ bool __fasttrack_commit_due(int blocks, bool rare)
 EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 
 /**
+ * __fasttrack_commit_rest - how long shall no more metadata be written ahead?
+ * @wasted: of the time in which they were, so many ns were for what has been removed, or
+ *	changed again, before anybody has waited
+ *
+ * Background waits behind what is written, and storage wears. While nobody has waited
+ * lately, no more than FT_WASTE_SHARE of the time is wasted.
+ *
+ * Context: any.
+ * Return: jiffies, 0 while others than background wait for commits now and then.
+ */
+unsigned long __fasttrack_commit_rest(u64 wasted)
+{
+	return ft_waste_rest(wasted, ft_lately(READ_ONCE(ft_commit_waited)));
+}
+EXPORT_SYMBOL_GPL(__fasttrack_commit_rest);
+
+/**
  * __fasttrack_commit_copies - shall a commit write copies of its blocks?
  *
  * Context: any.

@@ -309,6 +309,23 @@ static inline bool ft_commit_due(int blocks, bool lately)
 }
 
 /*
+ * Of the time of who writes metadata before anybody waits for them, in per cent, that may
+ * be for what nobody needs: as much as background has of the device's beside a foreground
+ * that works.
+ */
+#define FT_WASTE_SHARE		5
+
+/* So many ns were @wasted: how long is the rest after that, in jiffies? @lately: as above. */
+static inline unsigned long ft_waste_rest(u64 wasted, bool lately)
+{
+	if (lately)
+		return 0;
+	/* A longer time is that of a device that has hung. */
+	wasted = min_t(u64, wasted, NSEC_PER_SEC / 2);
+	return nsecs_to_jiffies(wasted * (100 - FT_WASTE_SHARE) / FT_WASTE_SHARE);
+}
+
+/*
  * While the foreground syncs whole file systems now and then, background may have
  * as much of its files dirty and on the way as the storage writes in this time, in
  * ms, at @bandwidth pages a second, and as much as keeps a queue busy: 512 KiB. It

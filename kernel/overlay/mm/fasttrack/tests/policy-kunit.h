@@ -240,6 +240,20 @@ static void ft_test_commit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ft_commit_due(FT_COMMIT_BLOCKS_FIRST, false));
 }
 
+static void ft_test_waste(struct kunit *test)
+{
+	unsigned long jiffy_ns = jiffies_to_nsecs(1);
+
+	/* Of use, or waited for: without a rest. */
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(0, false), 0);
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(jiffy_ns, true), 0);
+	/* A twentieth of the time is wasted at most. */
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(jiffy_ns, false), 19);
+	/* Nor does a device that hung for a minute end it for long. */
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(60 * NSEC_PER_SEC, false),
+			ft_waste_rest(NSEC_PER_SEC, false));
+}
+
 static void ft_test_shared_part(struct kunit *test)
 {
 	/* Some is left to the foreground, most to the others. */
@@ -328,6 +342,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_alloc_held),
 	KUNIT_CASE(ft_test_dirty),
 	KUNIT_CASE(ft_test_commit),
+	KUNIT_CASE(ft_test_waste),
 	KUNIT_CASE(ft_test_shared_part),
 	KUNIT_CASE(ft_test_sync),
 	KUNIT_CASE(ft_test_protects),
