@@ -225,6 +225,21 @@ impl Agent {
         }
     }
 
+    /// Leaves out reports until one says that this process can, or can no longer, be noticed.
+    pub fn perceptible(&self, pid: u32, sense: &str, on: bool) {
+        loop {
+            let (_, value) = self.lines.recv_timeout(WAIT_MOST).expect("a report");
+            if value["report"] == "perceptible" && value["app"]["pid"] == pid {
+                assert_eq!(
+                    (&value["sense"], &value["on"]),
+                    (&sense.into(), &on.into()),
+                    "{value}"
+                );
+                return;
+            }
+        }
+    }
+
     /// Reports about the focus, until this process is in front. Whoever else is, is wrong; nobody may be in between.
     pub fn front(&self, pid: u32) -> Instant {
         loop {

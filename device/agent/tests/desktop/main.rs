@@ -4,8 +4,11 @@
 //!
 //! Every switch must be reported right. How long it took, from the order to the report, is printed and never asserted.
 
+mod groups;
 mod harness;
 mod kwin;
 mod mutter;
+mod pipewire;
 mod sway;
+mod weston;
 mod x11;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! sway, headless.
 
+use crate::groups::{self, Groups};
 use crate::harness::{self, Agent, Session};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -127,4 +128,51 @@ fn an_x11_client_has_its_own_pid_and_not_xwaylands() {
     agent.front(wayland);
     order(&session.path("sway.sock"), "[class=XTerm] focus");
     agent.front(x11);
+}
+
+/// The protocol of labwc, Wayfire and river, which sway has, too: without PIDs.
+fn by_application_ids() {
+    let mut session = session();
+    let groups = Groups::new(session.user());
+    let first = sway(&mut session);
+    let agent = session.agent(&["--source", "toplevel"]);
+    for name in APPS {
+        let scope = groups.scope(name, session.user());
+        groups::start(
+            &mut session,
+            &scope,
+            &format!("foot --app-id {name} sleep 1000"),
+        );
+        groups::front(&agent, name);
+    }
+    let socket = session.path("sway.sock");
+    let mut times = Vec::new();
+    for switch in 0..harness::switches() {
+        let name = APPS[switch % APPS.len()];
+        let begin = Instant::now();
+        order(&socket, &format!("[app_id={name}] focus"));
+        times.push(groups::front(&agent, name).saturating_duration_since(begin));
+    }
+    harness::print("wlr-foreign-toplevel", times, &agent);
+
+    session.end(first);
+    assert_eq!(agent.next().1["report"], "nobody");
+    sway(&mut session);
+    let scope = groups.scope("new", session.user());
+    groups::start(&mut session, &scope, "foot --app-id new sleep 1000");
+    groups::front(&agent, "new");
+    drop(session);
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+#[test]
+#[ignore = "needs sway and root"]
+fn an_application_id_finds_its_app_and_a_restart_is_survived() {
+    if harness::skipped(&["sway", "foot", "unshare"]) {
+        return;
+    }
+    groups::unified(
+        "sway::an_application_id_finds_its_app_and_a_restart_is_survived",
+        by_application_ids,
+    );
 }
