@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-stock test-trace test-series test-deb mutants bench-device lint kernel deb deb-kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-stock test-trace test-series test-deb test-deb-kernel mutants bench-device lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -46,6 +46,10 @@ test-series:
 # The Debian package in a fresh Debian, which it installs: not part of test, which does the same in this machine's root.
 test-deb:
 	@scripts/test-deb.sh
+
+# The kernel's Debian packages, small ones, in a fresh Debian, which it installs: not part of test.
+test-deb-kernel:
+	@scripts/test-deb-kernel.sh
 
 # Changes to the lab's pure modules that no test sees; NAMES='fasttrack_lab.host.units*' tries only those: not part of test.
 mutants:

@@ -16,8 +16,8 @@ fi
 [ "${FASTTRACK_UNSHARED:-}" = yes ] || FASTTRACK_UNSHARED=yes exec unshare --mount --propagation private "$0" "$@"
 . "$(dirname -- "$0")/common.sh"
 version=$(cat "$here/VERSION")
-work=$(mktemp -d)
-mount -t tmpfs tmpfs "$work"
+tested="the package"
+. "$(dirname -- "$0")/debian-root.sh"
 groups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
 group=
 [ -z "$groups" ] || group=$groups/fasttrack-test-deb-$$
@@ -28,27 +28,10 @@ end() {
 	if [ -n "$group" ] && [ -d "$group" ]; then
 		find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
 	fi
-	umount -R "$work/root" 2>/dev/null || true
-	umount -l "$work" 2>/dev/null || true
-	rmdir "$work" 2>/dev/null || true
+	end_root
 }
 trap end EXIT
 trap 'exit 130' INT TERM
-
-fail() {
-	echo "test of the package: FAILED: $*" >&2
-	exit 1
-}
-has() { [ -e "$root$1" ] || [ -L "$root$1" ] || fail "$1 is not there"; }
-has_not() { if [ -e "$root$1" ] || [ -L "$root$1" ]; then fail "$1 is there"; fi; }
-# Does not come back: for a process whose PID is wanted.
-become() {
-	exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@" </dev/null
-}
-inside() { (become "$@"); }
-log=$work/log
-# Runs a command inside, and shows what it said if it fails.
-quietly() { inside "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "$*"; }; }
 
 part "the package"
 if [ -n "$quick" ]; then
@@ -60,31 +43,18 @@ else
 	deb=$("$here/scripts/deb.sh")
 	lintian --fail-on warning,error --allow-root "${deb%.deb}.changes" || fail "lintian"
 	base=$work/base force=--force-not-root
-	mmdebstrap --quiet --variant=minbase --include=systemd,dbus,man-db,bash-completion \
-		--skip=cleanup/tmp "${SUITE:-bookworm}" "$base"
+	fresh_debian "$base" systemd,dbus,man-db,bash-completion
 fi
 echo "$deb"
 
-root=$work/root
-mkdir -p "$work/upper" "$work/under" "$root"
-if ! mount -t overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/under" overlay "$root"; then
-	echo "test of the package: SKIPPED (no overlay can be mounted here)"
-	exit 0
-fi
-for place in /sys /run /tmp; do mount -t tmpfs tmpfs "$root$place"; done
-mount -t proc proc "$root/proc"
-mkdir -p "$root/sys/fs/cgroup" "$root/tmp/deb"
-[ -e "$root/dev/null" ] || mount --bind /dev "$root/dev"
+begin_root "$base"
+mkdir -p "$root/sys/fs/cgroup"
 if [ -n "$group" ]; then
 	mkdir "$group"
 	mount --bind "$group" "$root/sys/fs/cgroup"
 fi
 cp "$deb" "$root/tmp/deb/new.deb"
-# The same, older, with a file that the newer one has no more.
-dpkg-deb -R "$deb" "$work/older"
-sed -i 's/^Version: .*/Version: 0.0.1/' "$work/older/DEBIAN/control"
-echo old >"$work/older/usr/share/doc/fasttrack/old"
-dpkg-deb --root-owner-group -Znone -b "$work/older" "$root/tmp/deb/old.deb" >/dev/null
+older "$deb" "$root/tmp/deb/old.deb" /usr/share/doc/fasttrack/old
 
 part "install"
 quietly dpkg $force -i /tmp/deb/old.deb
@@ -215,15 +185,6 @@ quietly dpkg -P fasttrack
 kill -TERM "$bus_pid"
 wait "$bus_pid" || true
 bus_pid=
-# What the package managers, and the triggers of other packages, keep of any package.
-keeps='^(var/lib/dpkg/|var/log/(dpkg|alternatives)\.log$|var/cache/(man|ldconfig|debconf)/|etc/ld\.so\.cache$)'
-left=$(find "$work/upper" ! -type d -printf '%P\n' | grep -Ev "$keeps" || true)
-[ -z "$left" ] || fail "files are left or were changed: $left"
-left=$(find "$work/upper" -mindepth 1 -type d -printf '%P\n' | grep -Ev '^var/' | while read -r folder; do
-	[ -d "$base/$folder" ] || echo "$folder"
-done)
-[ -z "$left" ] || fail "folders are left: $left"
-grep -rqs fasttrack "$root/var/lib/dpkg/status" && fail "dpkg still knows the package"
 left=$(find "$root/var/lib/systemd" -name '*fasttrack*' 2>/dev/null || true)
 [ -z "$left" ] || fail "systemd's records are left: $left"
-echo "test of the package: no file left"
+nothing_left fasttrack
