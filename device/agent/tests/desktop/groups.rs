@@ -2,11 +2,11 @@
 //! Control groups of apps as systemd would make them: root's work, in a namespace of mounts of its own where this
 //! machine still has the old hierarchies.
 
-use crate::harness::{Agent, Session};
+use crate::harness::Session;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::Duration;
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// Says to the test that it is in that namespace.
@@ -16,7 +16,7 @@ const INSIDE: &str = "FASTTRACK_TEST_UNIFIED";
 pub struct Groups(PathBuf);
 
 impl Groups {
-    pub fn new(user: u32) -> Groups {
+    fn new(user: u32) -> Groups {
         let top = PathBuf::from(format!("{ROOT}/user.slice/user-{user}.slice"));
         let groups = Groups(top.join(format!("user@{user}.service/app.slice")));
         std::fs::create_dir_all(&groups.0).expect("a control group");
@@ -54,27 +54,17 @@ pub fn start(session: &mut Session, scope: &Path, program: &str) -> u32 {
     pid
 }
 
-/// Reports about the focus, until the app with this id is in front. Whoever else is, is wrong; nobody may be in between.
-pub fn front(agent: &Agent, id: &str) -> Instant {
-    loop {
-        let (at, value) = agent.next();
-        match value["report"].as_str() {
-            Some("front") => {
-                assert_eq!(value["apps"][0]["id"], id, "{value}");
-                return at;
-            }
-            Some("nobody") => {}
-            _ => panic!("{value}"),
-        }
-    }
-}
-
-/// Runs a TEST, by its name, where all control groups are in one hierarchy.
-pub fn unified(test: &str, inside: fn()) {
+/// Runs TEST, whose name is NAME, in a session where all control groups are in one hierarchy.
+pub fn unified(name: &str, test: fn(&mut Session, &Groups)) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: control groups of apps without systemd need root");
     } else if Path::new(ROOT).join("cgroup.procs").exists() || std::env::var_os(INSIDE).is_some() {
-        inside();
+        let mut session = Session::new();
+        let groups = Groups::new(session.user());
+        test(&mut session, &groups);
+        // Its processes leave the groups, which go after that.
+        drop(session);
+        std::thread::sleep(Duration::from_millis(200));
     } else {
         let program = std::env::current_exe().expect("this program");
         let mount =
@@ -84,7 +74,7 @@ pub fn unified(test: &str, inside: fn()) {
             .args(["--mount", "--propagation", "private", "sh", "-c", &mount])
             .arg(program);
         let status = command
-            .args(["--ignored", "--exact", "--nocapture", test])
+            .args(["--ignored", "--exact", "--nocapture", name])
             .env(INSIDE, "1")
             .status();
         assert!(status.expect("unshare").success());

@@ -242,11 +242,20 @@ impl Agent {
 
     /// Reports about the focus, until this process is in front. Whoever else is, is wrong; nobody may be in between.
     pub fn front(&self, pid: u32) -> Instant {
+        self.front_with("pid", &pid.into())
+    }
+
+    /// The same, by the app's id.
+    pub fn front_app(&self, id: &str) -> Instant {
+        self.front_with("id", &id.into())
+    }
+
+    fn front_with(&self, key: &str, wanted: &Value) -> Instant {
         loop {
             let (at, value) = self.next();
             match value["report"].as_str() {
                 Some("front") => {
-                    assert_eq!(value["apps"][0]["pid"], pid, "{value}");
+                    assert_eq!(&value["apps"][0][key], wanted, "{value}");
                     assert!(value["apps"][0]["inode"].as_u64() > Some(0), "{value}");
                     return at;
                 }

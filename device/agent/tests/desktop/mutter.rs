@@ -5,7 +5,7 @@ use crate::groups::{self, Groups};
 use crate::harness::{self, Session};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const TEST: &str = "mutter::each_switch_is_reported_by_the_attribute";
 
@@ -41,26 +41,22 @@ fn window(session: &mut Session, scope: &Path) -> u32 {
     groups::start(session, scope, "weston-eventdemo")
 }
 
-fn inside() {
-    let mut session = Session::new();
-    let groups = Groups::new(session.user());
-    mutter(&mut session);
+fn inside(session: &mut Session, groups: &Groups) {
+    mutter(session);
     let scopes = ["one", "two"].map(|name| groups.scope(name, session.user()));
     let agent = session.agent(&["--source", "gnome"]);
-    window(&mut session, &scopes[0]);
-    groups::front(&agent, "one");
+    window(session, &scopes[0]);
+    agent.front_app("one");
     let mut times = Vec::new();
     for _ in 0..harness::switches() / 2 {
-        let pid = window(&mut session, &scopes[1]);
-        groups::front(&agent, "two");
+        let pid = window(session, &scopes[1]);
+        agent.front_app("two");
         let begin = Instant::now();
         session.end(pid);
-        times.push(groups::front(&agent, "one").saturating_duration_since(begin));
+        times.push(agent.front_app("one").saturating_duration_since(begin));
     }
     harness::print("mutter (and as many by windows that open)", times, &agent);
     // No look at wake-ups: the stand-in of logind answers with an error, and is asked again with back-off.
-    drop(session);
-    std::thread::sleep(Duration::from_millis(200));
 }
 
 #[test]

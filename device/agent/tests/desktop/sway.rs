@@ -18,8 +18,7 @@ fn sway(session: &mut Session) -> u32 {
     pid
 }
 
-fn session() -> Session {
-    let mut session = Session::new();
+fn prepare(session: &mut Session) {
     let socket = session.path("sway.sock");
     for (name, value) in [
         ("WLR_BACKENDS", "headless"),
@@ -30,6 +29,11 @@ fn session() -> Session {
     ] {
         session.set(name, value);
     }
+}
+
+fn session() -> Session {
+    let mut session = Session::new();
+    prepare(&mut session);
     session
 }
 
@@ -131,19 +135,14 @@ fn an_x11_client_has_its_own_pid_and_not_xwaylands() {
 }
 
 /// The protocol of labwc, Wayfire and river, which sway has, too: without PIDs.
-fn by_application_ids() {
-    let mut session = session();
-    let groups = Groups::new(session.user());
-    let first = sway(&mut session);
+fn by_application_ids(session: &mut Session, groups: &Groups) {
+    prepare(session);
+    let first = sway(session);
     let agent = session.agent(&["--source", "toplevel"]);
     for name in APPS {
         let scope = groups.scope(name, session.user());
-        groups::start(
-            &mut session,
-            &scope,
-            &format!("foot --app-id {name} sleep 1000"),
-        );
-        groups::front(&agent, name);
+        groups::start(session, &scope, &format!("foot --app-id {name} sleep 1000"));
+        agent.front_app(name);
     }
     let socket = session.path("sway.sock");
     let mut times = Vec::new();
@@ -151,18 +150,16 @@ fn by_application_ids() {
         let name = APPS[switch % APPS.len()];
         let begin = Instant::now();
         order(&socket, &format!("[app_id={name}] focus"));
-        times.push(groups::front(&agent, name).saturating_duration_since(begin));
+        times.push(agent.front_app(name).saturating_duration_since(begin));
     }
     harness::print("wlr-foreign-toplevel", times, &agent);
 
     session.end(first);
     assert_eq!(agent.next().1["report"], "nobody");
-    sway(&mut session);
+    sway(session);
     let scope = groups.scope("new", session.user());
-    groups::start(&mut session, &scope, "foot --app-id new sleep 1000");
-    groups::front(&agent, "new");
-    drop(session);
-    std::thread::sleep(Duration::from_millis(200));
+    groups::start(session, &scope, "foot --app-id new sleep 1000");
+    agent.front_app("new");
 }
 
 #[test]
