@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2034,SC2154 # those who read this use what it sets, and set what it uses
 # For the scripts that install packages: a Debian under an overlay, in which everything that is left at the end is found.
-# Who reads this is root, in a namespace of mounts of its own, and has said what is tested ($tested).
+# Who reads this first of all, and has said what is tested ($tested), is begun again in a namespace of mounts of its own.
+if [ "$(id -u)" != 0 ]; then
+	echo "test of $tested: SKIPPED (this is not root: $needs are needed)"
+	exit 0
+fi
+# Mounts end with this namespace.
+[ "${FASTTRACK_UNSHARED:-}" = yes ] || FASTTRACK_UNSHARED=yes exec unshare --mount --propagation private "$0" "$@"
+
 work=$(mktemp -d)
 mount -t tmpfs tmpfs "$work"
 root=$work/root
@@ -13,6 +20,8 @@ end_root() {
 	umount -l "$work" 2>/dev/null || true
 	rmdir "$work" 2>/dev/null || true
 }
+trap end_root EXIT
+trap 'exit 130' INT TERM
 
 fail() {
 	echo "test of $tested: FAILED: $*" >&2
@@ -68,7 +77,7 @@ nothing_left() {
 	done)
 	[ -z "$left" ] || fail "folders are left: $left"
 	for package; do
-		grep -qs "^Package: $package\$" "$root/var/lib/dpkg/status" && fail "dpkg still knows $package"
+		grep -rqs "$package" "$root/var/lib/dpkg/status" && fail "dpkg still knows $package"
 	done
 	echo "test of $tested: no file left"
 }

@@ -8,17 +8,9 @@ set -eu
 small=--small
 [ "${1:-}" != --whole ] || small=
 
-if [ "$(id -u)" != 0 ]; then
-	echo "test of the kernel's packages: SKIPPED (this is not root: mounts of its own are needed)"
-	exit 0
-fi
-# Mounts end with this namespace.
-[ "${FASTTRACK_UNSHARED:-}" = yes ] || FASTTRACK_UNSHARED=yes exec unshare --mount --propagation private "$0" "$@"
-. "$(dirname -- "$0")/common.sh"
-tested="the kernel's packages"
+tested="the kernel's packages" needs="mounts of its own"
 . "$(dirname -- "$0")/debian-root.sh"
-trap end_root EXIT
-trap 'exit 130' INT TERM
+. "$(dirname -- "$0")/common.sh"
 
 part "the packages"
 "$here/scripts/setup.sh" --dev deb-test >/dev/null
@@ -27,26 +19,32 @@ debs=$("$here/scripts/deb-kernel.sh" $small)
 echo "$debs"
 image=$(echo "$debs" | grep /linux-image-)
 headers=$(echo "$debs" | grep /linux-headers-)
-packages=$(for deb in $image $headers; do dpkg-deb -f "$deb" Package; done)
 release=$(dpkg-deb -f "$image" Package | sed 's/^linux-image-//')
 # What it warns of is of the kernel's own packager, which does not strip the programs that modules are built with either.
 lintian --fail-on error --allow-root --suppress-tags unstripped-binary-or-object "$image" "$headers" || fail "lintian"
 
 fresh_debian "$work/base" kmod
 begin_root "$work/base"
-for kind in image headers; do
-	case $kind in image) deb=$image ;; *) deb=$headers ;; esac
-	cp "$deb" "$root/tmp/deb/new-$kind.deb"
-	older "$deb" "$root/tmp/deb/old-$kind.deb" "/usr/share/doc/linux-$kind-$release/old"
+packages='' old='' new=''
+for deb in "$image" "$headers"; do
+	package=$(dpkg-deb -f "$deb" Package)
+	packages="$packages $package"
+	old="$old /tmp/deb/$package.old.deb" new="$new /tmp/deb/$package.new.deb"
+	cp "$deb" "$root/tmp/deb/$package.new.deb"
+	older "$deb" "$root/tmp/deb/$package.old.deb" "/usr/share/doc/$package/old"
 done
+# of_old has: the file that the older packages have alone.
+of_old() { for package in $packages; do "$1" "/usr/share/doc/$package/old"; done; }
 
 part "install"
-quietly dpkg --force-depends -i /tmp/deb/old-image.deb /tmp/deb/old-headers.deb
-has "/usr/share/doc/linux-image-$release/old"
+# shellcheck disable=SC2086 # several words, as below
+quietly dpkg --force-depends -i $old
+of_old has
 
 part "upgrade"
-quietly dpkg --force-depends -i /tmp/deb/new-image.deb /tmp/deb/new-headers.deb
-for kind in image headers; do has_not "/usr/share/doc/linux-$kind-$release/old"; done
+# shellcheck disable=SC2086
+quietly dpkg --force-depends -i $new
+of_old has_not
 for file in "/boot/vmlinuz-$release" "/boot/System.map-$release" "/boot/config-$release" \
 	"/lib/modules/$release/modules.builtin" "/usr/src/linux-headers-$release/Module.symvers"; do
 	has "$file"
@@ -71,7 +69,7 @@ make -C "$root/usr/src/linux-headers-$release" M="$work/module" modules >"$log" 
 	{ cat "$log" >&2; fail "the headers do not build a module"; }
 
 part "remove and purge"
-# shellcheck disable=SC2086 # several words
+# shellcheck disable=SC2086
 quietly dpkg -r $packages
 has_not "/boot/vmlinuz-$release"
 # shellcheck disable=SC2086
