@@ -4,11 +4,10 @@
  * the foreground works.
  *
  * Work is counted in pages brought into the cache, copied or made dirty; a batch
- * of reclaim counts as 32, a journal's commit for a sync that has no dirty pages as a
- * segment. Who has done a segment of it (segment_kb) owes a pause,
- * until the foreground does not work, and what it will wait for is written
- * (backlog.c), or for background_pause_ms. A call of many segments owes as many
- * pauses.
+ * of reclaim counts as 32, a journal's commit for a sync that has no dirty pages as
+ * a segment. Who has done a segment of it (segment_kb) owes a pause, until the
+ * foreground does not work, and what it will wait for is written (backlog.c), or
+ * for background_pause_ms. A call of many segments owes as many pauses.
  *
  * A pause is where a task holds nothing that others can wait for:
  *  - on its way back to user mode. A signal that kills, stops or freezes the task
