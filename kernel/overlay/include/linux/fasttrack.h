@@ -96,6 +96,8 @@ unsigned int __fasttrack_sync_begin(struct backing_dev_info *bdi);
 void __fasttrack_sync_end(struct backing_dev_info *bdi, unsigned int begun);
 bool __fasttrack_flush_wait_begin(void);
 void __fasttrack_flush_wait_end(void);
+bool __fasttrack_cache_flush_begin(void);
+void __fasttrack_cache_flush_end(void);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
 bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
@@ -309,6 +311,23 @@ static inline void fasttrack_flush_wait_end(bool begun)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
 		__fasttrack_flush_wait_end();
+}
+
+/**
+ * fasttrack_cache_flush_begin - current is about to wait for a flush of a device's cache
+ *
+ * Return: what to give to fasttrack_cache_flush_end().
+ */
+static inline bool fasttrack_cache_flush_begin(void)
+{
+	return fasttrack_enabled() && __fasttrack_cache_flush_begin();
+}
+
+/* It has waited. */
+static inline void fasttrack_cache_flush_end(bool begun)
+{
+	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
+		__fasttrack_cache_flush_end();
 }
 
 /**

@@ -231,6 +231,34 @@ void __fasttrack_flush_wait_end(void)
 	current->fasttrack_named--;
 }
 
+/**
+ * __fasttrack_cache_flush_begin - current is about to wait for a flush of a device's cache
+ *
+ * No I/O scheduler sees it: the foreground has no request in the device then, and works.
+ *
+ * Context: process context; does not sleep.
+ * Return: whether __fasttrack_cache_flush_end() is to be called.
+ */
+bool __fasttrack_cache_flush_begin(void)
+{
+	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
+		return false;
+	ft_activity_sleep();
+	current->fasttrack_named++;
+	return true;
+}
+EXPORT_SYMBOL_GPL(__fasttrack_cache_flush_begin);
+
+/**
+ * __fasttrack_cache_flush_end - it has waited
+ */
+void __fasttrack_cache_flush_end(void)
+{
+	current->fasttrack_named--;
+	ft_activity_wake();
+}
+EXPORT_SYMBOL_GPL(__fasttrack_cache_flush_end);
+
 /* What __fasttrack_lock_wait_begin() has done. */
 #define FT_LOCK_SHOWN	BIT(0)
 #define FT_LOCK_OTHERS	BIT(1)
