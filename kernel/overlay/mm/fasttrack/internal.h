@@ -250,8 +250,8 @@ bool ft_never_behind(struct task_struct *task);
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
  * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
  * foreground, and syncs a whole file system; it owes a pause for what it has added to
- * metadata that is drained; who looks the same name up waits for it; it syncs a file,
- * and has not paused for that.
+ * metadata that is drained; who looks the same name up waits for it; it has paused for
+ * pages that it syncs, and so for the next commit that it asks for.
  */
 #define FT_TASK_OP		BIT(0)
 #define FT_TASK_LOCK		BIT(1)
@@ -260,7 +260,7 @@ bool ft_never_behind(struct task_struct *task);
 #define FT_TASK_SYNCS		BIT(4)
 #define FT_TASK_ADDS		BIT(5)
 #define FT_TASK_LOOKS		BIT(6)
-#define FT_TASK_UNPAID		BIT(7)
+#define FT_TASK_PAID		BIT(7)
 
 /* A flag of current's, which nobody else writes. */
 static inline void ft_flag(u8 flag, bool on)

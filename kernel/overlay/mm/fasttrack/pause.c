@@ -4,8 +4,8 @@
  * the foreground works.
  *
  * Work is counted in pages brought into the cache, copied or made dirty; a batch
- * of reclaim counts as 32, a journal's commit for a sync that has no dirty pages as
- * a segment. Who has done a segment of it (segment_kb) owes a pause, until the
+ * of reclaim counts as 32, a commit that a sync without dirty pages asks for as a
+ * segment. Who has done a segment of it (segment_kb) owes a pause, until the
  * foreground does not work, and what it will wait for is written (backlog.c), or
  * for background_pause_ms. A call of many segments owes as many pauses.
  *
@@ -37,7 +37,7 @@
  *           is left has been passed over
  *  queued   wb_queue_work(), wb_shutdown()   wb->work_lock            no
  *  fsync    fsync(2), sync_file_range(2),    nothing                  yes
- *           msync(2), io_uring: before
+ *           msync(2), io_uring, aio: before
  *           they sync a file
  *  extent   ext4, before a block is added    its handle               no
  *           to an extent that it maps
@@ -307,11 +307,17 @@ static bool ft_segment_over(void)
 	return current->fasttrack_pages >= READ_ONCE(ft_knobs.segment_pages);
 }
 
-/* Is current of background, and can pause? Workers never return to user mode. */
+/* Is current of background? */
+static bool ft_is_behind(void)
+{
+	return !(current->flags & PF_KTHREAD) &&
+	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+}
+
+/* And can it pause? Workers never return to user mode. */
 bool ft_may_owe(void)
 {
-	return !(current->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
-	       __fasttrack_task_class(current) == FASTTRACK_BACKGROUND;
+	return !(current->flags & PF_USER_WORKER) && ft_is_behind();
 }
 
 /* Current, of background, pauses as if it had done a segment's work, soon. */
@@ -468,7 +474,8 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	u64 paused;
 	int error;
 
-	ft_flag(FT_TASK_UNPAID, ft_syncs_in_pieces());
+	if ((current->flags & PF_USER_WORKER) && ft_segment_over())
+		ft_pay();
 	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
 		paused = ft_wait_for_room(mapping);
@@ -484,7 +491,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 			mapping_set_error(mapping, error);
 			break;
 		}
-		ft_flag(FT_TASK_UNPAID, false);
+		ft_flag(FT_TASK_PAID, true);
 		/* What is paid for here is not owed on the way back to user mode. */
 		if (ft_pause(&paused) != FT_PAUSE_SLEEP)
 			current->fasttrack_pages = owed;
@@ -499,17 +506,17 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
  * __fasttrack_commit_asked - current makes the file system commit
  *
  * The foreground's next fsync waits for that commit, and then for its own. A background
- * app's sync of a file that has no dirty pages, a folder's or that of what fallocate(2)
- * has added, pauses for it as for a segment.
+ * task pauses for it as for a segment, unless it has done so for pages that it syncs: a
+ * folder has none, nor has what fallocate(2) has added. Workers of io_uring do before
+ * their next sync.
  *
  * Context: any process context; does not sleep.
  */
 void __fasttrack_commit_asked(void)
 {
-	if (!(current->fasttrack_flags & FT_TASK_UNPAID))
-		return;
-	ft_flag(FT_TASK_UNPAID, false);
-	if (ft_may_owe())
+	if (current->fasttrack_flags & FT_TASK_PAID)
+		ft_flag(FT_TASK_PAID, false);
+	else if (ft_is_behind())
 		ft_owe_segment();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_asked);
