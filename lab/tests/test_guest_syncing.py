@@ -14,6 +14,9 @@ pytestmark = pytest.mark.guest
 
 NEUTRAL_EXPIRE_MS = 20
 
+UNTIL_KNOWN_MIB = 16
+"""Inodes that are written ahead before it is known that nobody needs that: 12.5 MiB of those that are touched."""
+
 
 @pytest.mark.parametrize("who", ["root", "front"])
 def test_a_sync_of_all_takes_what_it_takes_on_stock(tools: Tools, who: str) -> None:
@@ -66,7 +69,7 @@ def test_a_service_that_syncs_beside_unpacking_waits_no_longer_than_on_stock(too
     """
     stock, fasttrack = both(tools, "syncing.service_syncs", Data("f2fs"), whole=whole)
     assert 0 < fasttrack["service_ms"] < 1.25 * stock["service_ms"]
-    assert fasttrack["front_ms"] < 0.5 * stock["front_ms"]
+    assert fasttrack["front_ms"] < 0.7 * stock["front_ms"]
     assert fasttrack["files"] > 0.9 * stock["files"]
 
 
@@ -94,20 +97,32 @@ def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: To
     assert fasttrack["longest_ms"] < 20
 
 
-@pytest.mark.parametrize("how", ["file", "folder"])
-def test_a_sync_behind_without_data_makes_one_in_front_no_slower(tools: Tools, how: str) -> None:
-    """It owes a pause for the commit that it makes. With nobody at work in front it makes as many as on stock."""
-    stock, fasttrack = both(tools, "syncing.no_data", how=how)
+@pytest.mark.parametrize(
+    ("fs", "how"),
+    [
+        ("ext4", "allocates"),
+        ("ext4", "allocates_in_sync"),
+        ("ext4", "renews"),
+        ("ext4", "renews_in_sync"),
+        ("ext4", "syncs_everything"),
+        ("ext4", "appends_in_sync"),
+        ("f2fs", "renews"),
+        ("f2fs", "links"),
+    ],
+)
+def test_who_makes_the_file_system_commit_behind_makes_no_sync_in_front_slower(
+    tools: Tools, fs: str, how: str
+) -> None:
+    """By whatever call: it owes a pause. With nobody at work in front it makes as many as on stock."""
+    stock, fasttrack = both(tools, "syncing.commits", Data(fs), how=how)
     assert fasttrack["ms"] < 1.1 * fasttrack["alone_ms"] < stock["ms"]
     assert fasttrack["idle"] > 0.95 * stock["idle"]
     assert 0 < fasttrack["behind"] < stock["behind"]
 
 
-def test_files_that_are_soon_removed_are_not_written_ahead_on_f2fs(tools: Tools) -> None:
-    """In case that somebody in front asks for a checkpoint. Some are, until it is known that they go again.
-
-    0.97 of stock's files, and 1.07 of what is written; 0.83 and 1.46 if they are written as fast as they can be.
-    """
-    stock, fasttrack = both(tools, "syncing.makes_and_removes", Data("f2fs"), phone_name="ufs31")
+@pytest.mark.parametrize("how", ["removes", "touches", "appends"])
+def test_inodes_that_soon_change_again_are_not_written_ahead_on_f2fs(tools: Tools, how: str) -> None:
+    """In case that somebody in front asks for a checkpoint. Some are, until it is known that they go again."""
+    stock, fasttrack = both(tools, "syncing.changes_inodes", Data("f2fs"), phone_name="ufs31", how=how)
     assert fasttrack["files"] > 0.93 * stock["files"]
-    assert fasttrack["written_mib"] < 1.2 * stock["written_mib"]
+    assert fasttrack["written_mib"] < 1.2 * stock["written_mib"] + UNTIL_KNOWN_MIB

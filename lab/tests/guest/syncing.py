@@ -10,6 +10,7 @@ import os
 import shutil
 import struct
 import time
+from collections.abc import Callable
 from functools import partial
 
 from pauses import nobody_writes_back
@@ -44,8 +45,8 @@ from prologue import (
     write,
 )
 
-GET_FLAGS, SET_FLAGS, EXTENTS = 0x80086601, 0x40086602, 0x80000
-"""Of linux/fs.h; a flag of ext4's."""
+GET_FLAGS, SET_FLAGS, EXTENTS, DIRSYNC = 0x80086601, 0x40086602, 0x80000, 0x10000
+"""Of linux/fs.h; flags of ext4's."""
 
 F2FS_START_ATOMIC, F2FS_COMMIT_ATOMIC = 0xF501, 0xF502
 """Of linux/f2fs.h."""
@@ -346,11 +347,77 @@ def atomic() -> Shown:
     return shown
 
 
-def no_data(how: str) -> Shown:
+def allocates(app: int) -> None:
+    """Space, which a sync of the file commits, though it has no dirty pages."""
+    name = DATA / f"allocated{app}"
+    handle = os.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.posix_fallocate(handle, 0, 200 * MIB)
+    os.fsync(handle)
+    os.close(handle)
+    name.unlink()
+
+
+def allocates_in_sync(app: int) -> None:
+    """The same, and nobody calls fsync(2)."""
+    name = DATA / f"allocated{app}"
+    handle = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_SYNC, 0o644)
+    os.posix_fallocate(handle, 0, 200 * MIB)
+    os.close(handle)
+    name.unlink()
+
+
+def renews(app: int, folder_flag: int = 0, sync: Callable[[int], None] = os.fsync) -> None:
+    """A name in a folder, which is synced."""
+    folder = DATA / f"folder{app}"
+    fresh = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    if fresh and folder_flag:
+        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
+        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags | folder_flag))
+    name = folder / str(SEEN[app])
+    name.touch()
+    sync(handle)
+    os.close(handle)
+    name.unlink()
+
+
+def renews_in_sync(app: int) -> None:
+    """The same in a folder that is always in sync."""
+    renews(app, folder_flag=DIRSYNC, sync=lambda _handle: None)
+
+
+def syncs_everything(app: int) -> None:
+    """A name, and sync(2)."""
+    renews(app, sync=lambda _handle: os.sync())
+
+
+def links(app: int) -> None:
+    """A second name of a file, which is synced: f2fs makes a checkpoint then."""
+    name, other = DATA / f"linked{app}", DATA / f"other{app}"
+    name.touch()
+    other.hardlink_to(name)
+    handle = os.open(name, os.O_WRONLY)
+    os.fsync(handle)
+    os.close(handle)
+    other.unlink()
+
+
+def appends_in_sync(app: int) -> None:
+    """A block of a file without a page in the cache."""
+    handle = os.open(DATA / f"appended{app}", os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_DIRECT | os.O_SYNC, 0o644)
+    block = mmap.mmap(-1, BLOCK)
+    for _ in range(100):
+        os.write(handle, block)
+        SEEN[app] += 1
+    os.ftruncate(handle, 0)
+    os.close(handle)
+
+
+def commits(how: str) -> Shown:
     """
-    Saves of small files in front, in ms, alone and beside two apps that sync what has no dirty pages: space that they
-    have allocated, or a folder with a new name in it. How many syncs these make in 0.3 s in which nobody else
-    does anything, and during the saves.
+    Saves of small files in front, in ms, alone and beside two apps that make the file system commit what has no dirty
+    pages. How often they do in 0.3 s in which nobody else does anything, and during the saves.
     """
 
     def saves(prefix: str, seconds: float) -> None:
@@ -364,32 +431,15 @@ def no_data(how: str) -> Shown:
             calls += 1
         SEEN[0] = int(seconds * 1e6 / calls)
 
-    def allocates(app: int) -> None:
-        name = DATA / f"allocated{app}"
-        handle = os.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
-        os.posix_fallocate(handle, 0, 200 * MIB)
-        os.fsync(handle)
-        os.close(handle)
-        name.unlink()
-
-    def renames(app: int) -> None:
-        folder = DATA / f"folder{app}"
-        folder.mkdir(exist_ok=True)
-        name = folder / str(SEEN[app])
-        name.touch()
-        handle = os.open(folder, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
-        name.unlink()
-
-    def syncs_for_ever(app: int) -> None:
+    def commits_for_ever(app: int) -> None:
+        one = {one.__name__: one for one in COMMITS}[how]
         while True:
-            allocates(app) if how == "file" else renames(app)
+            one(app)
             SEEN[app] += 1
 
     wait(start(FRONT, lambda: saves("alone", 0.2)))
     alone = SEEN[0]
-    behind = [start(BEHIND, partial(syncs_for_ever, app)) for app in (1, 2)]
+    behind = [start(BEHIND, partial(commits_for_ever, app)) for app in (1, 2)]
     time.sleep(0.3)
     before = SEEN[1] + SEEN[2]
     time.sleep(0.3)
@@ -405,29 +455,65 @@ def no_data(how: str) -> Shown:
     return shown
 
 
-def makes_and_removes() -> Shown:
+COMMITS = (
+    allocates,
+    allocates_in_sync,
+    renews,
+    renews_in_sync,
+    syncs_everything,
+    links,
+    appends_in_sync,
+)
+
+
+def changes_inodes(how: str) -> Shown:
     """
-    Two apps behind make files and remove them again beside one in front that does nothing: how many, in half a second,
-    and MiB that the storage is given to write for them.
+    Two apps behind make files and remove them again, or change those that a checkpoint has written, beside one in front
+    that does nothing: how many, in half a second, and MiB that the storage is given to write for them.
     """
 
     def makes(app: int) -> None:
         folder = DATA / f"made{app}"
+        folder.mkdir()
+        for number in range(300):
+            # In two parts, as tar does: the first is inline, and written when the second comes.
+            with (folder / str(number)).open("wb", buffering=0) as file:
+                file.write(PATTERN[:512])
+                file.write(PATTERN[:8488])
+            SEEN[app] += 1
+
+    def removes(app: int) -> None:
+        makes(app)
+        shutil.rmtree(DATA / f"made{app}")
+
+    def touches(app: int) -> None:
+        for file in (DATA / f"made{app}").iterdir():
+            os.utime(file)
+            SEEN[app] += 1
+        time.sleep(0.01)
+
+    def appends(app: int) -> None:
+        for file in (DATA / f"made{app}").iterdir():
+            with file.open("ab", buffering=0) as handle:
+                handle.write(BLOCK_OF_DATA)
+            SEEN[app] += 1
+        time.sleep(0.01)
+
+    def for_ever(app: int) -> None:
         while True:
-            folder.mkdir()
-            for number in range(300):
-                # In two parts, as tar does: the first is inline, and written when the second comes.
-                with (folder / str(number)).open("wb", buffering=0) as file:
-                    file.write(PATTERN[:512])
-                    file.write(PATTERN[:8488])
-                SEEN[app] += 1
-            shutil.rmtree(folder)
+            {"removes": removes, "touches": touches, "appends": appends}[how](app)
 
     def sectors() -> int:
         return int(read("/sys/block/sda/stat").split()[6])
 
+    if how != "removes":
+        for app in (1, 2):
+            wait(start(BEHIND, partial(makes, app)))
+        os.sync()
+        # Until nobody has waited for a checkpoint lately.
+        time.sleep(1.2)
     front = start(FRONT, lambda: time.sleep(1000))
-    behind = [start(BEHIND, partial(makes, app)) for app in (1, 2)]
+    behind = [start(BEHIND, partial(for_ever, app)) for app in (1, 2)]
     time.sleep(0.1)
     files, before = SEEN[1] + SEEN[2], sectors()
     time.sleep(0.5)
@@ -447,6 +533,6 @@ if __name__ == "__main__":
         flusher,
         killed,
         atomic,
-        no_data,
-        makes_and_removes,
+        commits,
+        changes_inodes,
     )

@@ -117,7 +117,7 @@ bool __fasttrack_lookup_begin(void);
 bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 void __fasttrack_commit_asked(void);
-unsigned long __fasttrack_commit_rest(u64 wasted);
+u64 __fasttrack_commit_rest(u64 ns, unsigned int wasted, unsigned int written);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 bool __fasttrack_may_drain(struct backing_dev_info *bdi);
@@ -490,15 +490,23 @@ static inline bool fasttrack_commit_copies(void)
 }
 
 /*
- * Of the time in which current wrote such metadata, though nobody waits, @wasted ns were for
- * what is removed or changed again. How long shall it write no more, in jiffies?
+ * Current has written such metadata for @ns, though nobody waits. Of the last @written blocks
+ * @wasted are removed or changed again. How long shall it write no more, in ns?
  */
-static inline unsigned long fasttrack_commit_rest(u64 wasted)
+static inline u64 fasttrack_commit_rest(u64 ns, unsigned int wasted,
+					unsigned int written)
 {
-	return fasttrack_enabled() ? __fasttrack_commit_rest(wasted) : 0;
+	return fasttrack_enabled() ?
+		__fasttrack_commit_rest(ns, wasted, written) : 0;
 }
 
-/* Current, which may sync a file, makes the file system commit what all have changed. */
+/* May it rest at all? Not while others than background wait for commits now and then. */
+static inline bool fasttrack_commit_may_rest(void)
+{
+	return fasttrack_commit_rest(1, 1, 1);
+}
+
+/* Current makes the file system commit what all have changed. */
 static inline void fasttrack_commit_asked(void)
 {
 	if (fasttrack_enabled())

@@ -110,18 +110,19 @@ EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
 
 /**
  * __fasttrack_commit_rest - how long shall no more metadata be written ahead?
- * @wasted: of the time in which they were, so many ns were for what has been removed, or
- *	changed again, before anybody has waited
+ * @ns: so long it took the last time
+ * @wasted: of the last blocks, so many have been removed, or changed again, before anybody
+ *	has waited
+ * @written: so many there were
  *
- * Background waits behind what is written, and storage wears. While nobody has waited
- * lately, no more than FT_WASTE_SHARE of the time is wasted.
+ * Background waits behind what is written, and storage wears.
  *
  * Context: any.
- * Return: jiffies, 0 while others than background wait for commits now and then.
+ * Return: ns, 0 while others than background wait for commits now and then.
  */
-unsigned long __fasttrack_commit_rest(u64 wasted)
+u64 __fasttrack_commit_rest(u64 ns, unsigned int wasted, unsigned int written)
 {
-	return ft_waste_rest(wasted, ft_lately(READ_ONCE(ft_commit_waited)));
+	return ft_waste_rest(ns, wasted, written, ft_lately(READ_ONCE(ft_commit_waited)));
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_rest);
 

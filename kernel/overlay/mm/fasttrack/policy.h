@@ -238,7 +238,7 @@ static inline u64 ft_pause_counts(u64 slept, u64 asked)
  * background syncs a whole file system, for as long as that may take.
  */
 #define FT_LIFT_LIMIT		NSEC_PER_SEC
-#define FT_LIFT_SYNC_LIMIT	(60 * NSEC_PER_SEC)
+#define FT_LIFT_SYNC_LIMIT	(60ULL * NSEC_PER_SEC)
 
 /*
  * Has it not helped a task that everybody goes for it since @since, 0: not yet?
@@ -251,7 +251,7 @@ static inline bool ft_lift_in_vain(u64 since, bool syncs, u64 now)
 }
 
 /* So long nobody goes for anybody when too many were not helped. */
-#define FT_VAIN_REST	(60 * NSEC_PER_SEC)
+#define FT_VAIN_REST	(60ULL * NSEC_PER_SEC)
 
 /*
  * Are there too many whom it has not helped? Somebody for whom all went from @lifted on,
@@ -310,19 +310,30 @@ static inline bool ft_commit_due(int blocks, bool lately)
 
 /*
  * Of the time of who writes metadata before anybody waits for them, in per cent, that may
- * be for what nobody needs: as much as background has of the device's beside a foreground
- * that works.
+ * be for what nobody needs, for as much that is of use: as much as background has of the
+ * device's beside a foreground that works.
  */
 #define FT_WASTE_SHARE		5
 
-/* So many ns were @wasted: how long is the rest after that, in jiffies? @lately: as above. */
-static inline unsigned long ft_waste_rest(u64 wasted, bool lately)
+/* Longest rest: what is of use by then is not missed for longer. */
+#define FT_WASTE_REST_MAX	NSEC_PER_SEC
+
+/*
+ * In @ns so many blocks were @written, @wasted of them for nothing: how long is the rest
+ * after that, in ns? The less is of use, the longer. @lately: as above.
+ */
+static inline u64 ft_waste_rest(u64 ns, unsigned int wasted, unsigned int written,
+				bool lately)
 {
+	unsigned int useful = max(written - min(wasted, written), 1U);
+
 	if (lately)
 		return 0;
 	/* A longer time is that of a device that has hung. */
-	wasted = min_t(u64, wasted, NSEC_PER_SEC / 2);
-	return nsecs_to_jiffies(wasted * (100 - FT_WASTE_SHARE) / FT_WASTE_SHARE);
+	ns = min_t(u64, ns, NSEC_PER_SEC);
+	ns = div_u64(ns * min(wasted, written) * (100 - FT_WASTE_SHARE),
+		     useful * FT_WASTE_SHARE);
+	return min_t(u64, ns, FT_WASTE_REST_MAX);
 }
 
 /*

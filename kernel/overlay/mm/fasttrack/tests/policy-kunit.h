@@ -242,16 +242,16 @@ static void ft_test_commit(struct kunit *test)
 
 static void ft_test_waste(struct kunit *test)
 {
-	unsigned long jiffy_ns = jiffies_to_nsecs(1);
-
 	/* Of use, or waited for: without a rest. */
-	KUNIT_EXPECT_EQ(test, ft_waste_rest(0, false), 0);
-	KUNIT_EXPECT_EQ(test, ft_waste_rest(jiffy_ns, true), 0);
-	/* A twentieth of the time is wasted at most. */
-	KUNIT_EXPECT_EQ(test, ft_waste_rest(jiffy_ns, false), 19);
-	/* Nor does a device that hung for a minute end it for long. */
-	KUNIT_EXPECT_EQ(test, ft_waste_rest(60 * NSEC_PER_SEC, false),
-			ft_waste_rest(NSEC_PER_SEC, false));
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(NSEC_PER_MSEC, 0, 64, false), 0);
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(NSEC_PER_MSEC, 32, 64, true), 0);
+	/* A twentieth of the time for what is of use, also of a very short one. */
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(NSEC_PER_MSEC, 32, 64, false), 19 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(3, 16, 64, false), 19);
+	/* What is of no use at all is tried now and then, and nothing overflows. */
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(NSEC_PER_MSEC, 2048, 2048, false), FT_WASTE_REST_MAX);
+	KUNIT_EXPECT_EQ(test, ft_waste_rest(60ULL * NSEC_PER_SEC, 3000, 2048, false),
+			FT_WASTE_REST_MAX);
 }
 
 static void ft_test_shared_part(struct kunit *test)
