@@ -44,8 +44,12 @@ class Peer(NamedTuple):
     wait: Callable[[], object]
 
 
-def lock_of(kind: Callable[[int, int], object]) -> Peer:
-    """A lock of a file; each of the two opens it for itself."""
+TRY_AGAIN_S = 0.1
+"""The longest time between two tries of SQLite's."""
+
+
+def lock_of(kind: Callable[[int, int], object], tries: bool = False) -> Peer:
+    """A lock of a file; each of the two opens it for itself. Who wants it waits, or TRIES again and again."""
     (DATA / "lock").touch()
     handles: list[int] = []
 
@@ -53,7 +57,16 @@ def lock_of(kind: Callable[[int, int], object]) -> Peer:
         handles.append(os.open(DATA / "lock", os.O_RDWR))
         kind(handles[0], fcntl.LOCK_EX)
 
-    return Peer(take, lambda: kind(handles[0], fcntl.LOCK_UN), take)
+    def tries_to_take() -> None:
+        handle = os.open(DATA / "lock", os.O_RDWR)
+        while True:
+            try:
+                kind(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                time.sleep(TRY_AGAIN_S)
+
+    return Peer(take, lambda: kind(handles[0], fcntl.LOCK_UN), tries_to_take if tries else take)
 
 
 def pipe() -> Peer:
@@ -85,6 +98,8 @@ def futex() -> Peer:
 PEERS: dict[str, Callable[[], Peer]] = {
     "flock": lambda: lock_of(fcntl.flock),
     "fcntl": lambda: lock_of(fcntl.lockf),
+    "flock tried": lambda: lock_of(fcntl.flock, tries=True),
+    "fcntl tried": lambda: lock_of(fcntl.lockf, tries=True),
     "pipe": pipe,
     "futex": futex,
 }

@@ -152,6 +152,7 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
 void __fasttrack_wait_end(struct task_struct *worker);
 struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
 void __fasttrack_process_wait_end(struct task_struct *leader);
+void __fasttrack_lock_refused(pid_t pid);
 bool __fasttrack_others_begin(struct task_struct *holder);
 unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder);
 void __fasttrack_lock_wait_end(unsigned int begun);
@@ -838,6 +839,13 @@ static inline void fasttrack_process_wait_end(struct task_struct *leader)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && leader)
 		__fasttrack_process_wait_end(leader);
+}
+
+/* Current does not get a lock of a file that the process @pid has, and may try again. */
+static inline void fasttrack_lock_refused(pid_t pid)
+{
+	if (fasttrack_enabled())
+		__fasttrack_lock_refused(pid);
 }
 
 /**

@@ -29,7 +29,6 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/pid_namespace.h>
 #include <linux/sched/task.h>
 #include <linux/stddef.h>
 
@@ -559,46 +558,3 @@ void __fasttrack_wait_end(struct task_struct *begun)
 	put_task_struct(worker);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_wait_end);
-
-/**
- * __fasttrack_process_wait_begin - current is about to wait for a process
- * @pid: of its leader, in the initial PID namespace; 0 or less: nobody knows whose
- *
- * For waits that a signal ends: current does not count as working, nor as stuck. The
- * process, if it is background, does not pause meanwhile; its requests stay
- * background's.
- *
- * Context: process context; does not sleep.
- * Return: the leader with a reference, or NULL if nothing comes of it.
- */
-struct task_struct *__fasttrack_process_wait_begin(pid_t pid)
-{
-	struct task_struct *leader;
-
-	if (pid <= 0 || __fasttrack_task_class(current) == FASTTRACK_BACKGROUND)
-		return NULL;
-	rcu_read_lock();
-	leader = find_task_by_pid_ns(pid, &init_pid_ns);
-	if (leader)
-		get_task_struct(leader);
-	rcu_read_unlock();
-	if (!leader)
-		return NULL;
-	if (__fasttrack_task_class(leader) != FASTTRACK_BACKGROUND ||
-	    !ft_worker_watch_begin(leader)) {
-		put_task_struct(leader);
-		return NULL;
-	}
-	ft_wake_all();
-	return leader;
-}
-
-/**
- * __fasttrack_process_wait_end - the wait is over
- * @leader: result of __fasttrack_process_wait_begin()
- */
-void __fasttrack_process_wait_end(struct task_struct *leader)
-{
-	ft_worker_watch_end(leader);
-	put_task_struct(leader);
-}
