@@ -248,6 +248,8 @@ impl Daemon {
             self.frozen_for
                 .retain(|path, _| !Cgroup::open_path(system, path).is_err_and(|why| why.is_gone()));
             self.effects.renew(&self.decision, &mut self.counters);
+            self.effects
+                .look_at_signs(&self.decision, &mut self.counters);
         }
         if self
             .guard
@@ -334,6 +336,8 @@ impl Daemon {
         self.config = config;
         self.problems = problems;
         self.want(now);
+        // Who has done what a note asks for asks for a reload, though the configuration is the same.
+        self.effects.look_again(&self.decision, &mut self.counters);
         self.notify.tell("READY=1");
     }
 

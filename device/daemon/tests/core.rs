@@ -246,6 +246,71 @@ fn who_switches_the_kernel_s_part_off_is_obeyed_until_it_is_on_again() {
 }
 
 #[test]
+fn who_switches_an_ejected_kernel_on_again_has_it_used_with_the_next_beat() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    tree.put("sys/kernel/fasttrack/ejected", "SysRq\n");
+    tree.put("sys/kernel/fasttrack/enabled", "0");
+    daemon.tick(secs(2) + BEAT);
+    daemon.tick(secs(3) + 2 * BEAT);
+    assert_eq!(status(&mut daemon, 70).rung, "observe");
+    // As the kernel does when somebody writes 1.
+    tree.put("sys/kernel/fasttrack/enabled", "1");
+    tree.put("sys/kernel/fasttrack/ejected", "");
+    daemon.tick(secs(4) + 3 * BEAT);
+    assert_eq!(status(&mut daemon, 100).rung, "kernel");
+    assert_eq!(tree.kernel("foreground_cgroups"), one.cgroup);
+}
+
+/// Whether the status asks for another I/O scheduler.
+fn asks(daemon: &mut Daemon) -> bool {
+    let notes = status(daemon, 2).notes;
+    notes.iter().any(|note| note.contains("'echo fasttrack"))
+}
+
+#[test]
+fn who_does_what_a_note_asks_for_sees_it_gone_after_a_reload_and_after_a_beat() {
+    let scheduler = "sys/block/sda/queue/scheduler";
+    for by_reload in [true, false] {
+        let tree = Tree::with_kernel();
+        tree.put(scheduler, "[mq-deadline] fasttrack");
+        let one = tree.app(USER, "a.scope");
+        let mut daemon = a_daemon(&tree);
+        says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+        assert!(asks(&mut daemon));
+        tree.put(scheduler, "mq-deadline [fasttrack]");
+        // Nothing is taken back meanwhile.
+        tree.put("sys/kernel/fasttrack/foreground_cgroups", "as it was");
+        match by_reload {
+            true => {
+                daemon.reload(secs(3));
+                assert_eq!(tree.kernel("foreground_cgroups"), "as it was");
+            }
+            false => daemon.tick(secs(3) + BEAT),
+        }
+        assert!(!asks(&mut daemon), "{by_reload}");
+    }
+}
+
+#[test]
+fn a_beat_at_which_nothing_has_changed_probes_nothing() {
+    let tree = Tree::with_kernel();
+    tree.put("sys/block/sda/queue/scheduler", "[bfq] fasttrack");
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    // The probe of the kernel would write it.
+    tree.put("sys/kernel/fasttrack/lease_ms", "1");
+    daemon.tick(secs(3) + BEAT);
+    assert_eq!(tree.kernel("lease_ms"), "1");
+    tree.put("sys/block/sda/queue/scheduler", "bfq [fasttrack]");
+    daemon.tick(secs(4) + 2 * BEAT);
+    assert_eq!(tree.kernel("lease_ms"), "75000");
+}
+
+#[test]
 fn a_group_that_is_no_app_of_the_user_s_cannot_be_said_to_be_silent() {
     let tree = Tree::with_kernel();
     let mut daemon = a_daemon(&tree);

@@ -46,16 +46,21 @@ pub fn probe(system: &System) -> Result<(), String> {
             "/{lease}: {wanted} was written and {after:?} read back."
         ));
     }
-    match system.read(&format!("{FOLDER}/ejected")) {
-        Ok(why) if !why.is_empty() => {
-            // The lease goes back to what it was: the kernel is not ours.
-            let _ = system.write(&lease, &before);
-            Err(format!(
-                "FastTrack has switched itself off ({why}). 'echo 1 >/{FOLDER}/enabled' switches it on again."
-            ))
-        }
-        _ => Ok(()),
+    let why = ejected(system);
+    if why.is_empty() {
+        return Ok(());
     }
+    // The lease goes back to what it was: the kernel is not ours.
+    let _ = system.write(&lease, &before);
+    Err(format!(
+        "FastTrack has switched itself off ({why}). 'echo 1 >/{FOLDER}/enabled' switches it on again."
+    ))
+}
+
+/// Why the kernel's part has switched itself off; empty if it has not.
+pub fn ejected(system: &System) -> String {
+    let why = system.read(&format!("{FOLDER}/ejected"));
+    why.unwrap_or_default()
 }
 
 /// Whether the kernel's part is switched on.
@@ -234,10 +239,7 @@ impl Kernel {
     }
 
     fn look(&mut self, counters: &mut Counters) {
-        let ejected = self
-            .system
-            .read(&format!("{FOLDER}/ejected"))
-            .unwrap_or_default();
+        let ejected = ejected(&self.system);
         let enabled = self
             .system
             .read(&format!("{FOLDER}/enabled"))

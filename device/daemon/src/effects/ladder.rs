@@ -54,7 +54,7 @@ impl Rung {
 }
 
 /// The disks by which the means are judged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judged {
     /// They.
     pub disks: BTreeSet<Disk>,

@@ -19,14 +19,31 @@ use crate::units::Told;
 use effect::Effect;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::Decision;
-use ladder::{Choice, Probes, Rung};
+use ladder::{Choice, Probes, Reach, Rung};
+use probe::Signs;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What is set, for whom: while it is the same, nothing has to be set anew.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    /// The kernel serves all users alike.
+    kernel: bool,
+    /// The files of users' weights.
+    files: BTreeMap<u32, String>,
+    /// Whose apps have `memory.low`.
+    memory: BTreeSet<u32>,
+    /// Whose tasks have priorities.
+    ranked: Option<Reach>,
+}
 
 /// The rungs in use, and why.
 pub struct Effects {
     system: System,
     wanted: Wanted,
     choice: Choice,
+    plan: Plan,
+    /// What there was at the last probe.
+    signs: Signs,
     active: Vec<Box<dyn Effect>>,
     /// Why the kernel's part is left alone: it was switched off while we used it.
     kernel_off: Option<String>,
@@ -47,6 +64,8 @@ impl Effects {
                 memory: BTreeSet::new(),
                 notes: Vec::new(),
             },
+            plan: Plan::default(),
+            signs: Signs::default(),
             active: Vec::new(),
             kernel_off: None,
             told: Vec::new(),
@@ -93,19 +112,24 @@ impl Effects {
         }
     }
 
-    /// Looks again at what works for a decision: a user who logs in brings files to probe.
+    /// Probes again for a decision: a user who logs in brings files, and somebody may have done what a note asks for.
+    /// What is set stays, unless it is set otherwise now.
     pub fn look_again(&mut self, decision: &Decision, counters: &mut Counters) {
         let probes = self.probe();
         let choice = ladder::choose(&probes, &self.wanted);
-        let rungs = |one: &Choice| (one.rung, one.users.clone(), one.rest, one.memory.clone());
-        let both = [&choice, &self.choice];
-        // The kernel serves all users alike.
-        let kernel = both.iter().all(|choice| choice.rung == Rung::Kernel);
-        if kernel {
+        if choice.rung == self.choice.rung && self.plan(&probes, &choice) == self.plan {
             self.choice = choice;
-        } else if rungs(&choice) != rungs(&self.choice) {
+            self.take_back_io();
+        } else {
             self.choose(counters);
             self.apply(decision, counters);
+        }
+    }
+
+    /// The same, if anything is not as it was at the last probe. Otherwise it writes nothing.
+    pub fn look_at_signs(&mut self, decision: &Decision, counters: &mut Counters) {
+        if self.signs() != self.signs {
+            self.look_again(decision, counters);
         }
     }
 
@@ -149,17 +173,27 @@ impl Effects {
     fn choose(&mut self, counters: &mut Counters) {
         let broken = self.active.iter().find_map(|effect| effect.broken());
         self.release_effects(counters);
-        let mut probes = self.probe();
-        if let Some(why) = broken {
-            self.kernel_off = Some(why.clone());
-            probes.kernel = Err(why);
+        if broken.is_some() {
+            self.kernel_off = broken;
         }
+        let probes = self.probe();
         self.choice = ladder::choose(&probes, &self.wanted);
         counters.say(&format!("rung: {}", self.choice.rung));
-        self.active = self.build(&probes, counters);
+        self.plan = self.plan(&probes, &self.choice);
+        self.active = self.build(counters);
+        self.take_back_io();
+    }
+
+    /// To give users' apps the io controller belongs to the probe of weights.
+    fn take_back_io(&self) {
         if !self.choice.users.values().any(|rung| rung.weighs()) {
             delegate::take_back(&self.system);
         }
+    }
+
+    fn signs(&self) -> Signs {
+        let on_again = self.kernel_off.is_some() && kernel::is_on(&self.system);
+        Signs::new(&self.system, on_again)
     }
 
     /// What works. The kernel's part, once it is off, does not until somebody has switched it on again.
@@ -167,6 +201,8 @@ impl Effects {
         if kernel::is_on(&self.system) {
             self.kernel_off = None;
         }
+        // Before: what changes meanwhile is seen the next time.
+        self.signs = self.signs();
         match &self.kernel_off {
             Some(why) => {
                 let wanted = Wanted {
@@ -182,30 +218,21 @@ impl Effects {
         }
     }
 
-    fn build(&self, probes: &Probes, counters: &mut Counters) -> Vec<Box<dyn Effect>> {
-        if self.choice.rung == Rung::Kernel {
-            let kernel = kernel::Kernel::new(&self.system, &self.wanted, counters);
-            return vec![Box::new(kernel)];
+    fn plan(&self, probes: &Probes, choice: &Choice) -> Plan {
+        if choice.rung == Rung::Kernel {
+            return Plan {
+                kernel: true,
+                ..Plan::default()
+            };
         }
-        let mut active: Vec<Box<dyn Effect>> = Vec::new();
-        let files: BTreeMap<u32, String> = probes
-            .users
-            .iter()
+        let weighs = |user: &u32| choice.users.get(user).is_some_and(|rung| rung.weighs());
+        let files = probes.users.iter();
+        let files = files
             .filter_map(|user| Some((user.user?, user.weights.clone().ok()?)))
-            .filter(|(user, _)| {
-                self.choice
-                    .users
-                    .get(user)
-                    .is_some_and(|rung| rung.weighs())
-            })
+            .filter(|(user, _)| weighs(user))
             .collect();
-        let memory = &self.choice.memory;
-        if !files.is_empty() || !memory.is_empty() {
-            let weights = weights::Weights::new(&self.system, &self.wanted, files, memory);
-            active.push(Box::new(weights));
-        }
         // Who waits for a thaw has still to share the disk with what is not frozen.
-        let ranked = self.choice.reach(|user, rung| {
+        let ranked = choice.reach(|user, rung| {
             let of = |one: &&ladder::OfUser| one.user == user;
             let inert = probes
                 .users
@@ -216,12 +243,27 @@ impl Effects {
                 .is_err();
             self.wanted.ioprio && !inert && matches!(rung, Rung::Ioprio | Rung::Freezer)
         });
-        if let Some(reach) = ranked {
-            active.push(Box::new(ioprio::Ioprio::new(
-                &self.system,
-                &self.wanted,
-                reach,
-            )));
+        Plan {
+            kernel: false,
+            files,
+            memory: choice.memory.clone(),
+            ranked,
+        }
+    }
+
+    fn build(&self, counters: &mut Counters) -> Vec<Box<dyn Effect>> {
+        let (system, wanted, plan) = (&self.system, &self.wanted, &self.plan);
+        let mut active: Vec<Box<dyn Effect>> = Vec::new();
+        if plan.kernel {
+            active.push(Box::new(kernel::Kernel::new(system, wanted, counters)));
+        }
+        if !plan.files.is_empty() || !plan.memory.is_empty() {
+            let files = plan.files.clone();
+            let weights = weights::Weights::new(system, wanted, files, &plan.memory);
+            active.push(Box::new(weights));
+        }
+        if let Some(reach) = plan.ranked.clone() {
+            active.push(Box::new(ioprio::Ioprio::new(system, wanted, reach)));
         }
         active
     }

@@ -10,32 +10,78 @@ use crate::system::System;
 use crate::tree::app_slices;
 use fasttrack_config::Effects as Wanted;
 
+/// What decides what works, as far as it changes while the machine runs. It is read, and nothing is tried.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// Why the kernel's part has switched itself off.
+    ejected: String,
+    /// Whether somebody has switched it on again that had been off.
+    on_again: bool,
+    /// Users' app slices, with the files that they have, and the disks under the apps.
+    users: Vec<(String, Vec<&'static str>, OfDisks)>,
+    /// For everybody else.
+    rest: OfDisks,
+}
+
+/// Disks, and whether they know weights by bfq and by io.cost.
+type OfDisks = (Judged, (bool, bool));
+
+/// Files of an app slice that come and go with its controllers.
+const OF_CONTROLLERS: [&str; 4] = ["io.bfq.weight", "io.stat", "io.weight", "memory.low"];
+
+impl Signs {
+    /// As they are now.
+    pub fn new(system: &System, on_again: bool) -> Signs {
+        let mounts = Mounts::new(system);
+        let of_disks = |user| {
+            let judged = judged(system, &mounts, user);
+            let weights = know_weights(system, &judged);
+            (judged, weights)
+        };
+        let of_user = |slice: String| {
+            let group = Cgroup::open_path(system, &slice);
+            let has = |file: &&str| group.as_ref().is_ok_and(|group| group.has(file));
+            let files = OF_CONTROLLERS.into_iter().filter(has).collect();
+            let disks = of_disks(user_of(&slice));
+            (slice, files, disks)
+        };
+        Signs {
+            ejected: kernel::ejected(system),
+            on_again,
+            users: app_slices(system).into_iter().map(of_user).collect(),
+            rest: of_disks(None),
+        }
+    }
+}
+
 /// Looks at what works here.
 pub fn probe(system: &System, wanted: &Wanted) -> Probes {
     let mounts = Mounts::new(system);
     let slices = app_slices(system);
+    let kernel = match wanted.kernel {
+        true => kernel::probe(system),
+        false => Err("not probed.".to_string()),
+    };
+    // Where the kernel does it, weights are not used, and no controller is given for a moment.
+    let gives = wanted.weights && wanted.enable_io && kernel.is_err();
     let users = slices
         .iter()
-        .map(|slice| of_user(system, wanted, &mounts, Some(slice)));
+        .map(|slice| of_user(system, gives, &mounts, Some(slice)));
     Probes {
-        kernel: if wanted.kernel {
-            kernel::probe(system)
-        } else {
-            Err("not probed.".to_string())
-        },
+        kernel,
         freezer: freezer(system, &slices),
         users: users.collect(),
-        rest: of_user(system, wanted, &mounts, None),
+        rest: of_user(system, gives, &mounts, None),
         facts: facts(system, &slices),
     }
 }
 
-fn of_user(system: &System, wanted: &Wanted, mounts: &Mounts, slice: Option<&String>) -> OfUser {
+fn of_user(system: &System, gives: bool, mounts: &Mounts, slice: Option<&String>) -> OfUser {
     let user = slice.and_then(|slice| user_of(slice));
     let judged = judged(system, mounts, user);
     OfUser {
         user,
-        weights: weights(system, wanted, &judged, slice),
+        weights: weights(system, gives, &judged, slice),
         memory: memory(system, slice),
         ioprio: ioprio(&judged),
         facts: slice
@@ -58,7 +104,7 @@ fn judged(system: &System, mounts: &Mounts, user: Option<u32>) -> Judged {
 
 fn weights(
     system: &System,
-    wanted: &Wanted,
+    gives: bool,
     judged: &Judged,
     slice: Option<&String>,
 ) -> Result<String, String> {
@@ -74,7 +120,7 @@ fn weights(
         return Err(NO_SLICE.to_string());
     };
     let mut harm = false;
-    if wanted.weights && wanted.enable_io {
+    if gives {
         harm = !delegate::give(system, slice);
     }
     let best = if bfq { "io.bfq.weight" } else { "io.weight" };
