@@ -26,10 +26,9 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 use rustix::net::RecvFlags;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 /// Longest freeze. A person notices a second; watchdogs of window systems wait for five.
@@ -225,14 +224,10 @@ impl Held<'_> {
     }
 }
 
-/// Held by the guard as long as it runs: the next daemon must not set what this one is about to take back.
+/// Held by the guard as long as it runs: the next daemon must not set what this one is about to take back. Where it
+/// cannot be made there is no lock.
 fn lock(system: &System) -> Option<File> {
-    let folder = system.path("run/fasttrack");
-    // It may be there, and where it cannot be made there is no lock.
-    let _ = std::fs::create_dir(&folder);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options.open(folder.join("guard.lock")).ok()
+    crate::lock::open(system, "guard.lock").ok()
 }
 
 /// Waits until the guard of an earlier daemon has done its work. Says whether it has.

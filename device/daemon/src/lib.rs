@@ -32,6 +32,7 @@ pub mod heartbeat;
 pub mod inlet;
 pub mod input;
 pub mod latency;
+pub mod lock;
 pub mod login;
 pub mod memory;
 pub mod neighbours;

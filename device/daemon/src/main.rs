@@ -42,11 +42,8 @@ fn main() -> ExitCode {
     let result = match asked {
         Asked::Run => run::run(&system, &options),
         Asked::Guard => guard(&system),
-        Asked::Restore => {
-            let found = run::restore(&system, &options);
-            println!("{found} control groups had something of fasttrackd");
-            Ok(())
-        }
+        Asked::Restore => run::restore(&system, &options)
+            .map(|found| println!("{found} control groups had something of fasttrackd")),
         Asked::Print(text) => {
             print!("{text}");
             Ok(())

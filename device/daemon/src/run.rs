@@ -9,6 +9,7 @@ use crate::guard::{self, Answer};
 use crate::guard_link::{Guard, Launcher};
 use crate::inlet::Inlet;
 use crate::input::Input;
+use crate::lock::{self, Lock};
 use crate::login::Login;
 use crate::memory;
 use crate::neighbours;
@@ -43,17 +44,33 @@ pub struct Options {
     pub notify: Notify,
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal ends it. Another one that runs is an error, and nothing is changed then.
 pub fn run(system: &System, options: &Options) -> Result<(), String> {
+    let lock = lock::of_daemon(system);
+    let mut counters = Counters::default();
+    match &lock {
+        Lock::Ours(_) => {}
+        Lock::Others(told) => return Err(told.clone()),
+        Lock::Nobodys(error) => counters.error("no lock", || {
+            format!("another fasttrackd would not be noticed: there is no lock: {error}")
+        }),
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-    runtime.block_on(serve(system, options))
+    let done = runtime.block_on(serve(system, options, counters));
+    drop(lock);
+    done
 }
 
-/// Takes back what an earlier daemon has left. Says how many groups that were.
-pub fn restore(system: &System, options: &Options) -> usize {
+/// Takes back what an earlier daemon has left. Says how many groups that were. One that runs is an error: what it has
+/// set is its own.
+pub fn restore(system: &System, options: &Options) -> Result<usize, String> {
+    let lock = lock::of_daemon(system);
+    if let Lock::Others(told) = lock {
+        return Err(told);
+    }
     let found = clean::restore(system);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -70,7 +87,8 @@ pub fn restore(system: &System, options: &Options) -> usize {
     if let Ok(runtime) = runtime {
         let _ = runtime.block_on(async { tokio::time::timeout(units::LAST_MOST, bus).await });
     }
-    found
+    drop(lock);
+    Ok(found)
 }
 
 /// The guard is ended by its socket alone: systemd tells all processes of a unit to end, and then it is needed most.
@@ -110,7 +128,7 @@ impl Room {
     }
 }
 
-async fn serve(system: &System, options: &Options) -> Result<(), String> {
+async fn serve(system: &System, options: &Options, counters: Counters) -> Result<(), String> {
     let told = |error: std::io::Error| format!("no signals: {error}");
     let mut end = [SignalKind::terminate(), SignalKind::interrupt()]
         .into_iter()
@@ -127,7 +145,7 @@ async fn serve(system: &System, options: &Options) -> Result<(), String> {
         on_bus: None,
         units: None,
     };
-    let mut daemon = start(system, options);
+    let mut daemon = start(system, options, counters);
     memory::keep_touched();
     tokio::select! {
         result = looped(&mut daemon, &mut room, options, &mut reload) => result?,
@@ -149,8 +167,7 @@ async fn any(signals: &mut [Signal]) {
 }
 
 /// A daemon on a clean system, with a guard.
-fn start(system: &System, options: &Options) -> Daemon {
-    let mut counters = Counters::default();
+fn start(system: &System, options: &Options, mut counters: Counters) -> Daemon {
     if !guard::wait_for_another(system) {
         counters.error("another guard", || {
             "the guard of an earlier daemon still runs".to_string()

@@ -40,6 +40,35 @@ fn without_a_bus_it_runs_tells_systemd_and_ends_when_told() {
     assert_eq!(tree.kernel("enabled"), "0");
 }
 
+#[test]
+fn a_second_daemon_says_so_and_changes_nothing() {
+    let tree = Tree::with_kernel();
+    let mut first = common::daemon(tree.root(), "unix:path=/nowhere/bus");
+    wait_for("it has begun", || !tree.kernel("app_cgroups").is_empty());
+    tree.put("sys/kernel/fasttrack/foreground_cgroups", "/as/it/was");
+    let run = |restore: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fasttrackd"));
+        command.arg("--root").arg(tree.root());
+        command.arg("--bus").arg("unix:path=/nowhere/bus");
+        command.args(restore.then_some("--restore"));
+        command.output().expect("run")
+    };
+    for restore in [false, true] {
+        let output = run(restore);
+        let told = String::from_utf8_lossy(&output.stderr);
+        let who = format!("another fasttrackd runs (PID {})", first.0.id());
+        assert!(told.contains(&who), "{told}");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        let is = ["foreground_cgroups", "enabled", "lease_ms"].map(|file| tree.kernel(file));
+        assert_eq!(is, ["/as/it/was", "1", "75000"]);
+    }
+    // However it ends: its guard has not the lock.
+    first.0.kill().expect("killed");
+    first.0.wait().expect("ended");
+    assert!(run(true).status.success());
+    assert_eq!(tree.kernel("foreground_cgroups"), "");
+}
+
 /// Has somebody wait for storage until something holds.
 fn wait_for_while_somebody_writes(what: &str, folder: &Path, holds: impl Fn() -> bool) {
     let path = folder.join("written");
