@@ -110,15 +110,12 @@ impl Login {
 
     /// Follows logind until the bus ends.
     pub async fn follow(self, bus: Connection, to: UnboundedSender<Input>) {
-        let told = match self.follow_signals(&bus, &to).await {
-            Ok(()) => Input::BusGone,
-            Err(error) => {
-                let meaning =
-                    format!("logind cannot be followed, so no agent is believed: {error}");
-                Input::Trouble("logind", meaning)
-            }
-        };
-        let _ = to.send(told);
+        if let Err(error) = self.follow_signals(&bus, &to).await {
+            let meaning = format!("logind cannot be followed, so no agent is believed: {error}");
+            let _ = to.send(Input::Trouble("logind", meaning));
+        }
+        // Without logind a connection is worth nothing: another one is tried.
+        let _ = to.send(Input::BusGone);
     }
 
     /// Asks logind; whether it has answered.

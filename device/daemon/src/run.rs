@@ -24,6 +24,7 @@ use std::time::Duration;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
+use zbus::fdo::RequestNameFlags;
 use zbus::object_server::InterfaceRef;
 use zbus::Connection;
 
@@ -105,6 +106,7 @@ struct Room {
     inputs: UnboundedReceiver<Input>,
     to: UnboundedSender<Input>,
     pressure: Pressure,
+    bus: Option<Connection>,
     on_bus: Option<InterfaceRef<Service>>,
     /// Tells systemd values of units; none while there is no bus.
     units: Option<Units>,
@@ -117,6 +119,15 @@ struct Units {
 }
 
 impl Room {
+    /// Has nothing to do with the bus any more.
+    fn leave(&mut self) {
+        self.on_bus = None;
+        self.units = None;
+        if let Some(bus) = self.bus.take() {
+            close(bus);
+        }
+    }
+
     /// Hands on what systemd is to be told. Without a bus nobody could tell it.
     fn tell_units(&self, told: Vec<Told>) {
         if let Some(units) = &self.units {
@@ -142,6 +153,7 @@ async fn serve(system: &System, options: &Options, counters: Counters) -> Result
         inputs,
         to,
         pressure: Pressure::default(),
+        bus: None,
         on_bus: None,
         units: None,
     };
@@ -219,8 +231,9 @@ async fn looped(
                     let meaning =
                         format!("the bus cannot be used, it is tried again and again: {error}");
                     daemon.handle(now(), Input::Trouble("no bus", meaning));
+                    let at = now() + retry;
                     retry = (retry * 2).min(RETRY.1);
-                    Some(now() + retry)
+                    Some(at)
                 }
             };
             daemon.tell("READY=1");
@@ -232,8 +245,7 @@ async fn looped(
             answer = listen(&mut daemon.guard) => daemon.guard_said(now(), answer),
             Some(input) = room.inputs.recv() => {
                 if matches!(input, Input::BusGone) {
-                    room.on_bus = None;
-                    room.units = None;
+                    room.leave();
                     retry = RETRY.0;
                     connect_at = Some(now() + retry);
                 }
@@ -285,10 +297,12 @@ async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::R
     let service = Service::new(&room.system, login.clone(), limits, agents, to);
     let builder = zbus::connection::Builder::socket(inlet);
     let bus: Connection = builder.serve_at(PATH, service)?.build().await?;
-    // Sessions are known before anybody can speak for one.
-    if let Err(error) = login.refresh(&bus).await {
-        let meaning = format!("logind does not answer, so no agent is believed yet: {error}");
-        let _ = room.to.send(Input::Trouble("logind", meaning));
+    match name(&bus, &login, &room.to).await {
+        Ok(object) => room.on_bus = Some(object),
+        Err(error) => {
+            close(bus);
+            return Err(error);
+        }
     }
     tokio::spawn(login.follow(bus.clone(), room.to.clone()));
     tokio::spawn(neighbours::follow(bus.clone(), room.to.clone()));
@@ -300,7 +314,28 @@ async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::R
         to,
         task: tokio::spawn(task),
     });
-    bus.request_name(NAME).await?;
-    room.on_bus = Some(bus.object_server().interface(PATH).await?);
+    room.bus = Some(bus);
     Ok(())
+}
+
+/// Takes the name. Sessions are known before anybody can speak for one.
+async fn name(
+    bus: &Connection,
+    login: &Login,
+    to: &UnboundedSender<Input>,
+) -> zbus::Result<InterfaceRef<Service>> {
+    if let Err(error) = login.refresh(bus).await {
+        let meaning = format!("logind does not answer, so no agent is believed yet: {error}");
+        let _ = to.send(Input::Trouble("logind", meaning));
+    }
+    let object = bus.object_server().interface(PATH).await?;
+    // Nobody takes it from this daemon, which would not notice.
+    let flags = RequestNameFlags::DoNotQueue.into();
+    bus.request_name_with_flags(NAME, flags).await?;
+    Ok(object)
+}
+
+/// Ends a connection for all who have a part of it. Nobody waits for a bus that takes nothing any more.
+fn close(bus: Connection) {
+    tokio::spawn(bus.close());
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{block_on, wait_for, Running, Tree};
+use futures_util::StreamExt;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -156,6 +157,72 @@ fn a_bus_that_closes_is_connected_to_again() {
         leads_to(&second);
         drop(first);
         common::until_there(&second.connect().await).await;
+    });
+}
+
+/// Connections that have come and gone, of which nobody else makes any meanwhile.
+async fn come_and_gone(changes: &mut zbus::fdo::NameOwnerChangedStream, number: usize) {
+    let (mut come, mut gone) = (0, 0);
+    while come < number || gone < number {
+        let signal = changes.next().await.expect("a signal");
+        let change = signal.args().expect("what it says");
+        if change.name().as_str().starts_with(':') {
+            come += usize::from(change.old_owner().is_none());
+            gone += usize::from(change.new_owner().is_none());
+        }
+    }
+}
+
+#[test]
+fn where_the_name_is_refused_no_connection_is_left() {
+    block_on(async {
+        let Some(bus) = common::Bus::without_the_name() else {
+            return;
+        };
+        let tree = Tree::with_kernel();
+        let other = bus.connect().await;
+        let login = fasttrack_login1::Login1::serve(&bus.connect().await).await;
+        let _login = login.expect("logind");
+        let names = zbus::fdo::DBusProxy::new(&other).await.expect("the bus");
+        let mut changes = names.receive_name_owner_changed().await.expect("told");
+        let daemon = common::daemon(tree.root(), &bus.address);
+        let open = || {
+            let all = std::fs::read_dir(format!("/proc/{}/fd", daemon.0.id()));
+            all.expect("a process").count()
+        };
+        come_and_gone(&mut changes, 1).await;
+        // One may be about to be closed.
+        let before = open();
+        come_and_gone(&mut changes, 2).await;
+        wait_for("no more are open", || open() <= before);
+    });
+}
+
+#[test]
+fn a_name_that_is_taken_is_tried_for_again_and_then_kept() {
+    block_on(async {
+        let Some(bus) = common::Bus::start() else {
+            return;
+        };
+        let tree = Tree::with_kernel();
+        let (name, other) = (fasttrack_bus::NAME, bus.connect().await);
+        let kept = zbus::fdo::RequestNameFlags::DoNotQueue.into();
+        let taken = other.request_name_with_flags(name, kept).await;
+        taken.expect("taken");
+        let path = tree.root().join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fasttrackd"));
+        command.arg("--root").arg(tree.root());
+        command.arg("--bus").arg(&bus.address);
+        command.stderr(File::create(&path).expect("a log"));
+        let _daemon = Running(command.spawn().expect("fasttrackd"));
+        wait_for("it says so", || {
+            let log = std::fs::read_to_string(&path).expect("a log");
+            log.contains("the bus cannot be used")
+        });
+        other.release_name(name).await.expect("free");
+        common::until_there(&other).await;
+        // This asks to replace who allows it.
+        other.request_name(name).await.expect_err("kept");
     });
 }
 

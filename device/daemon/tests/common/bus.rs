@@ -31,6 +31,15 @@ pub struct Bus {
 impl Bus {
     /// None, with the reason printed, where there is no dbus-daemon.
     pub fn start() -> Option<Bus> {
+        Bus::with("")
+    }
+
+    /// The same, where nobody may have the daemon's name, as without its rules.
+    pub fn without_the_name() -> Option<Bus> {
+        Bus::with("<policy context=\"mandatory\"><deny own=\"org.fasttrack1\"/></policy>")
+    }
+
+    fn with(policy: &str) -> Option<Bus> {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("bus");
         let address = format!("unix:path={}", socket.display());
@@ -41,7 +50,7 @@ impl Bus {
         let text = format!(
             "<busconfig><type>session</type><listen>{address}</listen><auth>EXTERNAL</auth>\
              <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/><allow own=\"*\"/></policy>\
-             <include>{}</include></busconfig>",
+             <include>{}</include>{policy}</busconfig>",
             rules.display()
         );
         fs::write(&config, text).expect("a file");
