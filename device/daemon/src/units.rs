@@ -8,7 +8,7 @@
 //!
 //! This is for units of the system's manager. A user's manager is on that user's bus, where root has no business.
 
-use crate::baseline::{self, Kept};
+use crate::baseline::Kept;
 use crate::cgroup::Cgroup;
 use crate::system::System;
 use crate::tree;
@@ -136,24 +136,25 @@ pub async fn tell(bus: &Connection, system: &System, told: &Told) -> zbus::Resul
     let name = format!("{PREFIX}{}", told.property);
     let current = get(bus, unit, told.property).await?.to_string();
     let known = Kept::of(&group, &name)?;
-    let wanted = match (told.value, &known) {
-        (Some(value), _) => {
-            let kept = baseline::before(known, &current);
-            Kept {
-                before: kept,
-                ours: value.to_string(),
-            }
-            .keep(&group, &name)?;
-            value.to_string()
+    let kept = told.value.map(|value| {
+        let value = value.to_string();
+        Kept::next(known.clone(), &current, &value)
+    });
+    let wanted = match (&kept, known) {
+        (Some(kept), _) => {
+            kept.keep(&group, &name)?;
+            kept.ours.clone()
         }
-        (None, Some(known)) if known.ours == current => known.before.clone(),
+        (None, Some(known)) if known.stands(&current) => known.before,
         (None, _) => current.clone(),
     };
     if wanted != current {
         set(bus, unit, told.property, &wanted).await?;
     }
-    if told.value.is_none() {
-        group.remove_attribute(&name)?;
+    match kept {
+        Some(kept) if kept.replaced.is_some() => kept.settle(&group, &name, &wanted)?,
+        Some(_) => {}
+        None => group.remove_attribute(&name)?,
     }
     Ok(())
 }

@@ -173,6 +173,13 @@ fn what_a_daemon_that_was_killed_had_told_systemd_is_taken_back() {
         assert_eq!(systemd.value("user.slice", "MemoryLow"), 99);
         restore(&connection, &system).await;
         assert_eq!(systemd.value("user.slice", "MemoryLow"), 5);
+        // One that was killed before it could tell another value.
+        tell(&connection, &system, &told).await.expect("told");
+        let name = "trusted.fasttrack.unit.MemoryLow";
+        let replacing = group.set_attribute(name, "5\n7\n99");
+        replacing.expect("kept");
+        restore(&connection, &system).await;
+        assert_eq!(systemd.value("user.slice", "MemoryLow"), 5);
         // Once is enough: what comes later is somebody else's.
         systemd.change("user.slice", "MemoryLow", 99);
         restore(&connection, &system).await;

@@ -31,30 +31,44 @@ const WHO_PROCESS: libc::c_long = 1;
 /// Behind the priority, where the group is a game's.
 const GAME: &str = " game";
 
+/// Before a second priority that tasks may have from us.
+const OR: &str = " or ";
+
 /// A priority of ours, and what is to become of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     value: libc::c_long,
+    /// One that tasks have from us as long as the other replaces it: who is killed meanwhile leaves both.
+    replaced: Option<libc::c_long>,
     /// Whether the group is a game of GameMode's, which gives its games the same as we who is in front.
     game: bool,
 }
 
 impl Mark {
-    /// Whether the tasks lose it in the end. What is whose cannot be told while there is a game, so that one keeps it.
-    fn is_taken_back(self) -> bool {
-        self.value != FRONT || !self.game
+    /// Whether a priority is ours and the tasks lose it in the end. What is whose cannot be told while there is a game,
+    /// so that one keeps it.
+    fn takes_back(self, value: libc::c_long) -> bool {
+        let ours = value == self.value || Some(value) == self.replaced;
+        ours && (value != FRONT || !self.game)
     }
 
     fn text(self) -> String {
+        let replaced = self.replaced.map(|value| format!("{OR}{value}"));
         let game = if self.game { GAME } else { "" };
-        format!("{}{game}", self.value)
+        format!("{}{}{game}", self.value, replaced.unwrap_or_default())
     }
 
     /// Of an attribute; none where it makes no sense.
     fn parse(text: &str) -> Option<Mark> {
         let number = text.strip_suffix(GAME);
+        let numbers = number.unwrap_or(text);
+        let (value, replaced) = match numbers.split_once(OR) {
+            Some((value, replaced)) => (value, Some(replaced.parse().ok()?)),
+            None => (numbers, None),
+        };
         Some(Mark {
-            value: number.unwrap_or(text).parse().ok()?,
+            value: value.parse().ok()?,
+            replaced,
             game: number.is_some(),
         })
     }
@@ -99,18 +113,28 @@ impl Ioprio {
         let Ok(group) = Cgroup::open(&self.system, &app) else {
             return counters.count("groups that had ended");
         };
-        let mark = Mark { value, game: false };
+        let known = self.known.get(&app.cgroup) == Some(&app.inode);
+        let inherits = app.cgroup.ends_with(".scope") && !known;
+        let ours: &[libc::c_long] = if inherits { &[IDLE, FRONT] } else { &[before] };
+        let mut replaced = ours.iter().copied();
+        let mut mark = Mark {
+            value,
+            replaced: replaced.find(|one| ![NONE, value].contains(one)),
+            game: false,
+        };
         // Without the mark a crash would leave the priority for ever.
         if let Err(error) = group.set_attribute(MARK, &mark.text()) {
             return counters.error("ioprio mark", || {
                 format!("{}: the mark cannot be set: {error}", app.cgroup)
             });
         }
-        let known = self.known.insert(app.cgroup.clone(), app.inode);
-        let inherits = app.cgroup.ends_with(".scope") && known != Some(app.inode);
-        let ours: &[libc::c_long] = if inherits { &[IDLE, FRONT] } else { &[before] };
+        self.known.insert(app.cgroup.clone(), app.inode);
         let done = set_group(&group, value, ours);
         counters.add("tasks given a priority", done as u64);
+        // Whoever has the other one from now on has chosen it.
+        if mark.replaced.take().is_some() {
+            let _ = group.set_attribute(MARK, &mark.text());
+        }
         self.set.insert(app.cgroup.clone(), (app, mark));
     }
 
@@ -196,7 +220,7 @@ pub fn restore_group(group: &Cgroup) -> bool {
         return false;
     };
     for tid in group.numbers("cgroup.threads") {
-        if mark.is_taken_back() && get(tid) == Some(mark.value) {
+        if get(tid).is_some_and(|value| mark.takes_back(value)) {
             set(tid, NONE);
         }
     }
@@ -241,7 +265,7 @@ impl Effect for Ioprio {
             .set
             .iter()
             .filter(|(path, _)| !wanted.contains_key(*path))
-            .filter(|(_, (_, mark))| mark.is_taken_back())
+            .filter(|(_, (_, mark))| mark.takes_back(mark.value))
             .map(|(path, _)| path.clone())
             .collect();
         // Who waits is in front.
@@ -343,11 +367,21 @@ mod tests {
             (IDLE, false, true),
             (IDLE, true, true),
         ] {
-            let mark = Mark { value, game };
-            assert_eq!(mark.is_taken_back(), taken, "{mark:?}");
-            assert_eq!(Mark::parse(&mark.text()), Some(mark));
+            for replaced in [None, Some(IDLE)] {
+                let mark = Mark {
+                    value,
+                    replaced,
+                    game,
+                };
+                assert_eq!(mark.takes_back(value), taken, "{mark:?}");
+                assert_eq!(Mark::parse(&mark.text()), Some(mark));
+            }
         }
-        assert_eq!(Mark::parse("x game"), None);
+        let alone = Mark::parse("16384 game").expect("without another one");
+        assert_eq!((alone.replaced, alone.takes_back(IDLE)), (None, false));
+        for nonsense in ["x game", "1 or x", ""] {
+            assert_eq!(Mark::parse(nonsense), None, "{nonsense:?}");
+        }
     }
 
     #[test]
@@ -482,6 +516,43 @@ mod tests {
             .collect();
         let idle = Some(IDLE);
         assert_eq!(values, [(Some(FRONT), idle), (idle, idle), (idle, idle)]);
+    }
+
+    #[test]
+    fn who_is_killed_while_one_replaces_the_other_leaves_what_can_be_taken_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut children: Vec<_> = (0..2)
+            .map(|_| Command::new("sleep").arg("60").spawn().expect("a process"))
+            .collect();
+        let tids: Vec<u32> = children.iter().map(std::process::Child::id).collect();
+        fs::create_dir(folder.path().join("g")).expect("a group");
+        let threads = format!("{}\n{}\n", tids[0], tids[1]);
+        fs::write(folder.path().join("g/cgroup.threads"), threads).expect("a file");
+        let group = Cgroup::open_below(folder.path(), "/g").expect("open");
+        // One has the new one, and the other not yet.
+        set(tids[0], FRONT);
+        set(tids[1], IDLE);
+        let mark = Mark {
+            value: FRONT,
+            replaced: Some(IDLE),
+            game: false,
+        };
+        let marked = group.set_attribute(MARK, &mark.text());
+        let restored = marked.is_ok() && restore_group(&group);
+        let after: Vec<_> = tids.iter().map(|tid| get(*tid)).collect();
+        for child in &mut children {
+            child.kill().expect("killed");
+            child.wait().expect("ended");
+        }
+        match marked {
+            Ok(()) => {
+                let ours = |value: &Option<libc::c_long>| [Some(FRONT), Some(IDLE)].contains(value);
+                assert!(restored && !after.iter().any(ours), "{after:?}");
+            }
+            Err(error) => {
+                eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}")
+            }
+        }
     }
 
     #[test]
