@@ -8,7 +8,8 @@ use crate::frozen;
 use crate::system::System;
 use crate::tree;
 
-/// Takes everything back. Says how many groups had something of ours.
+/// Takes everything back. Says how many groups had something of ours. The front is over first: all who are behind wait
+/// for that.
 pub fn restore(system: &System) -> usize {
     kernel::clear(system);
     restore_groups(system)
@@ -18,12 +19,12 @@ pub fn restore(system: &System) -> usize {
 pub fn restore_groups(system: &System) -> usize {
     let open = |path: String| Cgroup::open_below(system.cgroups(), &path).ok();
     let all = tree::all(system, |_| true).filter_map(open);
-    let found = all.filter(restore_group).count();
+    let found = all.filter(|group| restore_group(system, group)).count();
     // Last: what was set by the controller counts as its use.
     found + delegate::take_back(system)
 }
 
-fn restore_group(group: &Cgroup) -> bool {
+fn restore_group(system: &System, group: &Cgroup) -> bool {
     let mut ours = false;
     if frozen::is_ours(group) {
         ours = frozen::thaw(group).is_ok();
@@ -31,6 +32,7 @@ fn restore_group(group: &Cgroup) -> bool {
     for file in baseline::FILES {
         ours |= baseline::restore(group, file).unwrap_or(false);
     }
+    ours |= kernel::take_out(system, group);
     ours | ioprio::restore_group(group)
 }
 

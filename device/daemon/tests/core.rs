@@ -9,6 +9,7 @@ use fasttrack_bus::{Status, WireApp, WireTrouble};
 use fasttrack_detector::group::app_of;
 use fasttrack_detector::report::{AppRef, Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
+use fasttrackd::cgroup::Cgroup;
 use fasttrackd::clean;
 use fasttrackd::daemon::Daemon;
 use fasttrackd::heartbeat::BEAT;
@@ -68,6 +69,71 @@ fn what_is_written_by_hand_after_the_daemon_stays() {
     tree.put("sys/kernel/fasttrack/lease_ms", "75000");
     clean::restore(&System::new(tree.root()));
     assert_eq!(tree.kernel("lease_ms"), "0");
+}
+
+#[test]
+fn what_no_daemon_has_written_stays_and_what_one_has_left_does_not() {
+    let tree = Tree::with_kernel();
+    let system = System::new(tree.root());
+    let lists = || ["foreground_cgroups", "lease_ms", "enabled"].map(|file| tree.kernel(file));
+    let by_hand = ["/a", "5000", "1"];
+    let put = |values: [&str; 3]| {
+        for (file, value) in ["foreground_cgroups", "lease_ms", "enabled"]
+            .iter()
+            .zip(values)
+        {
+            tree.put(&format!("sys/kernel/fasttrack/{file}"), value);
+        }
+    };
+    put(by_hand);
+    clean::restore(&system);
+    assert_eq!(lists(), by_hand);
+    let off = "[effects]\nkernel = false\n";
+    tree.put("etc/fasttrack/fasttrackd.toml", off);
+    let mut daemon = a_daemon(&tree);
+    daemon.release(secs(2));
+    assert_eq!(lists(), by_hand);
+    // One that has found it switched on, and was killed. The next one has not to use it.
+    std::fs::remove_file(tree.root().join("etc/fasttrack/fasttrackd.toml")).expect("removed");
+    for by_next in [false, true] {
+        put(by_hand);
+        drop(a_daemon(&tree));
+        assert_eq!(tree.kernel("lease_ms"), "75000");
+        tree.put("sys/kernel/fasttrack/foreground_cgroups", "/a");
+        match by_next {
+            false => drop(clean::restore(&system)),
+            true => {
+                tree.put("etc/fasttrack/fasttrackd.toml", off);
+                drop(a_daemon(&tree));
+            }
+        }
+        assert_eq!(lists(), ["", "0", "1"], "{by_next}");
+    }
+}
+
+#[test]
+fn groups_of_apps_that_one_that_was_killed_has_told_are_taken_out() {
+    let tree = Tree::with_kernel();
+    let system = System::new(tree.root());
+    let slice = Cgroup::open_path(&system, &apps(common::user())).expect("there");
+    if let Err(error) = slice.set_attribute("trusted.fasttrack.try", "1") {
+        eprintln!("SKIPPED: attributes of the kind trusted.* cannot be set here: {error}");
+        return;
+    }
+    for killed in [true, false] {
+        let mut daemon = a_daemon(&tree);
+        assert_eq!(tree.kernel("app_cgroups"), format!("+{}", slice.path()));
+        match killed {
+            true => assert_eq!(clean::restore(&system), 1),
+            false => daemon.release(secs(2)),
+        }
+        assert_eq!(tree.kernel("app_cgroups"), format!("-{}", slice.path()));
+        assert_eq!(tree.kernel("enabled"), "0");
+        // Once is enough.
+        tree.put("sys/kernel/fasttrack/app_cgroups", "somebody's");
+        assert_eq!(clean::restore(&system), 0);
+        assert_eq!(tree.kernel("app_cgroups"), "somebody's");
+    }
 }
 
 /// As GNOME has them: a terminal's tabs, and what the session's bus has started, are in slices of their own.

@@ -21,6 +21,9 @@ pub const FOLDER: &str = "sys/kernel/fasttrack";
 /// The attribute of that folder while the daemon has switched the kernel's part on.
 const MARK: &str = "trusted.fasttrack.switched_on";
 
+/// The attribute of a group that the daemon has added to `app_cgroups`.
+const APP: &str = "trusted.fasttrack.app";
+
 /// The lease of lists that nobody renews: who writes them by hand.
 const LEASE_OFF: &str = "0";
 
@@ -70,20 +73,41 @@ pub fn is_on(system: &System) -> bool {
         .is_ok_and(|value| value == "1")
 }
 
-/// Nobody is in front or perceptible, for the kernel, what is written by hand from now on stays, and it is off if a
-/// daemon has switched it on. Where it has no such files, nothing is to be cleared.
+/// Takes back what a daemon that is gone has left there: nobody is in front or perceptible, what is written by hand
+/// from now on stays, and it is off if the daemon has switched it on. What no daemon has written stays as it is.
+///
+/// Of a daemon that has found it switched on the lease alone tells.
 pub fn clear(system: &System) {
-    for (file, value) in [
-        ("foreground_cgroups", "\n"),
-        ("perceptible_cgroups", "\n"),
-        ("lease_ms", LEASE_OFF),
-    ] {
-        let _ = system.write(&format!("{FOLDER}/{file}"), value);
+    let (marked, leased) = (is_marked(system), is_leased(system));
+    if marked || leased {
+        for (file, value) in [
+            ("foreground_cgroups", "\n"),
+            ("perceptible_cgroups", "\n"),
+            ("lease_ms", LEASE_OFF),
+        ] {
+            let _ = system.write(&format!("{FOLDER}/{file}"), value);
+        }
     }
-    if is_marked(system) {
+    if marked {
         let _ = system.write(&format!("{FOLDER}/enabled"), "0");
         set_mark(system, false);
     }
+}
+
+/// Takes a group out of `app_cgroups` if a daemon that is gone has added it. Says whether it has.
+pub fn take_out(system: &System, group: &Cgroup) -> bool {
+    if !matches!(group.attribute(APP), Ok(Some(_))) {
+        return false;
+    }
+    let word = format!("-{}\n", group.path());
+    let _ = system.write(&format!("{FOLDER}/app_cgroups"), &word);
+    group.remove_attribute(APP).is_ok()
+}
+
+/// Whether the lease is a daemon's.
+fn is_leased(system: &System) -> bool {
+    let lease = system.read(&format!("{FOLDER}/lease_ms"));
+    lease.is_ok_and(|lease| lease == heartbeat::LEASE.as_millis().to_string())
 }
 
 /// Whether a daemon has switched the kernel's part on: that outlives a daemon that is killed.
@@ -183,10 +207,10 @@ impl Kernel {
             let Ok(group) = Cgroup::open_path(&self.system, &path) else {
                 continue;
             };
-            if self.apps.get(&path) != Some(&group.inode()) {
-                self.write("app_cgroups", &format!("+{path}\n"), counters);
+            // What was not taken is told again at the next occasion.
+            if self.apps.get(&path) == Some(&group.inode()) || self.add_app(&group, counters) {
+                there.insert(path, group.inode());
             }
-            there.insert(path, group.inode());
         }
         self.apps = there;
         // A user whose manager has no app slice is not looked for again before the next beat.
@@ -196,6 +220,17 @@ impl Kernel {
             .iter()
             .filter_map(|(path, _)| user_of(path))
             .collect();
+    }
+
+    /// Whether the kernel has taken it. Without attributes a crash leaves it there.
+    fn add_app(&mut self, group: &Cgroup, counters: &mut Counters) -> bool {
+        let _ = group.set_attribute(APP, "1");
+        let word = format!("+{}\n", group.path());
+        let taken = self.write("app_cgroups", &word, counters);
+        if !taken {
+            let _ = group.remove_attribute(APP);
+        }
+        taken
     }
 
     fn write(&mut self, file: &str, value: &str, counters: &mut Counters) -> bool {
@@ -338,6 +373,9 @@ impl Effect for Kernel {
         self.write_list("perceptible_cgroups", &[], counters);
         for path in std::mem::take(&mut self.apps).into_keys() {
             self.write("app_cgroups", &format!("-{path}\n"), counters);
+            if let Ok(group) = Cgroup::open_path(&self.system, &path) {
+                let _ = group.remove_attribute(APP);
+            }
         }
         self.write("lease_ms", LEASE_OFF, counters);
         if !self.was_enabled && self.broken.is_none() {
@@ -401,6 +439,26 @@ mod tests {
             works();
             kernel.renew(decision, &mut counters);
             assert_eq!(is(), expected, "the next beat");
+        }
+    }
+
+    #[test]
+    fn an_app_s_group_that_was_not_taken_is_told_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        let slice = "user.slice/user-7.slice/user@7.service/app.slice";
+        std::fs::create_dir_all(system.cgroups().join(slice)).expect("a group");
+        std::fs::create_dir_all(folder.path().join(FOLDER)).expect("a folder");
+        let list = folder.path().join(FOLDER).join("app_cgroups");
+        std::os::unix::fs::symlink("/dev/full", &list).expect("a link");
+        let wanted = fasttrack_config::Config::default().effects;
+        let mut counters = Counters::silent();
+        let mut kernel = Kernel::new(&system, &wanted, &mut counters);
+        std::fs::remove_file(&list).expect("removed");
+        for (before, expected) in [("", format!("+/{slice}\n")), ("told", "told".to_string())] {
+            std::fs::write(&list, before).expect("a file");
+            kernel.renew(&Decision::default(), &mut counters);
+            assert_eq!(std::fs::read_to_string(&list).expect("a list"), expected);
         }
     }
 

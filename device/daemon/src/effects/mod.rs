@@ -71,6 +71,10 @@ impl Effects {
             told: Vec::new(),
         };
         effects.choose(counters);
+        if !effects.plan.kernel {
+            // An earlier daemon may have used it, and nobody has cleaned up since.
+            kernel::clear(system);
+        }
         effects
     }
 
