@@ -74,8 +74,10 @@ pub struct Daemon {
     pub(crate) saver: bool,
     /// What apps had read and written, and when.
     pub(crate) usage: Option<(Duration, Vec<Usage>)>,
-    /// Counts the changes of who has which class.
+    /// Counts the changes of who has which class, and of whether groups may be frozen.
     pub changes: u64,
+    /// Whether groups may be frozen, as of the last change.
+    froze: bool,
     /// The guard, where groups may be frozen.
     pub guard: Option<Guard>,
     pub(crate) latencies: Latencies,
@@ -123,6 +125,7 @@ impl Daemon {
             saver: false,
             usage: None,
             changes: 0,
+            froze: false,
             guard: None,
             latencies: Latencies::default(),
             heart: Heartbeat::new(now, watchdog_us),
@@ -274,6 +277,12 @@ impl Daemon {
         }
         if self.reload_at.is_some_and(|at| at <= now) {
             self.read_again(now);
+        }
+        // By another rung, a battery's saver, or the guard.
+        let freezes = self.freezes();
+        if std::mem::replace(&mut self.froze, freezes) != freezes {
+            self.changes += 1;
+            self.follow(now);
         }
     }
 

@@ -686,6 +686,42 @@ fn a_battery_saver_is_told_of_until_it_is_off() {
     assert!(!said(&mut daemon));
 }
 
+/// Who is watched for waits is looked at again when the changes have moved.
+#[test]
+fn whether_groups_may_be_frozen_is_a_change() {
+    common::block_on(async {
+        let tree = Tree::new();
+        tree.put(&format!("sys/fs/cgroup{}/cgroup.freeze", apps(USER)), "0");
+        let one = tree.app(USER, "a.scope");
+        let mut daemon = a_daemon(&tree);
+        let launcher = fasttrackd::guard_link::Launcher {
+            program: "cat".into(),
+            arguments: Vec::new(),
+        };
+        let guard = fasttrackd::guard_link::Guard::start(&System::new(tree.root()), launcher);
+        daemon.guard = Some(guard.expect("a process"));
+        says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+        daemon.tick(secs(2));
+        let mut changes = daemon.changes;
+        let mut moved = |daemon: &mut Daemon| {
+            daemon.tick(secs(3));
+            std::mem::replace(&mut changes, daemon.changes) != daemon.changes
+        };
+        tree.put(
+            "etc/fasttrack/fasttrackd.toml",
+            "[effects]\nfreezer = true\n",
+        );
+        daemon.reload(secs(3));
+        assert!(moved(&mut daemon) && daemon.watched() == [one.cgroup.clone()]);
+        for (saver, watched) in [(true, 0), (false, 1)] {
+            daemon.handle(secs(3), Input::Saver(saver));
+            assert!(moved(&mut daemon));
+            assert_eq!(daemon.watched().len(), watched);
+        }
+        assert!(!moved(&mut daemon));
+    });
+}
+
 #[test]
 fn a_clock_that_steps_back_does_no_harm() {
     let tree = Tree::with_kernel();
