@@ -14,6 +14,7 @@ from fasttrack_lab.host import process
 from fasttrack_lab.host.paths import CHECKOUT, DEVICE
 
 DEBIAN = CHECKOUT / "debian"
+DAEMON_UNIT = "fasttrackd.service"
 TRACE_UNIT = "fasttrack-trace.service"
 # What giving up what it does not need calls, before its own filter is there.
 TRACE_GIVES_UP = {"capget", "capset", "prctl", "seccomp"}
@@ -63,6 +64,14 @@ def test_units_run_what_is_installed(unit: str) -> None:
     assert DEVICE / "data" / unit in links
     program = Path(settings(unit)["ExecStart"][0].split()[0])
     assert installed()[f"debian/made/programs/{program.name}"] == str(program.parent).lstrip("/")
+
+
+def test_the_daemon_sees_sockets_of_the_network_namespace_of_users_and_has_no_network() -> None:
+    """The kernel's list of UNIX sockets, by which peers of the app in front are not frozen, is of one namespace."""
+    unit = settings(DAEMON_UNIT)
+    assert not {"PrivateNetwork", "NetworkNamespacePath", "JoinsNamespaceOf"} & set(unit)
+    assert unit["RestrictAddressFamilies"] == ["AF_UNIX AF_NETLINK"]
+    assert unit["IPAddressDeny"] == ["any"]
 
 
 def test_the_recorder_is_off_and_confined() -> None:

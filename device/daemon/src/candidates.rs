@@ -5,7 +5,7 @@
 //! it. Only apps in users' app slices are looked at.
 
 use crate::cgroup::{is_proper, user_of, Cgroup};
-use crate::peers::{self, Link};
+use crate::peers::{self, Link, Unknown};
 use crate::system::System;
 use crate::tree::{app_slices, children};
 use crate::waits::below;
@@ -223,37 +223,45 @@ pub fn is_within(path: &str, group: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The groups that may be frozen now, by inode and path.
-pub fn find(system: &System, decision: &Decision, never: &[String]) -> Vec<(u64, String)> {
-    // Whoever it is may be one that the app in front waits for.
-    let Some(peers) = peers_of_front(system, decision) else {
-        return Vec::new();
-    };
+/// The groups that may be frozen now, by inode and path. None may where it is not known whom apps in front wait for.
+pub fn find(
+    system: &System,
+    decision: &Decision,
+    never: &[String],
+) -> Result<Vec<(u64, String)>, Unknown> {
+    let peers = peers_of_front(system, decision)?;
     let mut budgets: HashMap<Option<u32>, Budget> = HashMap::new();
     let apps = all_apps(system).into_iter();
-    apps.filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
+    let found = apps
+        .filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
         .filter(|path| {
             let budget = budgets.entry(user_of(path)).or_default();
             by_content(system, path, &peers, budget).is_ok()
         })
-        .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)))
-        .collect()
+        .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)));
+    Ok(found.collect())
 }
 
-/// The other ends of the sockets of apps in front; none where there are too many to know.
-fn peers_of_front(system: &System, decision: &Decision) -> Option<HashSet<u32>> {
+/// The other ends of the sockets of apps in front.
+fn peers_of_front(system: &System, decision: &Decision) -> Result<HashSet<u32>, Unknown> {
     let mut budget = Budget::default();
-    let mut sockets = HashSet::new();
-    for verdict in &decision.foreground {
-        let pids = numbers(system, &verdict.app.cgroup, PROCESSES, &mut budget.threads).ok()?;
-        for link in pids.iter().flat_map(|pid| peers::links(system, *pid)) {
-            spend(&mut budget.links).ok()?;
-            if let Link::Socket(inode) = link {
-                sockets.insert(inode);
-            }
+    let front = decision.foreground.iter();
+    let apps = front.map(|verdict| sockets(system, &verdict.app.cgroup, &mut budget));
+    let apps: Result<Vec<_>, _> = apps.collect();
+    peers::peers(&apps.map_err(|_| Unknown::TooMany)?)
+}
+
+/// The sockets of a group.
+fn sockets(system: &System, group: &str, budget: &mut Budget) -> Result<HashSet<u32>, Kept> {
+    let mut found = HashSet::new();
+    let pids = numbers(system, group, PROCESSES, &mut budget.threads)?;
+    for link in pids.iter().flat_map(|pid| peers::links(system, *pid)) {
+        spend(&mut budget.links)?;
+        if let Link::Socket(inode) = link {
+            found.insert(inode);
         }
     }
-    peers::peers(&sockets)
+    Ok(found)
 }
 
 /// Why a group is not frozen by what runs in it and has what open.
@@ -496,9 +504,9 @@ mod tests {
 
     /// The names of the groups that may be frozen with nobody in front.
     fn found(system: &System) -> Vec<String> {
-        let found = find(system, &Decision::default(), &[]).into_iter();
-        let name = |(_, path): (u64, String)| units::leaf(&path).to_string();
-        found.map(name).collect()
+        let found = find(system, &Decision::default(), &[]).expect("known");
+        let name = |(_, path): &(u64, String)| units::leaf(path).to_string();
+        found.iter().map(name).collect()
     }
 
     #[test]
@@ -561,9 +569,10 @@ mod tests {
             }],
             ..Decision::default()
         };
-        assert!(!find(&system, &front("a.scope"), &[]).is_empty());
+        let find = |name: &str| find(&system, &front(name), &[]);
+        assert!(!find("a.scope").expect("known").is_empty());
         open(8, LINKS_MOST);
-        assert!(find(&system, &front("b.scope"), &[]).is_empty());
+        assert_eq!(find("b.scope"), Err(Unknown::TooMany));
     }
 
     #[test]

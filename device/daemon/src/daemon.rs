@@ -645,14 +645,7 @@ impl Daemon {
         let fresh = |(at, _): &(Duration, Vec<_>)| now.saturating_sub(*at) < CANDIDATES_FOR;
         let groups = match self.candidates.take().filter(fresh) {
             Some(known) => known,
-            None => (
-                now,
-                candidates::find(
-                    &self.system,
-                    &self.decision,
-                    &self.config.effects.never_freeze,
-                ),
-            ),
+            None => (now, self.find()),
         };
         if groups.1.is_empty() {
             self.freezer.thawed(now);
@@ -664,6 +657,19 @@ impl Daemon {
             }
         }
         self.candidates = Some(groups);
+    }
+
+    /// The groups that may be frozen.
+    fn find(&mut self) -> Vec<(u64, String)> {
+        let never = &self.config.effects.never_freeze;
+        let found = candidates::find(&self.system, &self.decision, never);
+        found.unwrap_or_else(|unknown| {
+            let meaning = || {
+                format!("whom apps in front wait for is not known, so nothing is frozen: {unknown}")
+            };
+            self.counters.error(unknown.name(), meaning);
+            Vec::new()
+        })
     }
 
     fn thaw(&mut self, now: Duration) {

@@ -217,6 +217,35 @@ fn background_is_frozen_while_the_front_waits_and_no_longer() {
     });
 }
 
+/// As in another network namespace: the kernel's list has none of its sockets.
+#[test]
+fn nobody_is_frozen_while_it_is_not_known_whom_the_front_waits_for() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let link = format!("proc/{}/fd/3", std::process::id());
+        let place = stage.tree.root().join(link);
+        fs::create_dir_all(place.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink("socket:[4294967295]", &place).expect("a link");
+        let front = stage.report("front", &[&groups.front], "").await;
+        front.expect("taken");
+        let unknown = |status: &fasttrack_bus::Status| {
+            let mut errors = status.errors.iter();
+            errors.any(|error| error.contains("not known, so nothing is frozen"))
+        };
+        let status = stage.until("told", unknown).await;
+        assert!(status.counters["looks at sockets that are not listed"] >= 1);
+        assert_eq!(status.counters.get("freezes"), None);
+        assert!(!groups.is_frozen());
+        fs::remove_file(place).expect("closed");
+        stage
+            .report("nobody", &[], "unfocused")
+            .await
+            .expect("taken");
+        host.freeze().await;
+    });
+}
+
 /// power-profiles-daemon.
 struct Profiles(&'static str);
 
