@@ -53,7 +53,7 @@ impl Waits {
         }
     }
 
-    /// The group of the first thread that waits.
+    /// Whether a thread of the groups waits.
     pub fn look(&mut self, now: Duration) -> bool {
         if self
             .listed
@@ -93,18 +93,23 @@ pub fn waits(system: &System, group: &str) -> bool {
     stats.any(|stat| is_waiting(&stat).unwrap_or(false))
 }
 
-/// The threads of groups and of those below them, [`THREADS_MOST`] of them.
+/// The threads of groups and of those below them, [`THREADS_MOST`] of them. The groups take turns: one that has very many
+/// hides no other.
 fn tids(system: &System, groups: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<u32> {
-    let mut tids = Vec::new();
-    for group in groups {
-        let group = group.as_ref().trim_start_matches('/');
-        for folder in below(&system.cgroups().join(group)) {
+    let of_one = |group: &str| {
+        let folder = system.cgroups().join(group.trim_start_matches('/'));
+        let mut tids = Vec::new();
+        for folder in below(&folder) {
             let text = fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
             tids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
         }
-    }
-    tids.truncate(THREADS_MOST);
-    tids
+        tids
+    };
+    let groups = groups.into_iter();
+    let lists: Vec<Vec<u32>> = groups.map(|group| of_one(group.as_ref())).collect();
+    let turns = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let of_turn = |turn: usize| lists.iter().filter_map(move |tids| tids.get(turn).copied());
+    (0..turns).flat_map(of_turn).take(THREADS_MOST).collect()
 }
 
 fn stat(system: &System, tid: u32) -> io::Result<File> {
@@ -167,6 +172,26 @@ mod tests {
             fs::create_dir(root.path().join(number.to_string())).expect("a group");
         }
         assert_eq!(below(root.path()).len(), GROUPS_MOST);
+    }
+
+    #[test]
+    fn an_app_with_many_threads_hides_no_other() {
+        let root = tempfile::tempdir().expect("a folder");
+        let many: Vec<String> = (1000..1600).map(|tid: u32| tid.to_string()).collect();
+        put(
+            root.path(),
+            "sys/fs/cgroup/a/cgroup.threads",
+            &many.join("\n"),
+        );
+        for tid in many {
+            put(root.path(), &format!("proc/{tid}/stat"), "1 (x) S 1");
+        }
+        put(root.path(), "sys/fs/cgroup/b/cgroup.threads", "10\n");
+        put(root.path(), "proc/10/stat", "10 (x) D 1");
+        let mut waits = Waits::new(&System::new(root.path()));
+        waits.set_groups(["/a", "/b"].map(str::to_string).to_vec());
+        assert!(waits.look(Duration::ZERO));
+        assert_eq!(waits.threads.len(), THREADS_MOST);
     }
 
     #[test]
