@@ -6,6 +6,7 @@ use crate::cgroup::{self, Cgroup, Refusal};
 use crate::coexist::{self, Found};
 use crate::counters::Counters;
 use crate::effects::Effects;
+use crate::freezable::{Freezable, Look};
 use crate::freezer::{Act, Freezer};
 use crate::guard::Answer;
 use crate::guard_link::Guard;
@@ -13,6 +14,7 @@ use crate::heartbeat::Heartbeat;
 use crate::input::{Input, Mode};
 use crate::latency::Latencies;
 use crate::notify::Notify;
+use crate::peers::Unknown;
 use crate::settling::Settling;
 use crate::system::System;
 use crate::units::Told;
@@ -24,9 +26,6 @@ use fasttrack_detector::report::{AppRef, Report};
 use fasttrack_detector::{Decision, Detector, Event, SessionKey};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// How long a list of groups that may be frozen is believed, as long as the freezer is armed by one event.
-const CANDIDATES_FOR: Duration = Duration::from_secs(2);
 
 /// Time between two readings of the configuration: each probes the system by writes.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
@@ -87,7 +86,7 @@ pub struct Daemon {
     frozen_since: Option<Duration>,
     waits: Waits,
     settling: Settling,
-    candidates: Option<(Duration, Vec<(u64, String)>)>,
+    freezable: Freezable,
     /// When the configuration was read again last, and when it will be.
     reloaded: Option<Duration>,
     reload_at: Option<Duration>,
@@ -134,7 +133,7 @@ impl Daemon {
             frozen_since: None,
             waits: Waits::new(system),
             settling: Settling::new(system),
-            candidates: None,
+            freezable: Freezable::default(),
             reloaded: None,
             reload_at: None,
         }
@@ -162,6 +161,15 @@ impl Daemon {
     /// What systemd is to be told of units' values since this was last asked.
     pub fn units(&mut self) -> Vec<Told> {
         self.effects.told()
+    }
+
+    /// A look for groups that may be frozen, which is to be made beside this and handed back as an input.
+    pub fn look(&mut self, now: Duration) -> Option<Look> {
+        let never = &self.config.effects.never_freeze;
+        let freezable = &mut self.freezable;
+        let look = freezable.look(now, &self.system, &self.decision, never)?;
+        self.counters.count("looks for groups that may be frozen");
+        Some(look)
     }
 
     /// Tells systemd something.
@@ -222,6 +230,10 @@ impl Daemon {
             Input::Explain(what, reply) => drop(reply.send(self.explain(now, &what))),
             Input::Usage(reply) => drop(reply.send(self.recent_usage(now))),
             Input::Pressure => self.arm(now),
+            Input::Freezable(found) => {
+                let known = self.freezable.take(found);
+                known.unwrap_or_else(|unknown| self.unknown(unknown));
+            }
             Input::Saver(on) => {
                 self.saver = on;
                 self.follow(now);
@@ -616,7 +628,7 @@ impl Daemon {
 
     /// Has the freezer follow the decision. Who has come to the front must not stay frozen for a moment.
     fn follow(&mut self, now: Duration) {
-        self.candidates = None;
+        self.freezable.forget();
         self.thaw(now);
         let groups = self.watched();
         let nobody = groups.is_empty();
@@ -633,8 +645,16 @@ impl Daemon {
     }
 
     fn poll(&mut self, now: Duration) {
-        let waits = self.freezes() && self.waits.look(now);
-        match self.freezer.poll(now, waits) {
+        let freezes = self.freezes();
+        if freezes {
+            self.freezable.want(now);
+        }
+        let waits = freezes && self.waits.look(now);
+        let ready = self.freezer.is_frozen() || self.freezable.groups(now).is_some();
+        if waits && !ready {
+            self.freezer.arm(now);
+        }
+        match self.freezer.poll(now, waits && ready) {
             Act::Nothing => {}
             Act::Freeze => self.freeze(now),
             Act::Thaw => self.order_thaw(now),
@@ -642,34 +662,22 @@ impl Daemon {
     }
 
     fn freeze(&mut self, now: Duration) {
-        let fresh = |(at, _): &(Duration, Vec<_>)| now.saturating_sub(*at) < CANDIDATES_FOR;
-        let groups = match self.candidates.take().filter(fresh) {
-            Some(known) => known,
-            None => (now, self.find()),
-        };
-        if groups.1.is_empty() {
+        let groups = self.freezable.groups(now).unwrap_or_default();
+        if groups.is_empty() {
             self.freezer.thawed(now);
         } else if let Some(guard) = &mut self.guard {
             self.counters.count("freezes");
             self.frozen_since = Some(now);
-            if guard.freeze(now, groups.1.clone()).is_err() {
+            if guard.freeze(now, groups.to_vec()).is_err() {
                 self.replace_guard(now);
             }
         }
-        self.candidates = Some(groups);
     }
 
-    /// The groups that may be frozen.
-    fn find(&mut self) -> Vec<(u64, String)> {
-        let never = &self.config.effects.never_freeze;
-        let found = candidates::find(&self.system, &self.decision, never);
-        found.unwrap_or_else(|unknown| {
-            let meaning = || {
-                format!("whom apps in front wait for is not known, so nothing is frozen: {unknown}")
-            };
-            self.counters.error(unknown.name(), meaning);
-            Vec::new()
-        })
+    fn unknown(&mut self, unknown: Unknown) {
+        let meaning =
+            || format!("whom apps in front wait for is not known, so nothing is frozen: {unknown}");
+        self.counters.error(unknown.name(), meaning);
     }
 
     fn thaw(&mut self, now: Duration) {

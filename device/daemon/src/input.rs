@@ -2,6 +2,7 @@
 //! All that reaches the owner of the state, in one type.
 
 use crate::coexist::Found;
+use crate::freezable;
 use fasttrack_bus::{Explanation, Status, Usage, WireTrouble};
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
@@ -69,6 +70,8 @@ pub enum Input {
     Usage(oneshot::Sender<Vec<Usage>>),
     /// The I/O pressure of an app in front has grown.
     Pressure,
+    /// A look for groups that may be frozen was made.
+    Freezable(freezable::Found),
     /// The battery is to be saved, or no longer.
     Saver(bool),
     /// Programs that do similar things were found.

@@ -6,7 +6,8 @@
 //! [`daemon`] takes these one by one, with the time, asks the policy (the crate `fasttrack-detector`) for a decision,
 //! and hands it to the [`effects`]. Nothing wakes up while nothing happens, but for one heartbeat while an app is in
 //! front or systemd wants to hear of the daemon: it renews the kernel's lease and answers the watchdog. While an app that
-//! is launched has a window and may still read, [`settling`] looks ten times a second.
+//! is launched has a window and may still read, [`settling`] looks ten times a second. A second thread is there while
+//! groups that may be frozen are looked for ([`freezable`]).
 //!
 //! Freezing is done by a second process, the [`guard`]: it holds what is frozen and thaws it when the daemon is killed,
 //! stopped or late.
@@ -24,6 +25,7 @@ pub mod daemon;
 pub mod disks;
 pub mod effects;
 pub mod frame;
+pub mod freezable;
 pub mod freezer;
 pub mod frozen;
 pub mod guard;

@@ -10,6 +10,13 @@ const UNUSED: [&str; 1] = ["libm."];
 
 /// Keeps what has been touched, from now on.
 pub fn keep_touched() {
+    // What another thread allocates would be in 64 MiB of addresses of its own, which all count as kept: more than there
+    // is room for.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes numbers and changes how memory is had from now on.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     // SAFETY: the call takes a number and changes no memory.
     let _ = unsafe { libc::mlockall(flags) };

@@ -5,6 +5,7 @@ use crate::agents::Agents;
 use crate::clean;
 use crate::counters::Counters;
 use crate::daemon::Daemon;
+use crate::freezable::Look;
 use crate::guard::{self, Answer};
 use crate::guard_link::{Guard, Launcher};
 use crate::inlet::Inlet;
@@ -126,6 +127,21 @@ impl Room {
         if let Some(bus) = self.bus.take() {
             close(bus);
         }
+    }
+
+    /// Has a look made in a thread of its own. After a panic there nothing more is frozen.
+    fn look(&self, look: Look) {
+        let to = self.to.clone();
+        tokio::spawn(async move {
+            let input = match tokio::task::spawn_blocking(|| look.find()).await {
+                Ok(found) => Input::Freezable(found),
+                Err(error) => Input::Trouble(
+                    "looks that have failed",
+                    format!("groups that may be frozen are no longer looked for: {error}"),
+                ),
+            };
+            let _ = to.send(input);
+        });
     }
 
     /// Hands on what systemd is to be told. Without a bus nobody could tell it.
@@ -256,6 +272,9 @@ async fn looped(
         }
         daemon.tick(now());
         room.tell_units(daemon.units());
+        if let Some(look) = daemon.look(now()) {
+            room.look(look);
+        }
         if changes != daemon.changes {
             changes = daemon.changes;
             room.pressure

@@ -217,6 +217,40 @@ fn background_is_frozen_while_the_front_waits_and_no_longer() {
     });
 }
 
+/// At the first wait it is known who may be frozen.
+#[test]
+fn who_may_be_frozen_is_looked_for_before_anybody_waits() {
+    block_on(async {
+        let Some(host) = set('S').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let front = stage.report("front", &[&groups.front], "").await;
+        front.expect("taken");
+        let looked = |status: &fasttrack_bus::Status| {
+            let name = "looks for groups that may be frozen";
+            status.counters.get(name).is_some_and(|looks| *looks >= 1)
+        };
+        let status = stage.until("looked", looked).await;
+        assert_eq!(status.counters.get("freezes"), None);
+        groups.in_front(&stage.tree, 'D');
+        host.freeze().await;
+    });
+}
+
+/// In `LimitMEMLOCK=` of the unit. What is kept counts by its addresses, and a thread may have had many.
+#[test]
+fn what_is_kept_in_memory_has_room_after_a_look_for_groups() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        host.freeze().await;
+        let path = format!("/proc/{}/status", host.stage.daemon.0.id());
+        let status = fs::read_to_string(path).expect("a process");
+        let kept = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+        let kib = kept.and_then(|kept| kept.split_whitespace().next()?.parse().ok());
+        let kib: u64 = kib.expect("a number");
+        assert!(kib < 32 << 10, "{kib} KiB");
+    });
+}
+
 /// As in another network namespace: the kernel's list has none of its sockets.
 #[test]
 fn nobody_is_frozen_while_it_is_not_known_whom_the_front_waits_for() {
