@@ -130,6 +130,8 @@ pub enum Kept {
     Peer,
     /// It serves a file system or a disk.
     Server,
+    /// It has a sound device or a camera open.
+    Media,
     /// Its user has more threads or descriptors than are looked at.
     TooMany,
 }
@@ -212,6 +214,7 @@ pub fn by_threads(threads: Threads) -> Result<(), Kept> {
 pub fn by_link(link: Link, peers: &HashSet<u32>) -> Result<(), Kept> {
     match link {
         Link::Served => Err(Kept::Server),
+        Link::Media => Err(Kept::Media),
         Link::Socket(inode) if peers.contains(&inode) => Err(Kept::Peer),
         Link::Socket(_) | Link::Other => Ok(()),
     }
@@ -510,13 +513,15 @@ mod tests {
     }
 
     #[test]
-    fn who_serves_a_file_system_or_a_disk_is_not_frozen_whoever_is_in_front() {
+    fn who_serves_files_or_has_a_sound_device_or_a_camera_is_not_frozen_whoever_is_in_front() {
         let folder = tempfile::tempdir().expect("a folder");
         let system = System::new(folder.path());
         app(&system, 1000, "rclone.service", 7, "/dev/fuse");
         app(&system, 1000, "disk.service", 8, "/dev/ublkc0");
         app(&system, 1000, "app-a-1.scope", 9, "/dev/null");
         app(&system, 1000, "app-b-1.scope", 10, "socket:[77]");
+        app(&system, 1000, "player.scope", 11, "/dev/snd/pcmC0D0p");
+        app(&system, 1000, "camera.scope", 12, "/dev/video0");
         assert_eq!(found(&system), ["app-a-1.scope", "app-b-1.scope"]);
     }
 
@@ -525,6 +530,7 @@ mod tests {
         let peers = HashSet::from([77]);
         assert_eq!(by_link(Link::Socket(77), &peers), Err(Kept::Peer));
         assert_eq!(by_link(Link::Served, &peers), Err(Kept::Server));
+        assert_eq!(by_link(Link::Media, &peers), Err(Kept::Media));
         for other in [Link::Socket(1), Link::Other] {
             assert_eq!(by_link(other, &peers), Ok(()));
         }

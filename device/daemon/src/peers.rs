@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who an app waits for: by a socket, of which the kernel has a list (`sock_diag(7)`), or as its server of a file system
-//! or a disk. Freezing it would stop the app, too.
+//! or a disk. Freezing it would stop the app, too. So would it stop a sound or a camera, by what else a process has open.
 
 use crate::system::System;
 use rustix::net::{netlink, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -118,6 +118,9 @@ impl Ends<'_> {
 /// uninterruptible sleep, and for anybody who uses the files: by the app in front it cannot be told.
 const SERVED: [&str; 3] = ["/dev/fuse", "/dev/cuse", "/dev/ublkc"];
 
+/// Devices by which a process plays, records or films past PipeWire, whose streams alone the agent knows.
+const MEDIA: [&str; 2] = ["/dev/snd/", "/dev/video"];
+
 /// What a descriptor leads to, where that matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
@@ -125,6 +128,8 @@ pub enum Link {
     Socket(u32),
     /// One of [`SERVED`].
     Served,
+    /// One of [`MEDIA`].
+    Media,
     /// Anything else.
     Other,
 }
@@ -140,8 +145,12 @@ pub fn links(system: &System, pid: u32) -> impl Iterator<Item = Link> {
 }
 
 fn link(target: &str) -> Link {
-    if SERVED.iter().any(|device| target.starts_with(device)) {
+    let is_one_of = |devices: &[&str]| devices.iter().any(|device| target.starts_with(device));
+    if is_one_of(&SERVED) {
         return Link::Served;
+    }
+    if is_one_of(&MEDIA) {
+        return Link::Media;
     }
     let number = target
         .strip_prefix("socket:[")
@@ -274,7 +283,17 @@ mod tests {
         for device in ["/dev/fuse", "/dev/cuse", "/dev/ublkc0", "/dev/ublkc17"] {
             assert_eq!(link(device), Link::Served);
         }
-        for other in ["/dev/null", "/home/dev/fuse", "pipe:[77]", "socket:[x]", ""] {
+        for device in ["/dev/snd/pcmC0D0p", "/dev/snd/seq", "/dev/video0"] {
+            assert_eq!(link(device), Link::Media);
+        }
+        for other in [
+            "/dev/null",
+            "/dev/sndstat",
+            "/home/dev/fuse",
+            "pipe:[77]",
+            "socket:[x]",
+            "",
+        ] {
             assert_eq!(link(other), Link::Other);
         }
     }
