@@ -39,7 +39,7 @@ pub enum Command {
     /// On the patched kernel, pauses, holds and promotions are counted for the whole machine. Whose the pauses and
     /// holds are is shown to root alone, who may follow the kernel's tracepoints.
     Top(Top),
-    /// Say which class an app has, since when, by which rule, and what was set for it.
+    /// Say which class an app has, since when, by which rule, what was set for it, and why it is not frozen.
     Explain {
         /// A process (PID), an application id or a part of it that no other has, the path of a control group, or a part of
         /// a window's title.

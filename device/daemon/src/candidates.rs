@@ -12,6 +12,7 @@ use crate::waits::below;
 use fasttrack_config::INDEXERS;
 use fasttrack_detector::{group, units, Decision, Verdict};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -134,6 +135,32 @@ pub enum Kept {
     Media,
     /// Its user has more threads or descriptors than are looked at.
     TooMany,
+    /// It is not known whom apps in front wait for: it may be this.
+    Unknown(Unknown),
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Kept::NoApp => "it is no app in a user's app slice",
+            Kept::Needed => "it has the name of one that others need to answer",
+            Kept::Maintenance => "it is background by a rule, and such services never are",
+            Kept::Configured => "the configuration has its name in never_freeze",
+            Kept::InUse => "it is, holds or belongs to an app that is in front or perceptible",
+            Kept::RealTime => "one of its threads has a real-time policy",
+            Kept::Machine => "it runs a virtual machine",
+            Kept::Peer => "an app in front has a socket to it",
+            Kept::Server => "it serves a file system or a disk",
+            Kept::Media => "it has a sound device or a camera open",
+            Kept::TooMany => "its user has more threads or descriptors than are looked at",
+            Kept::Unknown(unknown) => {
+                return write!(
+                    out,
+                    "it is not known whom apps in front wait for: {unknown}"
+                );
+            }
+        })
+    }
 }
 
 /// What is known of a group's threads.
@@ -226,23 +253,41 @@ pub fn is_within(path: &str, group: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The groups that may be frozen now, by inode and path. None may where it is not known whom apps in front wait for.
-pub fn find(
-    system: &System,
-    decision: &Decision,
-    never: &[String],
-) -> Result<Vec<(u64, String)>, Unknown> {
+/// The groups that were looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sorted {
+    /// Those that may be frozen, by inode and path.
+    pub groups: Vec<(u64, String)>,
+    /// The others, and why not.
+    pub kept: Vec<(String, Kept)>,
+}
+
+/// The groups that may be frozen now. None may where it is not known whom apps in front wait for.
+pub fn find(system: &System, decision: &Decision, never: &[String]) -> Result<Sorted, Unknown> {
     let peers = peers_of_front(system, decision)?;
     let mut budgets: HashMap<Option<u32>, Budget> = HashMap::new();
-    let apps = all_apps(system).into_iter();
-    let found = apps
-        .filter(|path| by_name(path, never).is_ok() && by_decision(path, decision).is_ok())
-        .filter(|path| {
-            let budget = budgets.entry(user_of(path)).or_default();
-            by_content(system, path, &peers, budget).is_ok()
-        })
-        .filter_map(|path| Some((Cgroup::open_path(system, &path).ok()?.inode(), path)));
-    Ok(found.collect())
+    let mut sorted = Sorted::default();
+    for path in all_apps(system) {
+        let budget = budgets.entry(user_of(&path)).or_default();
+        let may = without_a_look(&path, decision, never)
+            .and_then(|()| by_content(system, &path, &peers, budget));
+        match may {
+            Ok(()) => {
+                let group = Cgroup::open_path(system, &path);
+                sorted
+                    .groups
+                    .extend(group.map(|group| (group.inode(), path)));
+            }
+            Err(why) => sorted.kept.push((path, why)),
+        }
+    }
+    Ok(sorted)
+}
+
+/// Why a group is not frozen, without a look at what runs in it.
+pub fn without_a_look(path: &str, decision: &Decision, never: &[String]) -> Result<(), Kept> {
+    by_name(path, never)?;
+    by_decision(path, decision)
 }
 
 /// The other ends of the sockets of apps in front.
@@ -462,11 +507,10 @@ mod tests {
         assert_eq!((of(1000), of(1001), of(1002)), (APPS_MOST, 0, 1));
     }
 
-    #[test]
-    fn what_is_used_is_not_frozen_nor_what_is_around_it() {
-        let used = Verdict {
+    fn verdict(path: &str) -> Verdict {
+        Verdict {
             app: AppRef {
-                cgroup: format!("{APPS}/a.scope"),
+                cgroup: path.to_string(),
                 inode: 1,
                 id: String::new(),
                 pid: 0,
@@ -474,9 +518,13 @@ mod tests {
             rule: Rule::Focus,
             since: Duration::ZERO,
             session: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_used_is_not_frozen_nor_what_is_around_it() {
         let decision = Decision {
-            perceptible: vec![used],
+            perceptible: vec![verdict(&format!("{APPS}/a.scope"))],
             ..Decision::default()
         };
         for name in ["a.scope", "a.scope/sub"] {
@@ -507,9 +555,9 @@ mod tests {
 
     /// The names of the groups that may be frozen with nobody in front.
     fn found(system: &System) -> Vec<String> {
-        let found = find(system, &Decision::default(), &[]).expect("known");
+        let sorted = find(system, &Decision::default(), &[]).expect("known");
         let name = |(_, path): &(u64, String)| units::leaf(path).to_string();
-        found.iter().map(name).collect()
+        sorted.groups.iter().map(name).collect()
     }
 
     #[test]
@@ -523,6 +571,89 @@ mod tests {
         app(&system, 1000, "player.scope", 11, "/dev/snd/pcmC0D0p");
         app(&system, 1000, "camera.scope", 12, "/dev/video0");
         assert_eq!(found(&system), ["app-a-1.scope", "app-b-1.scope"]);
+    }
+
+    #[test]
+    fn who_is_kept_is_told_with_the_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let system = System::new(folder.path());
+        for (number, (name, open)) in [
+            ("app-a-1.scope", "/dev/null"),
+            ("app-camera-1.scope", "/dev/video0"),
+            ("app-disk-1.scope", "/dev/ublkc0"),
+            ("app-ibus-1.scope", "/dev/null"),
+            ("app-loud-1.scope", "/dev/null"),
+            ("app-machine-1.scope", "/dev/null"),
+            ("app-mine-1.scope", "/dev/null"),
+            ("app-tracker-miner-fs-3-1.scope", "/dev/null"),
+            ("app-used-1.scope", "/dev/null"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let pid = 20 + u32::try_from(number).expect("few");
+            app(&system, 1000, name, pid, open);
+            let policy = u32::from(name.contains("loud"));
+            let task = if name.contains("machine") {
+                "CPU 0/KVM"
+            } else {
+                "x"
+            };
+            let zeros = "0 ".repeat(POLICY - 1);
+            let stat = system.path(&format!("proc/{pid}/stat"));
+            fs::write(stat, format!("{pid} ({task}) S {zeros}{policy} 0")).expect("a file");
+        }
+        let decision = Decision {
+            perceptible: vec![verdict(&format!("{}/app-used-1.scope", slice(1000)))],
+            ..Decision::default()
+        };
+        let sorted = find(&system, &decision, &["mine".to_string()]).expect("known");
+        let kept: Vec<_> = sorted
+            .kept
+            .iter()
+            .map(|(path, why)| (units::leaf(path), *why))
+            .collect();
+        let all = [
+            ("app-camera-1.scope", Kept::Media),
+            ("app-disk-1.scope", Kept::Server),
+            ("app-ibus-1.scope", Kept::Needed),
+            ("app-loud-1.scope", Kept::RealTime),
+            ("app-machine-1.scope", Kept::Machine),
+            ("app-mine-1.scope", Kept::Configured),
+            ("app-tracker-miner-fs-3-1.scope", Kept::Maintenance),
+            ("app-used-1.scope", Kept::InUse),
+        ];
+        assert_eq!(kept, all);
+        assert_eq!(sorted.groups.len(), 1);
+    }
+
+    #[test]
+    fn each_reason_has_a_sentence_of_its_own() {
+        let unknown = Kept::Unknown(Unknown::NotListed);
+        let all = [
+            (Kept::NoApp, "app slice"),
+            (Kept::Needed, "others need"),
+            (Kept::Maintenance, "background by a rule"),
+            (Kept::Configured, "never_freeze"),
+            (Kept::InUse, "in front or perceptible"),
+            (Kept::RealTime, "real-time policy"),
+            (Kept::Machine, "virtual machine"),
+            (Kept::Peer, "socket to it"),
+            (Kept::Server, "file system or a disk"),
+            (Kept::Media, "sound device or a camera"),
+            (Kept::TooMany, "more threads or descriptors"),
+            (unknown, "another network namespace"),
+        ];
+        for (why, part) in all {
+            let said = all
+                .iter()
+                .filter(|(other, _)| other.to_string().contains(part));
+            assert_eq!(
+                said.map(|(other, _)| *other).collect::<Vec<_>>(),
+                [why],
+                "{part}"
+            );
+        }
     }
 
     #[test]
@@ -562,21 +693,11 @@ mod tests {
         assert_eq!(found(&system), ["a.scope", "c.scope", "e.scope"]);
         // Nor does an app in front.
         let front = |name: &str| Decision {
-            foreground: vec![Verdict {
-                app: AppRef {
-                    cgroup: format!("{}/{name}", slice(1000)),
-                    inode: 1,
-                    id: String::new(),
-                    pid: 0,
-                },
-                rule: Rule::Focus,
-                since: Duration::ZERO,
-                session: None,
-            }],
+            foreground: vec![verdict(&format!("{}/{name}", slice(1000)))],
             ..Decision::default()
         };
         let find = |name: &str| find(&system, &front(name), &[]);
-        assert!(!find("a.scope").expect("known").is_empty());
+        assert!(!find("a.scope").expect("known").groups.is_empty());
         open(8, LINKS_MOST);
         assert_eq!(find("b.scope"), Err(Unknown::TooMany));
     }

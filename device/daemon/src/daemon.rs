@@ -86,7 +86,7 @@ pub struct Daemon {
     frozen_since: Option<Duration>,
     waits: Waits,
     settling: Settling,
-    freezable: Freezable,
+    pub(crate) freezable: Freezable,
     /// When the configuration was read again last, and when it will be.
     reloaded: Option<Duration>,
     reload_at: Option<Duration>,

@@ -4,7 +4,7 @@
 //! To make it takes tens of milliseconds where users have many descriptors. So a thread beside the loop makes it
 //! ([`Look::find`]), as soon as the freezer is armed: at the first wait it is there.
 
-use crate::candidates;
+use crate::candidates::{self, is_within, Kept, Sorted};
 use crate::peers::Unknown;
 use crate::system::System;
 use fasttrack_detector::Decision;
@@ -15,9 +15,6 @@ const BELIEVED: Duration = Duration::from_secs(2);
 
 /// How old a list is when the next is made. That has the rest of the time to come.
 const RENEWED: Duration = Duration::from_secs(1);
-
-/// Groups by inode and path.
-pub type Groups = Vec<(u64, String)>;
 
 /// A list to be made.
 #[derive(Debug)]
@@ -35,7 +32,7 @@ impl Look {
         Found {
             number: self.number,
             at: self.at,
-            groups: candidates::find(&self.system, &self.decision, &self.never),
+            sorted: candidates::find(&self.system, &self.decision, &self.never),
         }
     }
 }
@@ -45,7 +42,7 @@ impl Look {
 pub struct Found {
     number: u64,
     at: Duration,
-    groups: Result<Groups, Unknown>,
+    sorted: Result<Sorted, Unknown>,
 }
 
 /// The list, and whether there is to be another one.
@@ -53,7 +50,7 @@ pub struct Found {
 pub struct Freezable {
     /// Counts what forgets the list: a list that was asked for before is of no use.
     number: u64,
-    known: Option<(Duration, Result<Groups, Unknown>)>,
+    known: Option<(Duration, Result<Sorted, Unknown>)>,
     wanted: bool,
     running: bool,
 }
@@ -98,16 +95,32 @@ impl Freezable {
         if found.number != self.number {
             return Ok(());
         }
-        let unknown = found.groups.as_ref().err().copied();
-        self.known = Some((found.at, found.groups));
+        let unknown = found.sorted.as_ref().err().copied();
+        self.known = Some((found.at, found.sorted));
         unknown.map_or(Ok(()), Err)
     }
 
     /// The groups that may be frozen; none as long as that is not known.
     pub fn groups(&self, now: Duration) -> Option<&[(u64, String)]> {
-        let (_, groups) = self.known.as_ref()?;
+        let (_, sorted) = self.known.as_ref()?;
         let fresh = self.age(now).is_some_and(|age| age < BELIEVED);
-        fresh.then(|| groups.as_deref().unwrap_or_default())
+        let groups: &[_] = match sorted {
+            Ok(sorted) => &sorted.groups,
+            Err(_) => &[],
+        };
+        fresh.then_some(groups)
+    }
+
+    /// Which group of an app is not frozen and why, by the last list for who is in front, however old.
+    pub fn kept<'a>(&'a self, app: &'a str) -> Option<(&'a str, Kept)> {
+        let (_, sorted) = self.known.as_ref()?;
+        let kept = match sorted {
+            Ok(sorted) => &sorted.kept,
+            Err(unknown) => return Some((app, Kept::Unknown(*unknown))),
+        };
+        let of_it = |path: &str| is_within(app, path) || is_within(path, app);
+        let (path, why) = kept.iter().find(|(path, _)| of_it(path))?;
+        Some((path, *why))
     }
 
     fn age(&self, now: Duration) -> Option<Duration> {
@@ -134,7 +147,10 @@ mod tests {
         Found {
             number: look.number,
             at: look.at,
-            groups: groups.map(|path| vec![(1, path.to_string())]),
+            sorted: groups.map(|path| Sorted {
+                groups: vec![(1, path.to_string())],
+                kept: vec![("/s.slice/k".to_string(), Kept::Peer)],
+            }),
         }
     }
 
@@ -168,10 +184,17 @@ mod tests {
         assert_eq!(freezable.groups(ms(10)), None);
         let new = look(&mut freezable, 10).expect("a look");
         freezable.take(found(&new, Ok("/b"))).expect("known");
+        for app in ["/s.slice", "/s.slice/k", "/s.slice/k/below"] {
+            assert_eq!(freezable.kept(app), Some(("/s.slice/k", Kept::Peer)));
+        }
+        assert_eq!(freezable.kept("/b"), None);
         let groups = [(1, "/b".to_string())];
         assert_eq!(freezable.groups(ms(15)), Some(&groups[..]));
         freezable.forget();
-        assert_eq!(freezable.groups(ms(15)), None);
+        assert_eq!(
+            (freezable.groups(ms(15)), freezable.kept("/s.slice/k")),
+            (None, None)
+        );
     }
 
     #[test]
@@ -182,5 +205,7 @@ mod tests {
         let told = freezable.take(found(&first, Err(Unknown::TooMany)));
         assert_eq!(told, Err(Unknown::TooMany));
         assert_eq!(freezable.groups(ms(5)), Some(&[][..]));
+        let why = Kept::Unknown(Unknown::TooMany);
+        assert_eq!(freezable.kept("/a"), Some(("/a", why)));
     }
 }

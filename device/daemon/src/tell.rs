@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the daemon tells of itself. Files are read when somebody asks, and not before.
 
-use crate::candidates::{is_within, processes};
+use crate::candidates::{self, is_within, processes};
 use crate::cgroup;
 use crate::coexist::{self, Found};
 use crate::daemon::Daemon;
@@ -69,6 +69,7 @@ impl Daemon {
             ));
         }
         if app.class == "background" {
+            done.extend(self.not_frozen(&group));
             done.extend(self.by_kernel());
         }
         if done.is_empty() {
@@ -78,6 +79,24 @@ impl Daemon {
             ));
         }
         Ok(Explanation { app, done })
+    }
+
+    /// Why an app behind is not frozen, where others are. Anybody may ask, so nothing is looked at for the answer.
+    fn not_frozen(&self, app: &str) -> Option<String> {
+        if !self.effects.rung().freezes() {
+            return None;
+        }
+        let never = &self.config.effects.never_freeze;
+        // Which group of a slice it is tells the last look alone.
+        let is_slice = app.ends_with(".slice") && units::is_one_app(units::leaf(app));
+        let known = match candidates::without_a_look(app, &self.decision, never) {
+            Err(why) if !is_slice => Some((app, why)),
+            _ => self.freezable.kept(app),
+        };
+        let (path, why) = known?;
+        let inside = path != app && is_within(path, app);
+        let who = if inside { units::leaf(path) } else { "It" };
+        Some(format!("{who} is not frozen: {why}."))
     }
 
     /// What the kernel has done to all that are behind: it does not count by app.

@@ -643,6 +643,39 @@ fn an_app_is_explained_by_a_part_of_its_name_that_no_other_has() {
 }
 
 #[test]
+fn who_is_behind_and_not_frozen_is_told_why_by_name() {
+    let tree = Tree::new();
+    let configured = "[effects]\nfreezer = true\nnever_freeze = [\"renderer\"]\n";
+    tree.put("etc/fasttrack/fasttrackd.toml", configured);
+    tree.put("sys/fs/cgroup/user.slice/cgroup.freeze", "0");
+    let front = tree.app(USER, "app-front-1.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&front)])).expect("taken");
+    assert_eq!(status(&mut daemon, 2).rung, "freezer");
+    let not_frozen = |group: &WireApp| {
+        let done = daemon.explain(secs(3), &group.cgroup).expect("told").done;
+        let mut lines = done.into_iter();
+        lines.find(|line| line.contains("not frozen"))
+    };
+    for (name, why) in [
+        (
+            "app-ibus-1.scope",
+            "it has the name of one that others need to answer",
+        ),
+        (
+            "app-renderer-1.scope",
+            "the configuration has its name in never_freeze",
+        ),
+    ] {
+        let said = not_frozen(&tree.app(USER, name));
+        assert_eq!(said, Some(format!("It is not frozen: {why}.")));
+    }
+    // What runs in it was not looked at yet.
+    assert_eq!(not_frozen(&tree.app(USER, "app-other-1.scope")), None);
+    assert_eq!(not_frozen(&front), None);
+}
+
+#[test]
 fn a_night_of_suspend_ends_what_was_short_and_renews_what_lapsed() {
     let tree = Tree::with_kernel();
     let (one, other) = (tree.app(USER, "a.scope"), tree.app(USER, "b.scope"));

@@ -236,6 +236,33 @@ fn who_may_be_frozen_is_looked_for_before_anybody_waits() {
     });
 }
 
+#[test]
+fn who_is_not_frozen_for_what_it_has_open_is_told_why() {
+    block_on(async {
+        let Some(host) = set('D').await else { return };
+        let (groups, stage) = (&host.groups, &host.stage);
+        let folder = format!("proc/{}/fd", groups.sleeper.id());
+        let folder = stage.tree.root().join(folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        let open = std::os::unix::fs::symlink("/dev/snd/pcmC0D0p", folder.join("3"));
+        open.expect("a link");
+        let front = stage.report("front", &[&groups.front], "").await;
+        front.expect("taken");
+        let why = "It is not frozen: it has a sound device or a camera open.";
+        let begin = Instant::now();
+        loop {
+            let told = stage.proxy.explain(&groups.behind.cgroup).await;
+            let done = told.expect("explained").done;
+            if done.iter().any(|line| line == why) {
+                break;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{done:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!groups.is_frozen());
+    });
+}
+
 /// In `LimitMEMLOCK=` of the unit. What is kept counts by its addresses, and a thread may have had many.
 #[test]
 fn what_is_kept_in_memory_has_room_after_a_look_for_groups() {
