@@ -307,16 +307,11 @@ impl Daemon {
 
     fn usage_of(&self, class: &str, verdict: &Verdict, left: &mut usize) -> Usage {
         let path = &verdict.app.cgroup;
-        let name = if verdict.app.id.is_empty() {
-            units::leaf(path).to_string()
-        } else {
-            verdict.app.id.clone()
-        };
         let (read_bytes, written_bytes) = self.bytes(path, left);
         let frozen = self.frozen_for.get(path).copied().unwrap_or_default();
         Usage {
             cgroup: path.clone(),
-            name,
+            name: verdict.app.name().to_string(),
             class: class.to_string(),
             read_bytes,
             written_bytes,

@@ -107,7 +107,14 @@ impl fmt::Display for Quiet {
                 out.write_str("the session is not the active one of its seat")
             }
             Quiet::Ambiguous(apps) => {
-                write!(out, "{} apps say that they have the focus", apps.len())
+                let names: Vec<&str> = apps.iter().map(AppRef::name).collect();
+                let who = match names[..] {
+                    [] => "several apps".to_string(),
+                    // They have ended since, or are known to nobody.
+                    [one] => format!("{one} and others"),
+                    _ => names.join(", "),
+                };
+                write!(out, "more than one has the focus: {who}")
             }
             Quiet::CannotTell(who) => write!(out, "{who} cannot tell which app has the focus"),
             Quiet::Silent => out.write_str("its agent has not said who has the focus"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What an agent tells the daemon: who is in front, who starts, who can be heard.
 
+use crate::units;
+
 /// An app as a session knows it: a control group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AppRef {
@@ -12,6 +14,16 @@ pub struct AppRef {
     pub id: String,
     /// Process that owns the window, in the daemon's PID namespace; zero where it is not known.
     pub pid: u32,
+}
+
+impl AppRef {
+    /// How a person may call it: its application id, or its unit.
+    pub fn name(&self) -> &str {
+        match self.id.is_empty() {
+            true => units::leaf(&self.cgroup),
+            false => &self.id,
+        }
+    }
 }
 
 /// Why nobody is in front.

@@ -209,7 +209,18 @@ fn ambiguity_and_ignorance_boost_nothing() {
         .says(1, Report::Launch(app("c")))
         .says(2, Report::Ambiguous(vec![app("a"), app("b")]));
     assert_eq!(play.front(2), "");
-    assert!(matches!(&play.at(2).quiet[0].1, Quiet::Ambiguous(apps) if apps.len() == 2));
+    let why = |play: &mut Play, at| play.at(at).quiet[0].1.to_string();
+    assert_eq!(why(&mut play, 2), "more than one has the focus: a, b");
+    play.event(2, Event::Gone(app("a")));
+    assert_eq!(
+        why(&mut play, 2),
+        "more than one has the focus: b and others"
+    );
+    play.says(2, Report::Ambiguous(Vec::new()));
+    assert_eq!(
+        why(&mut play, 2),
+        "more than one has the focus: several apps"
+    );
     play.says(3, Report::CannotTell("weston".to_string()));
     play.event(4, Event::Gone(app("c")));
     assert_eq!(play.front(4), "");
