@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A session in which nobody can tell: the compositor is named, once, and nothing costs a wake-up afterwards.
+//! A session in which nobody can tell: the compositor is named, once, and nothing costs a wake-up afterwards. Where there
+//! is no compositor, or none any more, there is no window, and nobody is in front.
 
 use crate::env::Env;
 use crate::fault::Fault;
@@ -7,6 +8,7 @@ use crate::place::Place;
 use crate::socket;
 use crate::source::{Out, Probe, Source};
 use crate::toplevel::wayland_socket;
+use crate::x11;
 use std::path::PathBuf;
 
 /// Its name.
@@ -15,27 +17,40 @@ pub const NAME: &str = "none";
 /// The last resort.
 pub struct Cannot {
     socket: Option<PathBuf>,
+    display: Option<String>,
     place: Place,
     desktop: Option<String>,
 }
 
 impl Cannot {
-    /// Names who listens at `WAYLAND_DISPLAY`, or the desktop.
+    /// Names who listens at `WAYLAND_DISPLAY`, or the desktop of an X server.
     pub fn new(env: &Env, place: &Place) -> Cannot {
         Cannot {
             socket: wayland_socket(env),
+            display: x11::display(env),
             place: place.clone(),
             desktop: env.var("XDG_CURRENT_DESKTOP").map(str::to_string),
         }
     }
 
-    /// The compositor's name.
-    pub fn compositor(&self) -> String {
+    /// Says so.
+    pub fn tell(&self, out: &Out) -> Result<(), Fault> {
+        match self.compositor() {
+            Some(compositor) => out.cannot_tell(&compositor),
+            None => out.nobody(),
+        }
+    }
+
+    /// The compositor's name; none where there is no compositor.
+    fn compositor(&self) -> Option<String> {
         let listener = self.socket.as_deref().and_then(socket::listener);
-        let program = listener.and_then(|pid| self.place.program(pid));
-        program
-            .or_else(|| self.desktop.clone())
-            .unwrap_or_else(|| "no compositor".into())
+        if let Some(program) = listener.and_then(|pid| self.place.program(pid)) {
+            return Some(program);
+        }
+        let server = self.display.as_deref().map(x11::is_there);
+        let desktop = || self.desktop.clone();
+        let there = listener.is_some() || server == Some(true);
+        there.then(|| desktop().unwrap_or_else(|| "the window manager".into()))
     }
 }
 
@@ -49,28 +64,45 @@ impl Source for Cannot {
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
-        out.cannot_tell(&self.compositor())
+        self.tell(out)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
+    use fasttrack_detector::report::{Nobody, Report};
 
     #[test]
-    fn the_compositor_is_named_by_its_process_or_its_desktop() {
+    fn the_compositor_is_named_by_its_process_and_none_is_where_nobody_listens() {
         let place = Place::default();
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("wayland-9");
-        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
-        let env = Env::of([("WAYLAND_DISPLAY", path.to_str().expect("a path"))]);
-        let own = place.program(std::process::id()).expect("this process");
-        assert_eq!(Cannot::new(&env, &place).compositor(), own);
-        let env = Env::of([("XDG_CURRENT_DESKTOP", "weston")]);
-        assert_eq!(Cannot::new(&env, &place).compositor(), "weston");
-        assert_eq!(
-            Cannot::new(&Env::default(), &place).compositor(),
-            "no compositor"
-        );
+        let socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        // That stays in the environment of the user's systemd after the compositor.
+        let env = Env::of([
+            ("WAYLAND_DISPLAY", path.to_str().expect("a path")),
+            ("XDG_CURRENT_DESKTOP", "weston"),
+        ]);
+        let own = place.program(std::process::id());
+        let named = || Cannot::new(&env, &place).compositor();
+        assert!(own.is_some());
+        assert_eq!(named(), own);
+        drop(socket);
+        assert_eq!(named(), None);
+        assert_eq!(Cannot::new(&Env::default(), &place).compositor(), None);
+    }
+
+    #[test]
+    fn without_a_compositor_nobody_is_in_front() {
+        let fake = crate::testing::FakePlace::new();
+        let (to, from) = std::sync::mpsc::sync_channel(1);
+        let out = Out::new(NAME, fake.resolver(), to);
+        let env = Env::of([("XDG_CURRENT_DESKTOP", "sway")]);
+        let ended = Cannot::new(&env, &fake.place()).run(&out);
+        assert_eq!(ended, Ok(()));
+        let nobody = Report::Nobody(Nobody::Unfocused);
+        assert_eq!(from.recv(), Ok(Event::Focus(nobody)));
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_anything_says_that_nobody_can_tell() {
+    fn a_session_without_anything_has_the_last_resort() {
         assert_eq!(first(&Env::default()), Some("none"));
     }
 

@@ -245,7 +245,7 @@ impl Source for Listed {
     fn run(&mut self, out: &Out) -> Result<(), Fault> {
         let (_list, mut queue) = bind_list(self.socket.as_deref())?;
         let mut state = State::default();
-        out.cannot_tell(&self.cannot.compositor())?;
+        self.cannot.tell(out)?;
         while !state.windows.finished {
             queue.blocking_dispatch(&mut state)?;
             state.windows.tell_opened(out)?;

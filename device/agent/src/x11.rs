@@ -300,6 +300,11 @@ pub fn display(env: &Env) -> Option<String> {
     env.var("DISPLAY").filter(|_| !wayland).map(str::to_string)
 }
 
+/// Whether an X server answers there.
+pub fn is_there(display: &str) -> bool {
+    x11rb::connect(Some(display)).is_ok()
+}
+
 /// An X11 session.
 pub struct X11 {
     display: Option<String>,

@@ -35,14 +35,25 @@ struct Manager {
     sessions: Sessions,
 }
 
+#[derive(Debug, zbus::DBusError)]
+#[zbus(prefix = "org.freedesktop.login1")]
+enum NoSession {
+    #[zbus(error)]
+    Bus(zbus::Error),
+    NoSuchSession(String),
+}
+
 #[zbus::interface(name = "org.freedesktop.login1.Manager")]
 impl Manager {
     fn list_sessions(&self) -> Vec<Listed> {
         self.sessions.all().clone()
     }
 
-    fn get_session(&self, id: &str) -> fdo::Result<OwnedObjectPath> {
-        path("session", id)
+    fn get_session(&self, id: &str) -> Result<OwnedObjectPath, NoSession> {
+        let all = self.sessions.all();
+        let found = all.iter().find(|session| session.0 == id);
+        let none = || NoSession::NoSuchSession(format!("no session {id}"));
+        found.map(|session| session.4.clone()).ok_or_else(none)
     }
 
     fn get_user(&self, user: u32) -> fdo::Result<OwnedObjectPath> {

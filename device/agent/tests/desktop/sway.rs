@@ -95,7 +95,7 @@ fn sway_is_found_though_it_starts_after_the_agent() {
     }
     let mut session = session();
     let agent = session.agent(&[]);
-    assert_eq!(agent.next().1["report"], "cannot-tell");
+    assert_eq!(agent.next().1["why"], "unfocused");
     harness::idles(&agent, Duration::from_secs(10));
     sway(&mut session);
     let pid = session.start(&["foot", "--app-id", "new", "sleep", "1000"]);
