@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shutil
 from pathlib import Path
@@ -72,6 +73,19 @@ def test_the_daemon_sees_sockets_of_the_network_namespace_of_users_and_has_no_ne
     assert not {"PrivateNetwork", "NetworkNamespacePath", "JoinsNamespaceOf"} & set(unit)
     assert unit["RestrictAddressFamilies"] == ["AF_UNIX AF_NETLINK"]
     assert unit["IPAddressDeny"] == ["any"]
+
+
+def test_the_agent_starts_in_sessions_with_and_without_the_target() -> None:
+    unit = settings("fasttrack-agent.service")
+    assert unit["WantedBy"] == unit["PartOf"] == ["graphical-session.target"]
+    assert not {"Requisite", "Requires", "BindsTo"} & set(unit)
+    assert {"|WAYLAND_DISPLAY", "|DISPLAY"} <= set(unit["ConditionEnvironment"])
+    assert installed()["device/data/fasttrack-agent.desktop"] == "etc/xdg/autostart"
+    entry = configparser.ConfigParser(interpolation=None)
+    entry.read(DEVICE / "data" / "fasttrack-agent.desktop", encoding="utf-8")
+    assert entry["Desktop Entry"]["Exec"] == "fasttrack-agent --start"
+    # There the target starts it.
+    assert entry["Desktop Entry"]["X-systemd-skip"] == "true"
 
 
 def test_the_recorder_is_off_and_confined() -> None:

@@ -47,6 +47,14 @@ impl Env {
         env
     }
 
+    /// What compositors and X servers have set here, `NAME=VALUE` each. Not the session's id, which would stay with the
+    /// user's systemd when the session is over.
+    pub fn session(&self) -> Vec<String> {
+        let names = SESSION.iter().filter(|name| **name != "XDG_SESSION_ID");
+        let set = names.filter_map(|name| Some(format!("{name}={}", self.var(name)?)));
+        set.collect()
+    }
+
     /// A variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.0

@@ -49,6 +49,7 @@ pub mod signs;
 pub mod sink;
 pub mod socket;
 pub mod source;
+pub mod start;
 pub mod startup;
 #[cfg(test)]
 mod testing;

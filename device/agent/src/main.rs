@@ -18,6 +18,7 @@ use fasttrack_agent::scope::UserManager;
 use fasttrack_agent::signs::{Signs, Wake};
 use fasttrack_agent::sink::{Print, Sink};
 use fasttrack_agent::source::{Out, Probe, Source};
+use fasttrack_agent::start;
 use fasttrack_config::{agent, Problem};
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fasttrack-agent: tells fasttrackd who is in front in this session
   fasttrack-agent --kernel        tells the patched kernel UIDs, without a daemon: for Android, as root
   fasttrack-agent --print         writes each report as a line of JSON in place of telling the daemon
   fasttrack-agent --list          says of each source whether it can tell here
+  fasttrack-agent --start         has the user's systemd start it, with this session's environment
   fasttrack-agent --version | --help
 Exit status: 0 good, 1 it cannot run here, 2 the command line is bad.
 ";
@@ -45,6 +47,7 @@ struct Options {
     print: bool,
     kernel: bool,
     list: bool,
+    start: bool,
 }
 
 fn options(words: &[String]) -> Option<Options> {
@@ -53,6 +56,7 @@ fn options(words: &[String]) -> Option<Options> {
         print: false,
         kernel: false,
         list: false,
+        start: false,
     };
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -60,6 +64,7 @@ fn options(words: &[String]) -> Option<Options> {
             "--print" => options.print = true,
             "--kernel" => options.kernel = true,
             "--list" => options.list = true,
+            "--start" => options.start = true,
             "--source" => options.source = Some(words.next()?.to_string()),
             _ => return None,
         }
@@ -87,6 +92,9 @@ fn run(options: &Options) -> ExitCode {
     one_arena();
     conduct::end_on_panic();
     let env = Env::own();
+    if options.start {
+        return code(start::start(&env));
+    }
     let resolver = Resolver::new(Place::default(), rustix::process::geteuid().as_raw());
     let all = choose::all(&env, &resolver);
     let others = choose::others(&env, &resolver);
@@ -107,7 +115,11 @@ fn run(options: &Options) -> ExitCode {
         eprintln!("fasttrack-agent: there is no source of focus '{name}'; valid: {valid}");
         return ExitCode::from(2);
     }
-    match serve(options, wanted, env, resolver, problems) {
+    code(serve(options, wanted, env, resolver, problems))
+}
+
+fn code(result: Result<(), Fault>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("fasttrack-agent: {fault}");

@@ -8,6 +8,10 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::fs;
 
+/// Works in sessions with `graphical-session.target` and without.
+const NO_AGENT: &str = "no agent has reported: 'fasttrack-agent --start' in the session has systemd start it; \
+    fasttrack-agent(1) says how it starts with each session, 'journalctl --user -u fasttrack-agent' why it has ended";
+
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub struct Finding {
@@ -51,10 +55,13 @@ pub async fn examine(cli: &Cli, daemon: Result<ManagerProxy<'static>, String>) -
                 rung => Ok(format!("rung: {rung}")),
             };
             all.push(finding("effects", rung));
-            all.push(finding("agent", match status.sessions.len() {
-                0 => Err("no agent has reported: 'systemctl --user enable --now fasttrack-agent' in the session".to_string()),
-                number => Ok(format!("{number} sessions have one")),
-            }));
+            all.push(finding(
+                "agent",
+                match status.sessions.len() {
+                    0 => Err(NO_AGENT.to_string()),
+                    number => Ok(format!("{number} sessions have one")),
+                },
+            ));
             all.push(finding(
                 "errors",
                 match status.errors.len() {
