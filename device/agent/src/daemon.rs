@@ -10,7 +10,6 @@ use crate::source::{Out, Probe, Source};
 use fasttrack_bus::{ManagerProxy, WireReport, WireTrouble, NAME};
 use fasttrack_detector::report::Report;
 use futures_util::StreamExt;
-use std::future::Future;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use zbus::Connection;
@@ -21,26 +20,42 @@ const ANSWER_MOST: Duration = Duration::from_secs(2);
 /// Tells the daemon.
 pub struct Daemon {
     runtime: Runtime,
-    proxy: ManagerProxy<'static>,
+    /// None where the bus has closed the connection: whoever tells something next connects again.
+    proxy: Option<ManagerProxy<'static>>,
+}
+
+async fn connect() -> zbus::Result<ManagerProxy<'static>> {
+    ManagerProxy::new(&Connection::system().await?).await
 }
 
 impl Daemon {
     /// On the system bus.
     pub fn connect() -> Result<Daemon, Fault> {
         let runtime = bus::runtime()?;
-        let proxy = runtime.block_on(async {
-            let bus = Connection::system().await?;
-            ManagerProxy::new(&bus).await
-        })?;
+        let proxy = Some(runtime.block_on(connect())?);
         Ok(Daemon { runtime, proxy })
     }
-}
 
-impl Daemon {
-    fn told(&self, call: impl Future<Output = zbus::Result<()>>) -> Result<(), Fault> {
-        let told = async { tokio::time::timeout(ANSWER_MOST, call).await };
+    fn told(
+        &mut self,
+        call: impl AsyncFnOnce(&ManagerProxy<'static>) -> zbus::Result<()>,
+    ) -> Result<(), Fault> {
+        let proxy = &mut self.proxy;
+        let told = async {
+            let proxy = match proxy {
+                Some(proxy) => proxy,
+                None => proxy.insert(connect().await?),
+            };
+            call(proxy).await
+        };
+        let told = async { tokio::time::timeout(ANSWER_MOST, told).await };
         match self.runtime.block_on(told) {
-            Ok(result) => Ok(result?),
+            Ok(result) => {
+                if matches!(result, Err(zbus::Error::InputOutput(_))) {
+                    self.proxy = None;
+                }
+                Ok(result?)
+            }
             Err(_) => Err(Fault::new("the daemon does not answer")),
         }
     }
@@ -48,7 +63,8 @@ impl Daemon {
 
 impl Sink for Daemon {
     fn take(&mut self, report: &Report) -> Result<(), Fault> {
-        self.told(self.proxy.report(&WireReport::from(report)))
+        let report = WireReport::from(report);
+        self.told(async |daemon| daemon.report(&report).await)
     }
 
     fn trouble(&mut self, trouble: &Trouble) -> Result<(), Fault> {
@@ -58,11 +74,11 @@ impl Sink for Daemon {
             faults: trouble.counts.faults,
             unknown: trouble.counts.unknown,
         };
-        self.told(self.proxy.trouble(&trouble))
+        self.told(async |daemon| daemon.trouble(&trouble).await)
     }
 
     fn sources(&mut self, names: &[&str]) -> Result<(), Fault> {
-        self.told(self.proxy.sources(names))
+        self.told(async |daemon| daemon.sources(names).await)
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file takes some of it
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -23,9 +24,26 @@ impl Drop for Running {
 /// A bus that lets everybody do everything, but for what the daemon's own rules say of its name. Who runs the test
 /// stands for root in them.
 pub struct Bus {
-    _daemon: Running,
-    _folder: TempDir,
+    daemon: Running,
+    folder: TempDir,
     pub address: String,
+}
+
+/// The bus that a folder has the configuration of.
+fn spawn(folder: &Path) -> std::io::Result<Running> {
+    let config = folder.join("bus.conf");
+    let mut command = Command::new("dbus-daemon");
+    command
+        .arg("--nofork")
+        .arg(format!("--config-file={}", config.display()));
+    command.stdout(Stdio::null()).spawn().map(Running)
+}
+
+fn wait_for_socket(folder: &Path) {
+    let socket = folder.join("bus");
+    wait_for("the bus", || {
+        std::os::unix::net::UnixStream::connect(&socket).is_ok()
+    });
 }
 
 impl Bus {
@@ -54,26 +72,27 @@ impl Bus {
             rules.display()
         );
         fs::write(&config, text).expect("a file");
-        let mut command = Command::new("dbus-daemon");
-        command
-            .arg("--nofork")
-            .arg(format!("--config-file={}", config.display()));
-        let child = match command.stdout(Stdio::null()).spawn() {
-            Ok(child) => child,
+        let daemon = match spawn(folder.path()) {
+            Ok(daemon) => daemon,
             Err(error) => {
                 eprintln!("SKIPPED: dbus-daemon cannot be started: {error}");
                 return None;
             }
         };
-        let bus = Bus {
-            _daemon: Running(child),
-            _folder: folder,
+        wait_for_socket(folder.path());
+        Some(Bus {
+            daemon,
+            folder,
             address,
-        };
-        wait_for("the bus", || {
-            std::os::unix::net::UnixStream::connect(&socket).is_ok()
-        });
-        Some(bus)
+        })
+    }
+
+    /// Ends, and starts at the same address. Nobody is connected any more.
+    pub fn restart(&mut self) {
+        let _ = self.daemon.0.kill();
+        let _ = self.daemon.0.wait();
+        self.daemon = spawn(self.folder.path()).expect("it was started before");
+        wait_for_socket(self.folder.path());
     }
 
     pub async fn connect(&self) -> Connection {
