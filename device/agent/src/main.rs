@@ -128,8 +128,9 @@ fn code(result: Result<(), Fault>) -> ExitCode {
     }
 }
 
-/// Threads that sleep need no heap of their own: each would keep some hundred KiB.
+/// Threads that sleep need no heap of their own: each would keep some hundred KiB. Other C libraries than glibc make none.
 fn one_arena() {
+    #[cfg(target_env = "gnu")]
     // SAFETY: no other thread runs yet.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
