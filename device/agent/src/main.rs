@@ -132,7 +132,9 @@ fn code(result: Result<(), Fault>) -> ExitCode {
 fn one_arena() {
     #[cfg(target_env = "gnu")]
     // SAFETY: no other thread runs yet.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
 }
 
 fn list(all: &[Box<dyn Source>]) {

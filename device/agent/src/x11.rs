@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! X11, under any window manager that follows the EWMH: `_NET_ACTIVE_WINDOW`, and the client's PID by the X-Resource
 //! extension, which the server knows. `_NET_WM_PID` is what the client says, in its own PID namespace: it is taken only
-//! where the server cannot tell. A client on another machine is nobody here. Dialogs count for their parent.
+//! where the server cannot tell. A client on another machine is nobody here. Dialogs count for their parent. A panel or a
+//! desktop, by `_NET_WM_WINDOW_TYPE`, is no app: it starts the others, which would all be in its scope.
 
 use crate::env::Env;
 use crate::fault::Fault;
@@ -23,6 +24,8 @@ const PARENTS_MOST: usize = 8;
 const LIST_MOST: u32 = 4096;
 /// Bytes of an answer before what is longer.
 const REPLY: usize = 32;
+/// Most types of a window that are read: it names the one that fits best, and then more common ones.
+const TYPES_MOST: u32 = 16;
 /// Longest text that is read of a property, in words of four bytes.
 const TEXT_MOST: u32 = 64;
 
@@ -60,6 +63,9 @@ x11rb::atom_manager! {
         _NET_SUPPORTING_WM_CHECK,
         _NET_WM_NAME,
         _NET_WM_PID,
+        _NET_WM_WINDOW_TYPE,
+        _NET_WM_WINDOW_TYPE_DESKTOP,
+        _NET_WM_WINDOW_TYPE_DOCK,
     }
 }
 
@@ -90,7 +96,8 @@ impl Clients {
         })
     }
 
-    /// The app's window behind a window: its PID and its class. A window that has gone meanwhile is nobody's.
+    /// The app's window behind a window: its PID and its class. A window that has gone meanwhile is nobody's, and so are
+    /// panels and desktops.
     pub fn window(&self, window: u32) -> Result<Window, Fault> {
         gone_is_nothing(self.look(window)).map(Option::unwrap_or_default)
     }
@@ -99,7 +106,7 @@ impl Clients {
         let window = self.parent(window)?;
         let class = self.text(window, AtomEnum::WM_CLASS.into())?;
         let machine = self.text(window, AtomEnum::WM_CLIENT_MACHINE.into())?;
-        if is_remote(&machine, &self.host) {
+        if is_remote(&machine, &self.host) || self.is_shell(window)? {
             return Ok(Window::default());
         }
         let process = match self.client(window)? {
@@ -107,6 +114,17 @@ impl Clients {
             process => process,
         };
         Ok(Window::of(process, class_of(&class)))
+    }
+
+    /// Whether it is a panel or a desktop.
+    fn is_shell(&self, window: u32) -> Result<bool, ReplyError> {
+        let types = self.property(window, self.names._NET_WM_WINDOW_TYPE, TYPES_MOST)?;
+        let (desktop, dock) = (
+            self.names._NET_WM_WINDOW_TYPE_DESKTOP,
+            self.names._NET_WM_WINDOW_TYPE_DOCK,
+        );
+        let mut types = types.value32().into_iter().flatten();
+        Ok(types.any(|one| one == desktop || one == dock))
     }
 
     /// Up from a dialog to the window that it belongs to.

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::dpms::{ConnectionExt as _, DPMSMode};
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, ScreenSaver,
+    AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, PropMode, ScreenSaver,
 };
 use x11rb::rust_connection::RustConnection;
+use x11rb::wrapper::ConnectionExt as _;
 
 struct Display {
     name: String,
@@ -83,6 +84,23 @@ impl Display {
         let windows = self.words(self.root, "_NET_CLIENT_LIST");
         let pid = |window: u32| Some((*self.words(window, "_NET_WM_PID").first()?, window));
         windows.into_iter().filter_map(pid).collect()
+    }
+
+    /// Sets numbers, as a window manager or a client does.
+    fn set(&self, window: u32, name: &str, kind: AtomEnum, words: &[u32]) {
+        let name = self.atom(name);
+        let set = self
+            .connection
+            .change_property32(PropMode::REPLACE, window, name, kind, words);
+        set.expect("X").check().expect("set");
+    }
+
+    /// The window of a process, where there is no window manager that lists it.
+    fn window_of(&self, pid: u32) -> Option<u32> {
+        let tree = self.connection.query_tree(self.root).expect("X");
+        let all = tree.reply().expect("the root has windows").children;
+        let says = |window: &u32| self.words(*window, "_NET_WM_PID") == [pid];
+        all.into_iter().find(says)
     }
 
     /// As a launcher does: in pieces of 20 bytes, of which the last has the end.
@@ -175,6 +193,69 @@ fn an_announced_launch_gets_a_scope_before_it_has_a_window() {
         asked.0.lock().expect("no panic").first().cloned()
     });
     assert_eq!(found, Window::of(pid, "org.x.Y"));
+}
+
+#[test]
+#[ignore = "needs Xvfb"]
+fn a_panel_or_a_desktop_with_the_focus_leaves_nobody_in_front() {
+    if harness::skipped(&["Xvfb", "xterm"]) {
+        return;
+    }
+    let mut session = Session::new();
+    let display = Display::start(&mut session);
+    // The test is the window manager.
+    let check = [display.root];
+    display.set(
+        display.root,
+        "_NET_SUPPORTING_WM_CHECK",
+        AtomEnum::WINDOW,
+        &check,
+    );
+    let mut start = || {
+        let pid = session.start(&["xterm", "-e", "sleep", "1000"]);
+        (pid, harness::until("window", || display.window_of(pid)))
+    };
+    let (app, shell) = (start(), start());
+    let focus = |window: u32| {
+        display.set(
+            display.root,
+            "_NET_ACTIVE_WINDOW",
+            AtomEnum::WINDOW,
+            &[window],
+        );
+    };
+    focus(app.1);
+    let agent = session.agent(&["--source", "x11"]);
+    agent.settle(app.0);
+    for kinds in [&["DOCK"][..], &["OWN", "DESKTOP"]] {
+        let kinds = kinds.iter();
+        let kinds = kinds.map(|kind| display.atom(&format!("_NET_WM_WINDOW_TYPE_{kind}")));
+        let kinds: Vec<u32> = kinds.collect();
+        display.set(shell.1, "_NET_WM_WINDOW_TYPE", AtomEnum::ATOM, &kinds);
+        focus(shell.1);
+        assert_eq!(agent.next().1["why"], "unfocused");
+        focus(app.1);
+        assert_eq!(agent.next().1["apps"][0]["pid"], app.0);
+    }
+    let normal = [display.atom("_NET_WM_WINDOW_TYPE_NORMAL")];
+    display.set(shell.1, "_NET_WM_WINDOW_TYPE", AtomEnum::ATOM, &normal);
+    focus(shell.1);
+    assert_eq!(agent.next().1["apps"][0]["pid"], shell.0);
+}
+
+#[test]
+#[ignore = "needs Xvfb"]
+fn without_a_window_manager_the_desktop_is_named_that_cannot_tell() {
+    if harness::skipped(&["Xvfb"]) {
+        return;
+    }
+    let mut session = Session::new();
+    let _display = Display::start(&mut session);
+    session.set("XDG_CURRENT_DESKTOP", "twm");
+    let agent = session.agent(&[]);
+    let report = agent.next().1;
+    assert_eq!(report["report"], "cannot-tell", "{report}");
+    assert_eq!(report["compositor"], "twm");
 }
 
 #[test]
