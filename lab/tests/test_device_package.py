@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import configparser
+import fnmatch
 import re
 import shutil
 from pathlib import Path
@@ -86,6 +87,43 @@ def test_the_agent_starts_in_sessions_with_and_without_the_target() -> None:
     assert entry["Desktop Entry"]["Exec"] == "fasttrack-agent --start"
     # There the target starts it.
     assert entry["Desktop Entry"]["X-systemd-skip"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("device", "schedulers", "chosen"),
+    [
+        ("sda", "none [mq-deadline] fasttrack bfq", True),
+        ("nvme0n1", "[none] mq-deadline fasttrack", True),
+        ("sda", "none [mq-deadline] bfq", False),
+        ("dm-0", "none", False),
+        ("zram0", "[none]", False),
+        ("loop0", "[none] mq-deadline fasttrack", False),
+        ("md127", "[none] mq-deadline fasttrack", False),
+    ],
+)
+def test_disks_begin_with_the_scheduler_where_the_kernel_has_it(device: str, schedulers: str, chosen: bool) -> None:
+    name = "60-fasttrack.rules"
+    assert installed()[f"device/data/{name}"] == "usr/lib/udev/rules.d"
+    lines = (DEVICE / "data" / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    (rule_,) = [line for line in lines if line and line[0] != "#"]
+    is_so = {
+        "ACTION": "add",
+        "SUBSYSTEM": "block",
+        "ENV{DEVTYPE}": "disk",
+        "KERNEL": device,
+        "ATTR{queue/scheduler}": schedulers,
+    }
+    words = re.findall(r'([\w{}/]+)(==|!=|=)"([^"]*)"', rule_)
+    assert len(words) == len(rule_.split(","))
+    *matches, what = words
+    assert what == ("ATTR{queue/scheduler}", "=", "fasttrack")
+    fits = [
+        any(fnmatch.fnmatchcase(is_so[key], one) for one in value.split("|")) == (operator == "==")
+        for key, operator, value in matches
+    ]
+    assert all(fits) == chosen
+    # Not on "change": what was chosen by hand would not stay.
+    assert ("ACTION", "==", "add") in matches
 
 
 def test_the_recorder_is_off_and_confined() -> None:
