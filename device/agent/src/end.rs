@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The end of an agent that has to leave something as it was: SIGTERM and SIGINT are events like others.
+//! The end of an agent that has to leave something as it was.
 
 use crate::bus;
-use crate::event::Event;
 use crate::fault::Fault;
-use std::sync::mpsc::SyncSender;
 use tokio::select;
 use tokio::signal::unix::{signal, SignalKind};
 
-/// Has the signals send [`Event::End`] from now on, and not end the process.
-pub fn listen(to: SyncSender<Event>) -> Result<(), Fault> {
+/// Has SIGTERM and SIGINT do this from now on, the first of them once, and not end the process.
+pub fn listen(then: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
     let runtime = bus::runtime()?;
     let (mut term, mut int) = {
         let _inside = runtime.enter();
@@ -22,8 +20,7 @@ pub fn listen(to: SyncSender<Event>) -> Result<(), Fault> {
         runtime.block_on(async {
             select! { _ = term.recv() => {}, _ = int.recv() => {} }
         });
-        // Whoever takes events has ended if this fails.
-        let _ = to.send(Event::End(None));
+        then();
     });
     Ok(())
 }
@@ -36,13 +33,12 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_signal_is_an_event_and_ends_nothing_by_itself() {
+    fn a_signal_does_what_it_is_told_and_ends_nothing_by_itself() {
         for sent in [Signal::TERM, Signal::INT] {
             let (to, from) = sync_channel(1);
-            listen(to).expect("it listens");
+            listen(move || to.send(sent).expect("room")).expect("it listens");
             kill_process(getpid(), sent).expect("sent");
-            let event = from.recv_timeout(Duration::from_secs(60));
-            assert_eq!(event, Ok(Event::End(None)), "{sent:?}");
+            assert_eq!(from.recv_timeout(Duration::from_secs(60)), Ok(sent));
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::source::{Out, Probe, Source};
 use crate::window::Window;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::sync::mpsc::{channel, Receiver, Sender};
 use zbus::fdo::NameOwnerChangedStream;
 use zbus::message::Header;
@@ -23,6 +24,8 @@ const KWIN: &str = "org.kde.KWin";
 const SCRIPTING: &str = "org.kde.kwin.Scripting";
 const PATH: &str = "/org/fasttrack/KWin";
 const INTERFACE: &str = "org.fasttrack.KWin";
+/// Longest wait for KWin when the agent ends.
+const UNLOAD_MOST: Duration = Duration::from_secs(1);
 /// Calls that wait; KWin does not wait for an answer.
 const CALLS_MOST: usize = 64;
 
@@ -136,11 +139,37 @@ impl Source for Kde {
             .directory
             .as_deref()
             .ok_or_else(|| Fault::new("XDG_RUNTIME_DIR is not set"))?;
-        let file = directory.join(format!("fasttrack-kwin-{}.js", std::process::id()));
+        let file = directory.join(file_name());
         let result = bus::runtime()?.block_on(follow(&file, out));
         let _ = std::fs::remove_file(&file);
         result
     }
+}
+
+/// Where this process has its script in the runtime directory, while KWin has it loaded.
+fn file_name() -> String {
+    format!("fasttrack-kwin-{}.js", std::process::id())
+}
+
+/// The agent ends: a script that it has loaded would run on, and call nobody.
+pub fn end(env: &Env) {
+    let file = env.runtime(&file_name()).filter(|file| file.exists());
+    let (Some(file), Ok(runtime)) = (file, bus::runtime()) else {
+        return;
+    };
+    let unloaded = async {
+        let bus = Connection::session().await?;
+        unload(&bus).await
+    };
+    // The next agent unloads it, too.
+    let _ = runtime.block_on(async { tokio::time::timeout(UNLOAD_MOST, unloaded).await });
+    let _ = std::fs::remove_file(file);
+}
+
+async fn unload(bus: &Connection) -> Result<(), Fault> {
+    let scripting = bus::proxy(bus, KWIN, "/Scripting", SCRIPTING).await?;
+    bus::call_running::<_, bool>(&scripting, "unloadScript", &PLUGIN).await?;
+    Ok(())
 }
 
 async fn follow(file: &Path, out: &Out) -> Result<(), Fault> {
@@ -159,7 +188,11 @@ async fn follow(file: &Path, out: &Out) -> Result<(), Fault> {
     load(&bus, file).await?;
     let calls = obey(from, &owner, pid, out);
     tokio::select! {
-        result = calls => result,
+        result = calls => {
+            // Another source tells who has the focus.
+            let _ = tokio::time::timeout(UNLOAD_MOST, unload(&bus)).await;
+            result
+        }
         result = replaced(&mut owners, &owner) => result,
     }
 }
@@ -201,9 +234,9 @@ async fn load(bus: &Connection, file: &Path) -> Result<(), Fault> {
         .map(ToString::to_string)
         .unwrap_or_default();
     std::fs::write(file, script(&name))?;
-    let scripting = bus::proxy(bus, KWIN, "/Scripting", SCRIPTING).await?;
     // One of an agent that has died would call nobody.
-    scripting.call_method("unloadScript", &PLUGIN).await?;
+    unload(bus).await?;
+    let scripting = bus::proxy(bus, KWIN, "/Scripting", SCRIPTING).await?;
     let path = file
         .to_str()
         .ok_or_else(|| Fault::new("XDG_RUNTIME_DIR is no text"))?;

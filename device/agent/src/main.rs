@@ -10,6 +10,7 @@ use fasttrack_agent::end;
 use fasttrack_agent::env::Env;
 use fasttrack_agent::event::Event;
 use fasttrack_agent::fault::Fault;
+use fasttrack_agent::kde;
 use fasttrack_agent::knobs::{self, Knobs};
 use fasttrack_agent::merge::{Merge, Step};
 use fasttrack_agent::place::Place;
@@ -194,10 +195,20 @@ fn serve(
     let mut sink: Box<dyn Sink> = match (print, options.kernel) {
         (true, _) => Box::new(Print(std::io::stdout().lock())),
         (false, true) => {
-            end::listen(to)?;
+            // Whoever takes events has ended if this fails.
+            end::listen(move || drop(to.send(Event::End(None))))?;
             Box::new(Knobs::new(Path::new(knobs::FOLDER))?)
         }
-        (false, false) => Box::new(Daemon::connect()?),
+        (false, false) => {
+            let daemon = Daemon::connect()?;
+            let own = env.clone();
+            // Not an event: a daemon that hangs would have the session's end wait.
+            end::listen(move || {
+                kde::end(&own);
+                std::process::exit(0)
+            })?;
+            Box::new(daemon)
+        }
     };
     for problem in problems {
         out.say(Event::Fault {

@@ -80,9 +80,11 @@ impl Graph {
     /// Takes one array of changes.
     fn take(&mut self, changes: Vec<Object>) {
         for object in changes {
+            let room = self.0.len() < OBJECTS_MOST || self.0.contains_key(&object.id);
             match object.info.and_then(|info| known(&object.kind, info)) {
-                Some(known) if self.0.len() < OBJECTS_MOST => drop(self.0.insert(object.id, known)),
-                _ => drop(self.0.remove(&object.id)),
+                Some(known) if room => drop(self.0.insert(object.id, known)),
+                Some(_) => {}
+                None => drop(self.0.remove(&object.id)),
             }
         }
     }

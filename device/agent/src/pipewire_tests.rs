@@ -51,6 +51,25 @@ fn cameras_and_casts_are_told_apart() {
 }
 
 #[test]
+fn where_there_is_no_room_what_is_known_still_changes() {
+    let object = |id: usize, state: &str| {
+        format!(
+            r#"{{"id": {id}, "type": "PipeWire:Interface:Node",
+                "info": {{"state": "{state}", "props": {{"media.class": "Stream/Output/Audio"}}}}}}"#
+        )
+    };
+    let all: Vec<String> = (0..OBJECTS_MOST).map(|id| object(id, "idle")).collect();
+    let text = format!(
+        "[{}] [{}] [{}]",
+        all.join(","),
+        object(7, "running"),
+        object(OBJECTS_MOST, "running")
+    );
+    let heard: Vec<usize> = run(text.as_bytes()).iter().map(Vec::len).collect();
+    assert_eq!(heard, [0, 1, 1]);
+}
+
+#[test]
 fn a_client_of_pulse_is_who_it_says() {
     let fake = FakePlace::new();
     fake.app("app-x-1.scope", 60);
