@@ -126,3 +126,10 @@ def test_inodes_that_soon_change_again_are_not_written_ahead_on_f2fs(tools: Tool
     stock, fasttrack = both(tools, "syncing.changes_inodes", Data("f2fs"), phone_name="ufs31", how=how)
     assert fasttrack["files"] > 0.93 * stock["files"]
     assert fasttrack["written_mib"] < 1.2 * stock["written_mib"] + UNTIL_KNOWN_MIB
+
+
+@pytest.mark.parametrize("phone_name", ["n6", "s6"])
+def test_who_replaces_a_file_in_front_does_not_wait_for_a_tag(tools: Tools, phone_name: str) -> None:
+    """The write-back that rename(2) begins has few tags; on n6 twenty took 0.94 s in all, on stock 0.35 s."""
+    stock, fasttrack = both(tools, "syncing.replaces", phone_name=phone_name)
+    assert fasttrack["ms"] < fasttrack["alone_ms"] + 10 < stock["ms"]

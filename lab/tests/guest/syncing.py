@@ -522,6 +522,38 @@ def changes_inodes(how: str) -> Shown:
     return shown
 
 
+def replaces() -> Shown:
+    """
+    An editor in front replaces a file 20 times and syncs nothing, beside two apps that write 64 MiB and sync them, over
+    and over: ms in all, alone and beside them. ext4 has the new file written back when it gets the old one's name.
+    """
+
+    def saves() -> None:
+        def one() -> None:
+            (DATA / "new").write_bytes(PATTERN[: 10 * BLOCK])
+            (DATA / "new").rename(DATA / "text")
+
+        for _ in range(20):
+            SEEN[0] += int(timed(one) * 1000)
+            time.sleep(0.02)
+
+    def syncs_for_ever(app: int) -> None:
+        while True:
+            os.fsync(dirty(f"large{app}", 64))
+
+    DATA.chmod(0o1777)
+    (DATA / "text").touch()
+    os.chown(DATA / "text", FRONT, FRONT)
+    wait(start(FRONT, saves))
+    alone, SEEN[0] = SEEN[0], 0
+    behind = [start(BEHIND + app, partial(syncs_for_ever, app)) for app in range(2)]
+    time.sleep(0.5)
+    wait(start(FRONT, saves))
+    shown = {"alone_ms": alone / 1000, "ms": SEEN[0] / 1000}
+    end(*behind)
+    return shown
+
+
 if __name__ == "__main__":
     run(
         whole,
@@ -535,4 +567,5 @@ if __name__ == "__main__":
         atomic,
         commits,
         changes_inodes,
+        replaces,
     )
