@@ -37,10 +37,8 @@ else
 fi | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C "$work/$name"
 
 use_cargo
-options=parallel=$(nproc)
 compress=xz
 if [ $profile = dev ]; then
-	options="$options noautodbgsym"
 	compress=none
 fi
 # debhelper gives the build a home of its own, where rustup finds nothing.
@@ -48,7 +46,7 @@ export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOM
 export CARGO="$cargo" PROFILE="$profile" COMPRESS="$compress"
 # The modules' paths in the binary and in the cache are those of the checkout: what is built there is not built again.
 export DEVICE="$here/device"
-export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-$options}"
+export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-parallel=$(nproc)}"
 cd "$work/$name"
 # -d: cargo may be rustup's, which dpkg does not know.
 if ! dpkg-buildpackage -b -d -us -uc >"$log" 2>&1; then
