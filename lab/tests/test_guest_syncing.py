@@ -110,9 +110,7 @@ def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: To
         ("f2fs", "links"),
     ],
 )
-def test_who_makes_the_file_system_commit_behind_makes_no_sync_in_front_slower(
-    tools: Tools, fs: str, how: str
-) -> None:
+def test_who_makes_the_file_system_commit_behind_makes_no_sync_in_front_slower(tools: Tools, fs: str, how: str) -> None:
     """By whatever call: it owes a pause. With nobody at work in front it makes as many as on stock."""
     stock, fasttrack = both(tools, "syncing.commits", Data(fs), how=how)
     assert fasttrack["ms"] < 1.1 * fasttrack["alone_ms"] < stock["ms"]

@@ -138,6 +138,12 @@ def stops(how: str, whole: bool) -> Shown:
     return shown | {"write_ms": SEEN[1] / 1000}
 
 
+def change_flags(handle: int, add: int = 0, remove: int = 0) -> None:
+    """What chattr(1) does."""
+    flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
+    fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags & ~remove | add))
+
+
 def migrates() -> Shown:
     """Behind, an fsync of 240 MiB and, without a right, `chattr -e` of a file; the longest fsync of a page in front."""
 
@@ -152,8 +158,7 @@ def migrates() -> Shown:
         (DATA / "other").write_bytes(PATTERN[: 8 * BLOCK])
         handle = os.open(DATA / "other", os.O_RDONLY)
         ms_until(lambda: SEEN[0], limit_s=60)
-        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
-        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags & ~EXTENTS))
+        change_flags(handle, remove=EXTENTS)
         SEEN[2] = 1
 
     def stores() -> None:
@@ -347,23 +352,19 @@ def atomic() -> Shown:
     return shown
 
 
-def allocates(app: int) -> None:
+def allocates(app: int, flags: int = 0, sync: Callable[[int], None] = os.fsync) -> None:
     """Space, which a sync of the file commits, though it has no dirty pages."""
     name = DATA / f"allocated{app}"
-    handle = os.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
+    handle = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
     os.posix_fallocate(handle, 0, 200 * MIB)
-    os.fsync(handle)
+    sync(handle)
     os.close(handle)
     name.unlink()
 
 
 def allocates_in_sync(app: int) -> None:
     """The same, and nobody calls fsync(2)."""
-    name = DATA / f"allocated{app}"
-    handle = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_SYNC, 0o644)
-    os.posix_fallocate(handle, 0, 200 * MIB)
-    os.close(handle)
-    name.unlink()
+    allocates(app, flags=os.O_SYNC, sync=lambda _handle: None)
 
 
 def renews(app: int, folder_flag: int = 0, sync: Callable[[int], None] = os.fsync) -> None:
@@ -373,8 +374,7 @@ def renews(app: int, folder_flag: int = 0, sync: Callable[[int], None] = os.fsyn
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     if fresh and folder_flag:
-        flags = struct.unpack("i", fcntl.ioctl(handle, GET_FLAGS, bytes(4)))[0]
-        fcntl.ioctl(handle, SET_FLAGS, struct.pack("i", flags | folder_flag))
+        change_flags(handle, add=folder_flag)
     name = folder / str(SEEN[app])
     name.touch()
     sync(handle)
