@@ -3,11 +3,11 @@
  * Page allocator, first part: background work in the page cache pauses while
  * the foreground works.
  *
- * Work is counted in pages brought into the cache, copied or made dirty; a batch
- * of reclaim counts as 32, a commit that a sync without dirty pages asks for as a
- * segment. Who has done a segment of it (segment_kb) owes a pause, until the
- * foreground does not work, and what it will wait for is written (backlog.c), or
- * for background_pause_ms. A call of many segments owes as many pauses.
+ * Work is counted in pages brought into the cache, copied or made dirty; a batch of
+ * reclaim counts as 32, a commit that is asked for as a segment. Who has done a
+ * segment of it (segment_kb) owes a pause, until the foreground does not work, and
+ * what it will wait for is written (backlog.c), or for background_pause_ms. A call of
+ * many segments owes as many pauses.
  *
  * A pause is where a task holds nothing that others can wait for:
  *  - on its way back to user mode. A signal that kills, stops or freezes the task

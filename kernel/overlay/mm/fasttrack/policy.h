@@ -325,14 +325,15 @@ static inline bool ft_commit_due(int blocks, bool lately)
 static inline u64 ft_waste_rest(u64 ns, unsigned int wasted, unsigned int written,
 				bool lately)
 {
-	unsigned int useful = max(written - min(wasted, written), 1U);
+	unsigned int useful;
 
 	if (lately)
 		return 0;
+	wasted = min(wasted, written);
+	useful = max(written - wasted, 1U);
 	/* A longer time is that of a device that has hung. */
 	ns = min_t(u64, ns, NSEC_PER_SEC);
-	ns = div_u64(ns * min(wasted, written) * (100 - FT_WASTE_SHARE),
-		     useful * FT_WASTE_SHARE);
+	ns = div_u64(ns * wasted * (100 - FT_WASTE_SHARE), useful * FT_WASTE_SHARE);
 	return min_t(u64, ns, FT_WASTE_REST_MAX);
 }
 

@@ -85,6 +85,23 @@ bool __fasttrack_lookup_begin(void)
 #define FT_SYNC_WORKS	BIT(2)
 #define FT_SYNC_BEHIND	BIT(3)
 
+/*
+ * Current, of the foreground, is about to sleep for something known: it works, and is not
+ * stuck.
+ */
+static void ft_known_sleep(void)
+{
+	ft_activity_sleep();
+	current->fasttrack_named++;
+}
+
+/* It has slept. */
+static void ft_known_wake(void)
+{
+	current->fasttrack_named--;
+	ft_activity_wake();
+}
+
 /* What @holder sleeps on or has sent is of @class now: somebody waits for it. */
 static void ft_help(struct task_struct *holder, enum fasttrack_class class)
 {
@@ -242,8 +259,7 @@ bool __fasttrack_cache_flush_begin(void)
 {
 	if (__fasttrack_task_class(current) != FASTTRACK_FOREGROUND)
 		return false;
-	ft_activity_sleep();
-	current->fasttrack_named++;
+	ft_known_sleep();
 	return true;
 }
 EXPORT_SYMBOL_GPL(__fasttrack_cache_flush_begin);
@@ -253,8 +269,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_cache_flush_begin);
  */
 void __fasttrack_cache_flush_end(void)
 {
-	current->fasttrack_named--;
-	ft_activity_wake();
+	ft_known_wake();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_cache_flush_end);
 
@@ -410,8 +425,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 			ft_served_begin();
 			return done | FT_WAIT_SERVED;
 		}
-		ft_activity_sleep();
-		current->fasttrack_named++;
+		ft_known_sleep();
 		done |= FT_WAIT_FOREGROUND;
 		/* Before it is looked for: it may come to the queue now. */
 		done |= ft_sleep_begin(sleeper);
@@ -442,10 +456,8 @@ void __fasttrack_folio_wait_end(unsigned int done)
 		ft_served_end();
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
-	if (done & FT_WAIT_FOREGROUND) {
-		current->fasttrack_named--;
-		ft_activity_wake();
-	}
+	if (done & FT_WAIT_FOREGROUND)
+		ft_known_wake();
 }
 
 /* In what __fasttrack_wait_begin() returns: current is not foreground. */
@@ -485,8 +497,7 @@ struct task_struct *__fasttrack_wait_begin(struct task_struct *worker)
 	if (class != FASTTRACK_FOREGROUND)
 		return ft_watch_begin(worker);
 	get_task_struct(worker);
-	ft_activity_sleep();
-	current->fasttrack_named++;
+	ft_known_sleep();
 
 	ft_worker_wait_begin(worker);
 	ft_kick(true);
