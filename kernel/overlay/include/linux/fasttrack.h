@@ -3,8 +3,8 @@
  * FastTrack: the app in front does not wait for the apps behind it.
  *
  * The hooks: what the rest of the kernel tells the core (mm/fasttrack/), and asks
- * it. I/O schedulers that serve the foreground first also include
- * <linux/fasttrack_sched.h>.
+ * it. Those of waits are in <linux/fasttrack_wait.h>. I/O schedulers that serve the
+ * foreground first also include <linux/fasttrack_sched.h>.
  *
  * Everything is behind the static key @fasttrack_key: with FastTrack switched
  * off (the default) a hook costs one patched-out branch and changes nothing.
@@ -20,8 +20,9 @@
 
 #include <linux/blk_types.h>
 #include <linux/fasttrack_class.h>
+#include <linux/fasttrack_key.h>
 #include <linux/fasttrack_types.h>
-#include <linux/jump_label.h>
+#include <linux/fasttrack_wait.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 
@@ -32,21 +33,6 @@ struct pglist_data;
 struct task_struct;
 struct writeback_control;
 struct zone;
-
-DECLARE_STATIC_KEY_FALSE(fasttrack_key);
-
-static inline bool fasttrack_enabled(void)
-{
-	return IS_ENABLED(CONFIG_FASTTRACK) &&
-	       static_branch_unlikely(&fasttrack_key);
-}
-
-/* The same, for a hook that every cached page passes: its code is in line. */
-static inline bool fasttrack_enabled_hot(void)
-{
-	return IS_ENABLED(CONFIG_FASTTRACK) &&
-	       static_branch_likely(&fasttrack_key);
-}
 
 /*
  * Places of apps: far more than there are; in cgroup mode each service is one. The
@@ -94,10 +80,6 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		       bool datasync);
 unsigned int __fasttrack_sync_begin(struct backing_dev_info *bdi);
 void __fasttrack_sync_end(struct backing_dev_info *bdi, unsigned int begun);
-bool __fasttrack_flush_wait_begin(void);
-void __fasttrack_flush_wait_end(void);
-bool __fasttrack_cache_flush_begin(void);
-void __fasttrack_cache_flush_end(void);
 bool __fasttrack_writeback_over(struct address_space *mapping,
 				struct writeback_control *wbc);
 bool __fasttrack_writeback_skips(struct bdi_writeback *wb,
@@ -109,11 +91,6 @@ void __fasttrack_writeback_end(void);
 void __fasttrack_writeback_pause(struct bdi_writeback *wb);
 bool __fasttrack_writeback_wait(struct bdi_writeback *wb);
 void __fasttrack_writeback_queued(void);
-unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
-void __fasttrack_folio_wait_end(unsigned int done);
-void __fasttrack_file_wait(const struct address_space *mapping);
-void __fasttrack_op(bool open);
-bool __fasttrack_lookup_begin(void);
 bool __fasttrack_commit_due(int blocks, bool rare);
 bool __fasttrack_commit_copies(void);
 void __fasttrack_commit_asked(void);
@@ -148,15 +125,6 @@ struct fasttrack_scope __fasttrack_owner_enter(const struct address_space *mappi
 struct fasttrack_scope __fasttrack_bio_enter(blk_opf_t opf);
 struct fasttrack_scope __fasttrack_cause_enter(enum fasttrack_cause cause);
 void __fasttrack_scope_leave(struct fasttrack_scope outer);
-struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
-void __fasttrack_wait_end(struct task_struct *worker);
-struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
-void __fasttrack_process_wait_end(struct task_struct *leader);
-void __fasttrack_lock_refused(pid_t pid);
-bool __fasttrack_others_begin(struct task_struct *holder);
-unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder);
-void __fasttrack_lock_wait_end(unsigned int begun);
-void __fasttrack_others_end(void);
 bool fasttrack_foreground_depends(void);
 
 /* The class of a bio or a request, from its flags. */
@@ -298,40 +266,6 @@ static inline void fasttrack_sync_end(struct super_block *sb, unsigned int begun
 }
 
 /**
- * fasttrack_flush_wait_begin - current is about to wait for a flusher
- *
- * Return: what to give to fasttrack_flush_wait_end().
- */
-static inline bool fasttrack_flush_wait_begin(void)
-{
-	return fasttrack_enabled() && __fasttrack_flush_wait_begin();
-}
-
-/* It has waited. */
-static inline void fasttrack_flush_wait_end(bool begun)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_flush_wait_end();
-}
-
-/**
- * fasttrack_cache_flush_begin - current is about to wait for a flush of a device's cache
- *
- * Return: what to give to fasttrack_cache_flush_end().
- */
-static inline bool fasttrack_cache_flush_begin(void)
-{
-	return fasttrack_enabled() && __fasttrack_cache_flush_begin();
-}
-
-/* It has waited. */
-static inline void fasttrack_cache_flush_end(bool begun)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_cache_flush_end();
-}
-
-/**
  * fasttrack_writeback_over - shall this turn of write-back end before a folio?
  * @mapping: the folio's
  * @wbc: the turn; says so from then on, so that whoever looks sees the same
@@ -398,78 +332,6 @@ static inline void fasttrack_writeback_queued(void)
 {
 	if (fasttrack_enabled())
 		__fasttrack_writeback_queued();
-}
-
-/**
- * fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
- * @folio: what the foreground waits for is promoted
- * @writeback: it is the write-back bit
- *
- * Return: what to give to fasttrack_folio_wait_end().
- */
-static inline unsigned int fasttrack_folio_wait_begin(struct folio *folio,
-						      bool writeback)
-{
-	return fasttrack_enabled() ?
-		__fasttrack_folio_wait_begin(folio, writeback) : 0;
-}
-
-/* Current has slept. */
-static inline void fasttrack_folio_wait_end(unsigned int done)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && done)
-		__fasttrack_folio_wait_end(done);
-}
-
-/**
- * fasttrack_file_wait - current is about to wait for all write-back of a file
- * @mapping: what the foreground, or a worker for it, waits for is promoted
- */
-static inline void fasttrack_file_wait(const struct address_space *mapping)
-{
-	if (fasttrack_enabled())
-		__fasttrack_file_wait(mapping);
-}
-
-/**
- * fasttrack_op_begin - current has an operation open that a checkpoint waits for
- *
- * When the foreground depends on others, what current sleeps on is promoted; what
- * it sends is not. Does not nest.
- */
-static inline void fasttrack_op_begin(void)
-{
-	if (fasttrack_enabled())
-		__fasttrack_op(true);
-}
-
-/* It has ended, or FastTrack was switched on in the middle of it. */
-static inline void fasttrack_op_end(void)
-{
-#ifdef CONFIG_FASTTRACK
-	if (current->fasttrack_flags)
-		__fasttrack_op(false);
-#endif
-}
-
-/**
- * fasttrack_lookup_begin - current asks a file system for a name
- *
- * Whoever asks for the same name waits for current: as an operation that a
- * checkpoint waits for. One may be in another, or in an operation.
- *
- * Return: what to give to fasttrack_lookup_end().
- */
-static inline bool fasttrack_lookup_begin(void)
-{
-	return fasttrack_enabled() && __fasttrack_lookup_begin();
-}
-
-/* It has an answer. */
-static inline void fasttrack_lookup_end(bool begun)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_op(false);
 }
 
 /*
@@ -796,90 +658,6 @@ static inline void fasttrack_scope_leave(struct fasttrack_scope outer)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK))
 		__fasttrack_scope_leave(outer);
-}
-
-/**
- * fasttrack_wait_begin - current is about to wait for what @worker does
- * @worker: a kernel thread that works in scopes, NULL or an error pointer;
- *	cannot go away before this returns
- *
- * While a foreground task waits, the scopes of @worker are foreground.
- *
- * Return: what to give to fasttrack_wait_end().
- */
-static inline struct task_struct *
-fasttrack_wait_begin(struct task_struct *worker)
-{
-	return fasttrack_enabled() ? __fasttrack_wait_begin(worker) : NULL;
-}
-
-/* Current has waited. */
-static inline void fasttrack_wait_end(struct task_struct *worker)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && worker)
-		__fasttrack_wait_end(worker);
-}
-
-/**
- * fasttrack_process_wait_begin - current is about to wait for a process
- * @pid: of its leader, in the initial PID namespace
- *
- * For a lock of a file that it has. While somebody waits who is not background, the
- * process does not pause.
- *
- * Return: what to give to fasttrack_process_wait_end().
- */
-static inline struct task_struct *fasttrack_process_wait_begin(pid_t pid)
-{
-	return fasttrack_enabled() ? __fasttrack_process_wait_begin(pid) : NULL;
-}
-
-/* Current has waited. */
-static inline void fasttrack_process_wait_end(struct task_struct *leader)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && leader)
-		__fasttrack_process_wait_end(leader);
-}
-
-/* Current does not get a lock of a file that the process @pid has, and may try again. */
-static inline void fasttrack_lock_refused(pid_t pid)
-{
-	if (fasttrack_enabled())
-		__fasttrack_lock_refused(pid);
-}
-
-/**
- * fasttrack_others_begin - current is about to wait for whoever holds something
- * @holder: who holds it, if that is known; preemption is off then
- *
- * While the foreground does, the I/O scheduler holds nobody back, and @holder
- * inherits its class.
- *
- * Return: what to give to fasttrack_others_end().
- */
-static inline bool fasttrack_others_begin(struct task_struct *holder)
-{
-	return fasttrack_enabled() && __fasttrack_others_begin(holder);
-}
-
-/* It has it. */
-static inline void fasttrack_others_end(bool begun)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_others_end();
-}
-
-/* The same for a lock. Return: what to give to fasttrack_lock_wait_end(). */
-static inline unsigned int fasttrack_lock_wait_begin(struct task_struct *holder)
-{
-	return fasttrack_enabled() ? __fasttrack_lock_wait_begin(holder) : 0;
-}
-
-/* Current has slept. The foreground may wait for the lock too, behind current. */
-static inline void fasttrack_lock_wait_end(unsigned int begun)
-{
-	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
-		__fasttrack_lock_wait_end(begun);
 }
 
 #endif /* _LINUX_FASTTRACK_H */
