@@ -133,6 +133,13 @@ def test_fast_commit(tools: Tools) -> None:
     assert max(fasttrack.beside) < 155
 
 
+def test_handles_beside_fast_commits(tools: Tools) -> None:
+    """Inversion 5: a fast commit stops all handles. Others' do that after the write-back under way."""
+    stock, fasttrack = on_both(tools, "inversion_commit.makes", Data("ext4", "fast_commit"))
+    assert sum(stock.beside) > 400
+    assert sum(fasttrack.beside) < 10
+
+
 def test_ordered_data(tools: Tools) -> None:
     """Inversion 5: others' data in front of the foreground's fsync, where a commit waits for that of all new blocks.
 
@@ -223,6 +230,13 @@ def test_folio_that_is_read(tools: Tools, parts: int, request_kib: int) -> None:
     assert min(stock.beside) > 12
     # The 1 MiB of the page's bio, and what is in the device.
     assert max(fasttrack.beside) < 4.5
+
+
+def test_file_that_the_flusher_is_at(tools: Tools) -> None:
+    """Inversion 7: who removes a file waits until the flusher has left it, at the pace of whoever wrote the file."""
+    stock, fasttrack = on_both(tools, "inversion_lock.removes")
+    assert min(stock.beside) > 90
+    assert max(fasttrack.beside) < 75
 
 
 @pytest.mark.parametrize("parts", [2, 8], ids=["queued", "no tag"])

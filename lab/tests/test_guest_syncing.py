@@ -131,3 +131,9 @@ def test_who_replaces_a_file_in_front_does_not_wait_for_a_tag(tools: Tools, phon
     """The write-back that rename(2) begins has few tags; on n6 twenty took 0.94 s in all, on stock 0.35 s."""
     stock, fasttrack = both(tools, "syncing.replaces", phone_name=phone_name)
     assert fasttrack["ms"] < fasttrack["alone_ms"] + 10 < stock["ms"]
+
+
+def test_who_writes_in_front_does_not_send_all_that_is_dirty_on_a_full_disk(tools: Tools) -> None:
+    """ext4 has who writes wait for that: 2.1 s on stock."""
+    stock, fasttrack = both(tools, "syncing.nearly_full")
+    assert fasttrack["ms"] < 10 and stock["ms"] > 1000

@@ -72,6 +72,31 @@ def fsync_without_checkpoint() -> Shown:
     return fsyncs("own/front", 64)
 
 
+def makes() -> Shown:
+    """Directories that somebody makes in front of apps that write and sync: handles, and no sync."""
+
+    def front(call: Call, turn: int) -> None:
+        (DATA / f"made{turn}").mkdir()
+        for index in range(32):
+            call(os.mkdir, DATA / f"made{turn}" / str(index))
+            time.sleep(0.02)
+
+    def writes_and_syncs(index: int) -> None:
+        handle = os.open(DATA / f"large{index}", os.O_CREAT | os.O_WRONLY, 0o644)
+        while True:
+            os.ftruncate(handle, 0)
+            for at in range(16):
+                os.pwrite(handle, PATTERN, at << 20)
+            os.fsync(handle)
+
+    def behind() -> list[int]:
+        children = start_behind(writes_and_syncs, 2)
+        time.sleep(1.0)
+        return children
+
+    return play(front, behind)
+
+
 def beside_directories(front: Callable[[Call, int], None], directories: Callable[[int], None]) -> Shown:
     """Four apps that do what DIRECTORIES does, and three that write."""
 
@@ -162,4 +187,4 @@ def first() -> Shown:
 
 
 if __name__ == "__main__":
-    run(fsync, fsync_without_checkpoint, checkpoint, checkpoint_of_others, first)
+    run(fsync, fsync_without_checkpoint, makes, checkpoint, checkpoint_of_others, first)

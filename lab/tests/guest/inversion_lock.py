@@ -152,5 +152,38 @@ def lock_holder(fio: list[str]) -> Shown:
     return shown | {"depended": stat("depended")}
 
 
+def removes() -> Shown:
+    """Somebody removes files in front that apps behind write 24 MiB to, while the flusher is at them."""
+    DATA.chmod(0o777)
+    write(VM / "dirty_background_bytes", str(MIB))
+
+    def front(call: Call, turn: int) -> None:
+        for _ in range(8):
+            if turn:
+                ms_until((DATA / "written").exists)
+            else:
+                writes(0)
+            time.sleep(0.005)
+            call(os.unlink, DATA / "written")
+
+    def writes(_index: int) -> None:
+        handle = os.open(DATA / "part", os.O_CREAT | os.O_WRONLY, 0o644)
+        for at in range(24):
+            os.pwrite(handle, PATTERN, at * MIB)
+        (DATA / "part").rename(DATA / "written")
+        os.close(handle)
+
+    def behind() -> list[int]:
+        def for_ever(index: int) -> None:
+            while True:
+                writes(index)
+                while (DATA / "written").exists():
+                    time.sleep(0.02)
+
+        return start_behind(for_ever)
+
+    return play(front, behind)
+
+
 if __name__ == "__main__":
-    run(read_ahead, write_back, lock_holder)
+    run(read_ahead, write_back, lock_holder, removes)

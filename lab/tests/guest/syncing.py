@@ -554,6 +554,26 @@ def replaces() -> Shown:
     return shown
 
 
+def nearly_full() -> Shown:
+    """
+    Somebody in front writes eight blocks to a file, beside 280 MiB that an app behind has made dirty, on a disk with as
+    much left: the longest call in ms. ext4 has a task that writes there send all that is dirty.
+    """
+    DATA.chmod(0o777)
+    dirty_behind("target", 280)
+    free = os.statvfs(DATA)
+    filler = os.open(DATA / "filler", os.O_CREAT | os.O_WRONLY)
+    os.posix_fallocate(filler, 0, free.f_bavail * free.f_bsize - 10 * MIB)
+
+    def writes() -> None:
+        handle = os.open(DATA / "own", os.O_CREAT | os.O_WRONLY, 0o644)
+        for at in range(8):
+            SEEN[0] = max(SEEN[0], int(timed(partial(os.pwrite, handle, BLOCK_OF_DATA, at * BLOCK)) * 1000))
+
+    wait(start(FRONT, writes))
+    return {"ms": SEEN[0] / 1000}
+
+
 if __name__ == "__main__":
     run(
         whole,
@@ -568,4 +588,5 @@ if __name__ == "__main__":
         commits,
         changes_inodes,
         replaces,
+        nearly_full,
     )

@@ -21,6 +21,7 @@ void __fasttrack_cache_flush_end(void);
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback);
 void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
+unsigned int __fasttrack_inode_wait_begin(const struct address_space *mapping);
 void __fasttrack_op(bool open);
 bool __fasttrack_lookup_begin(void);
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
@@ -62,6 +63,18 @@ static inline void fasttrack_file_wait(const struct address_space *mapping)
 {
 	if (fasttrack_enabled())
 		__fasttrack_file_wait(mapping);
+}
+
+/**
+ * fasttrack_inode_wait_begin - current is about to wait for who writes a file back now
+ * @mapping: the file's
+ *
+ * Return: what to give to fasttrack_folio_wait_end().
+ */
+static inline unsigned int
+fasttrack_inode_wait_begin(const struct address_space *mapping)
+{
+	return fasttrack_enabled() ? __fasttrack_inode_wait_begin(mapping) : 0;
 }
 
 /**

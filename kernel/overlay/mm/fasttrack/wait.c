@@ -297,6 +297,7 @@ unsigned int __fasttrack_lock_wait_begin(struct task_struct *holder)
 	return FT_LOCK_SHOWN |
 	       (__fasttrack_others_begin(holder) ? FT_LOCK_OTHERS : 0);
 }
+EXPORT_SYMBOL_GPL(__fasttrack_lock_wait_begin);
 
 /**
  * __fasttrack_lock_wait_end - current has slept
@@ -313,6 +314,7 @@ void __fasttrack_lock_wait_end(unsigned int begun)
 	else if (ft_foreground_waits())
 		ft_inherits_set(current);
 }
+EXPORT_SYMBOL_GPL(__fasttrack_lock_wait_end);
 
 /*
  * Does whoever sleeps on @folio, which no request in a queue covers, wait for
@@ -458,6 +460,30 @@ void __fasttrack_folio_wait_end(unsigned int done)
 		__fasttrack_others_end();
 	if (done & FT_WAIT_FOREGROUND)
 		ft_known_wake();
+}
+
+/**
+ * __fasttrack_inode_wait_begin - current is about to wait for who writes a file back
+ * @mapping: the file's; what comes to the queue of it is promoted
+ *
+ * Context: process context; does not sleep.
+ * Return: what to give to __fasttrack_folio_wait_end().
+ */
+unsigned int __fasttrack_inode_wait_begin(const struct address_space *mapping)
+{
+	unsigned int done = 0;
+
+	__fasttrack_file_wait(mapping);
+	if (__fasttrack_task_class(current) == FASTTRACK_FOREGROUND)
+		/* A page that no file has: only by its file is a request known. */
+		done |= ft_sleep_begin((struct fasttrack_sleeper){
+			.file = mapping,
+			.pages = 1,
+			.writeback = true,
+		});
+	if (__fasttrack_others_begin(NULL))
+		done |= FT_WAIT_OTHERS;
+	return done;
 }
 
 /* In what __fasttrack_wait_begin() returns: current is not foreground. */
