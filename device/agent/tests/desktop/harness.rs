@@ -41,7 +41,7 @@ pub fn skipped(programs: &[&str]) -> bool {
     };
     let absent = programs.iter().find(|name| !there(name));
     if let Some(name) = absent {
-        eprintln!("SKIPPED: {name} is not installed (scripts/packages-desktop.txt)");
+        eprintln!("SKIPPED: {name} is not installed (scripts/packages-desktop*.txt)");
     }
     absent.is_some()
 }

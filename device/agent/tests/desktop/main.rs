@@ -7,6 +7,7 @@
 mod groups;
 mod harness;
 mod kwin;
+mod labwc;
 mod mutter;
 mod pipewire;
 mod sway;

@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Mutter, headless.
+//! Mutter, headless, alone and in GNOME Shell.
 
 use crate::groups::{self, Groups};
 use crate::harness::{self, Session};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
+use zbus::fdo::PropertiesProxy;
+use zbus::names::InterfaceName;
+use zbus::zvariant::Value;
+use zbus::Connection;
 
-const TEST: &str = "mutter::each_switch_is_reported_by_the_attribute";
+const SHELL: &str = "org.gnome.Shell";
+const SHELL_PATH: &str = "/org/gnome/Shell";
 
-fn mutter(session: &mut Session) {
+/// Asks for GNOME Shell's overview, or sets it: windows that open behind it have no focus.
+async fn overview(bus: &Connection, to: Option<bool>) -> Option<bool> {
+    let properties = PropertiesProxy::new(bus, SHELL, SHELL_PATH).await.ok()?;
+    let interface = InterfaceName::from_static_str(SHELL).ok()?;
+    if let Some(on) = to {
+        let value = Value::from(on);
+        let set = properties.set(interface.clone(), "OverviewActive", value);
+        set.await.ok()?;
+    }
+    let value = properties.get(interface, "OverviewActive").await.ok()?;
+    value.try_into().ok()
+}
+
+/// Starts Mutter, or a program that it is a library of.
+fn mutter(session: &mut Session, program: &str) {
     let address = session.bus();
     session.set("DBUS_SYSTEM_BUS_ADDRESS", &address);
     session.set("LIBGL_ALWAYS_SOFTWARE", "1");
@@ -27,7 +46,7 @@ fn mutter(session: &mut Session) {
     ];
     session.start(
         &[
-            &["mutter", "--headless", "--wayland", "--no-x11"],
+            &[program, "--headless", "--wayland", "--no-x11"],
             &display[..],
         ]
         .concat(),
@@ -35,14 +54,25 @@ fn mutter(session: &mut Session) {
     let socket = session.path("wayland-mutter");
     harness::until("Mutter", || UnixStream::connect(&socket).ok());
     session.set("WAYLAND_DISPLAY", "wayland-mutter");
+    if program == "gnome-shell" {
+        // It begins with it.
+        harness::until("overview", || {
+            runtime.block_on(overview(&bus, None)).filter(|on| *on)
+        });
+        harness::until("end of the overview", || {
+            runtime
+                .block_on(overview(&bus, Some(false)))
+                .filter(|on| !on)
+        });
+    }
 }
 
 fn window(session: &mut Session, scope: &Path) -> u32 {
     groups::start(session, scope, "weston-eventdemo")
 }
 
-fn inside(session: &mut Session, groups: &Groups) {
-    mutter(session);
+fn switched(session: &mut Session, groups: &Groups, program: &str) {
+    mutter(session, program);
     let scopes = ["one", "two"].map(|name| groups.scope(name, session.user()));
     let agent = session.agent(&["--source", "gnome"]);
     window(session, &scopes[0]);
@@ -55,21 +85,41 @@ fn inside(session: &mut Session, groups: &Groups) {
         session.end(pid);
         times.push(agent.front_app("one").saturating_duration_since(begin));
     }
-    harness::print("mutter (and as many by windows that open)", times, &agent);
+    let name = format!("{program} (and as many by windows that open)");
+    harness::print(&name, times, &agent);
     // No look at wake-ups: the stand-in of logind answers with an error, and is asked again with back-off.
+}
+
+fn alone(session: &mut Session, groups: &Groups) {
+    switched(session, groups, "mutter");
+}
+
+fn shell(session: &mut Session, groups: &Groups) {
+    switched(session, groups, "gnome-shell");
+}
+
+fn skipped(program: &str) -> bool {
+    harness::skipped(&[
+        program,
+        "dbus-daemon",
+        "weston-eventdemo",
+        "python3",
+        "unshare",
+    ])
 }
 
 #[test]
 #[ignore = "needs Mutter and root"]
 fn each_switch_is_reported_by_the_attribute() {
-    if harness::skipped(&[
-        "mutter",
-        "dbus-daemon",
-        "weston-eventdemo",
-        "python3",
-        "unshare",
-    ]) {
-        return;
+    if !skipped("mutter") {
+        groups::unified("mutter::each_switch_is_reported_by_the_attribute", alone);
     }
-    groups::unified(TEST, inside);
+}
+
+#[test]
+#[ignore = "needs GNOME Shell and root"]
+fn gnome_shell_is_as_mutter_alone() {
+    if !skipped("gnome-shell") {
+        groups::unified("mutter::gnome_shell_is_as_mutter_alone", shell);
+    }
 }
