@@ -13,7 +13,8 @@ test:
 test-debug:
 	@KERNEL=um-debug scripts/test.sh
 
-# The agent against real compositors, which it installs: not part of test.
+# The agent against real compositors, which it installs; SUITE=trixie: that Debian's, in a root of its own. Not part of
+# test.
 test-desktop:
 	@scripts/test-desktop.sh
 

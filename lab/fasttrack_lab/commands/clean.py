@@ -35,7 +35,7 @@ BUILT = (
     "mypy",
     "ccache",
 )
-DOWNLOADED = ("downloads",)
+DOWNLOADED = ("downloads", "debian")
 KEPT = ("locks", "setup")
 """What is left, beside the Python environments (venv-…)."""
 
