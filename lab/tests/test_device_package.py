@@ -17,6 +17,7 @@ from fasttrack_lab.host.paths import CHECKOUT, DEVICE
 
 DEBIAN = CHECKOUT / "debian"
 DAEMON_UNIT = "fasttrackd.service"
+AGENT_UNIT = "fasttrack-agent.service"
 TRACE_UNIT = "fasttrack-trace.service"
 # What giving up what it does not need calls, before its own filter is there.
 TRACE_GIVES_UP = {"capget", "capset", "prctl", "seccomp"}
@@ -76,8 +77,19 @@ def test_the_daemon_sees_sockets_of_the_network_namespace_of_users_and_has_no_ne
     assert unit["IPAddressDeny"] == ["any"]
 
 
+@pytest.mark.parametrize("unit", [DAEMON_UNIT, AGENT_UNIT])
+def test_who_is_killed_comes_back_however_often_and_a_bad_command_line_does_not(unit: str) -> None:
+    text = (DEVICE / "data" / unit).read_text(encoding="utf-8")
+    found = settings(unit)
+    # Else systemd gives up after the fifth start in ten seconds. It is a setting of [Unit], and unknown in [Service].
+    assert "\nStartLimitIntervalSec=0\n" in text.split("[Service]")[0]
+    assert found["Restart"] == ["on-failure"]
+    assert int(found["RestartSec"][0]) >= 1
+    assert found["RestartPreventExitStatus"] == ["2"]
+
+
 def test_the_agent_starts_in_sessions_with_and_without_the_target() -> None:
-    unit = settings("fasttrack-agent.service")
+    unit = settings(AGENT_UNIT)
     assert unit["WantedBy"] == unit["PartOf"] == ["graphical-session.target"]
     assert not {"Requisite", "Requires", "BindsTo"} & set(unit)
     assert {"|WAYLAND_DISPLAY", "|DISPLAY"} <= set(unit["ConditionEnvironment"])
