@@ -108,12 +108,9 @@ impl Session {
 
     /// Ends what is over at this time.
     pub fn pass(&mut self, now: Time) {
-        if self
-            .kept
-            .as_ref()
-            .is_some_and(|(_, _, until)| *until <= now)
-        {
-            self.kept = None;
+        if let Some((apps, _, until)) = self.kept.take_if(|(_, _, until)| *until <= now) {
+            // Nobody sees them linger before another app has the focus: a switcher of apps may have it meanwhile.
+            self.linger(until, apps);
         }
         self.launches.retain(|launch| launch.end() > now);
         self.lingering.retain(|(_, until)| *until > now);
@@ -267,27 +264,21 @@ impl Session {
         let Focus::Apps(front) = &self.focus else {
             return;
         };
-        if apps
-            .iter()
-            .all(|app| front.iter().any(|one| same_app(one, app)))
-            && apps.len() == front.len()
-        {
+        let in_front = |app: &AppRef| front.iter().any(|one| same_app(one, app));
+        if apps.len() == front.len() && apps.iter().all(in_front) {
             self.focus_since = since;
         }
-        let (kept, left): (Vec<_>, Vec<_>) = apps
-            .into_iter()
-            .partition(|app| front.iter().any(|one| same_app(one, app)));
-        let front = front.clone();
-        self.lingering.retain(|(one, _)| {
-            !front
-                .iter()
-                .chain(&kept)
-                .chain(&left)
-                .any(|app| same_app(app, one))
-        });
-        for app in left {
-            self.behind(now, &app);
-            self.lingering.push((app, now + LINGER));
+        self.lingering.retain(|(one, _)| !in_front(one));
+        let left = apps.into_iter().filter(|app| !in_front(app)).collect();
+        self.linger(now, left);
+    }
+
+    /// Apps are behind from this time on, and linger for a while.
+    fn linger(&mut self, at: Time, apps: Vec<AppRef>) {
+        for app in apps {
+            self.behind(at, &app);
+            self.lingering.retain(|(one, _)| !same_app(one, &app));
+            self.lingering.push((app, at + LINGER));
         }
         let surplus = self.lingering.len().saturating_sub(LINGERING_MOST);
         self.lingering.drain(..surplus);

@@ -51,7 +51,40 @@ fn none_is_believed_after_a_while() {
         play.at(1100).quiet,
         [(session(1000), Quiet::Nobody(Nobody::Unfocused))]
     );
-    assert_eq!(play.0.deadline(), None);
+    assert_eq!(play.0.deadline(), Some(ms(1100) + LINGER));
+    assert_eq!(play.perceptible(1101), "");
+    assert_eq!((play.front(2100), play.0.deadline()), ("".into(), None));
+}
+
+#[test]
+fn who_had_the_focus_before_nobody_lingers_beside_the_next_one() {
+    let mut play = Play::default();
+    let nobody = || Report::Nobody(Nobody::Unfocused);
+    play.says(0, front(&["a"])).says(1000, nobody());
+    play.says(1500, front(&["b"]));
+    let lingers = play.at(2099).perceptible;
+    assert_eq!((names(&lingers), lingers[0].since), ("a".into(), ms(1100)));
+    assert_eq!(play.perceptible(2100), "");
+    // Nobody lingers for longer because it had the focus in between.
+    play.says(3000, front(&["a"])).says(3100, nobody());
+    play.says(3300, front(&["a"])).says(3400, nobody());
+    play.says(3600, front(&["b"]));
+    assert_eq!(play.perceptible(3600), "a");
+    assert_eq!(play.perceptible(4500), "");
+}
+
+#[test]
+fn who_had_the_focus_before_nobody_is_behind_since_then() {
+    let mut play = Play::default();
+    play.says(0, front(&["a"]))
+        .says(1000, Report::Nobody(Nobody::Unfocused));
+    // The next thing that is heard is of much later.
+    play.says(60_000, front(&["b"]));
+    assert_eq!(
+        (play.front(60_000), play.perceptible(60_000)),
+        ("b".into(), "".into())
+    );
+    assert_eq!(play.at(60_000).background[0].since, ms(1000) + DEBOUNCE);
 }
 
 #[test]
