@@ -20,7 +20,7 @@ pub fn status(status: &Status) -> String {
     let apps = status
         .apps
         .iter()
-        .filter(|app| app.class != "background")
+        .filter(|app| matches!(app.class.as_str(), "foreground" | "perceptible"))
         .collect::<Vec<_>>();
     section(&mut text, "apps", &apps, "nobody is in front", |one| {
         app(one)
@@ -149,7 +149,7 @@ mod tests {
             rung: "observe".to_string(),
             notes: vec!["kernel: this kernel has no /sys/kernel/fasttrack.".to_string()],
             sessions: Vec::new(),
-            apps: vec![an_app("foreground"), an_app("background")],
+            apps: ["foreground", "background", "neutral"].map(an_app).to_vec(),
             frozen: Vec::new(),
             counters: [("reports".to_string(), 3)].into(),
             errors: Vec::new(),
@@ -161,7 +161,7 @@ sessions:
   no agent has reported
 apps:
   foreground  org.example.A /user.slice/a.scope (it has the focus, 90 s)
-  and 1 behind; 'fasttrackctl top' lists them
+  and 2 behind; 'fasttrackctl top' lists them
 counters:
   reports: 3
 ";

@@ -17,6 +17,8 @@ const PROCESSES_OF_ONE: usize = 256;
 const PROCESSES_OF_ALL: usize = 2048;
 /// How old an answer about bytes may be.
 const USAGE_EVERY: Duration = Duration::from_secs(1);
+/// Why users' apps are neutral.
+const NOBODY_IN_FRONT: &str = "nobody is in front";
 
 impl Daemon {
     /// All of it.
@@ -175,7 +177,7 @@ impl Daemon {
                 .any(|line| line.contains("app_cgroups"));
         let (class, why) = match (in_apps, self.decision.foreground.is_empty()) {
             (false, _) => ("neutral", "it is no app of a user's"),
-            (true, true) => ("neutral", "nobody is in front"),
+            (true, true) => ("neutral", NOBODY_IN_FRONT),
             (true, false) => ("background", "another app is in front"),
         };
         AppStatus {
@@ -364,9 +366,8 @@ fn app_status(class: &str, verdict: &Verdict, now: Duration) -> AppStatus {
         class: class.to_string(),
         rule: verdict.rule.word().to_string(),
         why: match verdict.rule {
-            Rule::Behind if class == "background" => {
-                "another app is in front, or it has no window".to_string()
-            }
+            Rule::Behind if class == "neutral" => NOBODY_IN_FRONT.to_string(),
+            Rule::Behind => "another app is in front, or it has no window".to_string(),
             rule => rule.to_string(),
         },
         for_ms: u64::try_from(for_ms).unwrap_or(u64::MAX),

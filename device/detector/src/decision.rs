@@ -145,12 +145,17 @@ impl Decision {
             && self.games == other.games
     }
 
-    /// All verdicts, each with the name of its class: in front first, background last.
+    /// All verdicts, each with the name of its class: in front first, who is behind last. While nobody is in front that
+    /// is neutral.
     pub fn verdicts(&self) -> impl Iterator<Item = (&'static str, &Verdict)> {
+        let behind = match self.foreground.is_empty() {
+            true => "neutral",
+            false => "background",
+        };
         let lists = [
             ("foreground", &self.foreground),
             ("perceptible", &self.perceptible),
-            ("background", &self.background),
+            (behind, &self.background),
         ];
         lists
             .into_iter()

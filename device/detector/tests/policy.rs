@@ -348,4 +348,8 @@ fn the_decision_names_the_class_of_a_group() {
     let (class, verdict) = decision.of(&app("a").cgroup).expect("known");
     assert_eq!((class, verdict.rule.word()), ("background", "behind"));
     assert!(decision.of("/nowhere").is_none());
+    play.says(5000, Report::Nobody(Nobody::Locked));
+    let decision = play.at(5000);
+    let (class, _) = decision.of(&app("a").cgroup).expect("known");
+    assert_eq!(class, "neutral");
 }
