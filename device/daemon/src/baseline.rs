@@ -108,6 +108,12 @@ pub fn set(group: &Cgroup, file: &str, value: &str) -> io::Result<Outcome> {
     })
 }
 
+/// The value before ours, where one of ours was set.
+pub fn before(group: &Cgroup, file: &str) -> io::Result<Option<String>> {
+    let kept = Kept::of(group, &format!("{PREFIX}{file}"))?;
+    Ok(kept.map(|kept| kept.before))
+}
+
 /// Restores the value before, if ours still stands. Says whether it has.
 pub fn restore(group: &Cgroup, file: &str) -> io::Result<bool> {
     let name = format!("{PREFIX}{file}");

@@ -103,6 +103,19 @@ fn with_weights() -> Option<Tree> {
 }
 
 #[test]
+fn who_asks_is_told_the_value_before() {
+    let Some(tree) = with_weights() else {
+        return;
+    };
+    let one = weighed(&tree, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    let done = daemon.explain(secs(3), &one.cgroup).expect("told").done;
+    let weight = format!("{}/io.bfq.weight is 1000 (was 100).", one.cgroup);
+    assert!(done.contains(&weight), "{done:?}");
+}
+
+#[test]
 fn an_app_that_nobody_has_spoken_of_is_behind_and_what_others_need_is_not() {
     let Some(tree) = with_weights() else {
         return;

@@ -154,6 +154,12 @@ impl Weights {
         }
     }
 
+    /// What a file of a group said before ours.
+    fn before(&self, app: &AppRef, file: &str) -> Option<String> {
+        let group = Cgroup::open(&self.system, app).ok()?;
+        baseline::before(&group, file).ok()?
+    }
+
     fn restore(&mut self, key: &Key, counters: &mut Counters) {
         let Some((app, _)) = self.set.remove(key) else {
             return;
@@ -204,8 +210,12 @@ impl Effect for Weights {
 
     fn explain(&self, cgroup: &str) -> Vec<String> {
         let set = self.set.iter().filter(|((path, _), _)| path == cgroup);
-        set.map(|((path, file), (_, value))| format!("{path}/{file} is {value}."))
-            .collect()
+        set.map(|((path, file), (app, value))| {
+            let was = self.before(app, file);
+            let was = was.map_or_else(String::new, |was| format!(" (was {was})"));
+            format!("{path}/{file} is {value}{was}.")
+        })
+        .collect()
     }
 
     fn told(&mut self) -> Vec<Told> {
