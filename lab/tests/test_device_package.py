@@ -77,6 +77,15 @@ def test_the_daemon_sees_sockets_of_the_network_namespace_of_users_and_has_no_ne
     assert unit["IPAddressDeny"] == ["any"]
 
 
+def test_what_the_doctor_misses_is_recommended() -> None:
+    """pw-dump, by which the agent knows who plays, records or uses the camera."""
+    doctor = (DEVICE / "ctl" / "src" / "doctor.rs").read_text(encoding="utf-8")
+    recommended = re.search(r"^Recommends: (.*)$", (DEBIAN / "control").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recommended
+    assert "pipewire-bin" in doctor
+    assert "pipewire-bin" in recommended[1].split(", ")
+
+
 @pytest.mark.parametrize("unit", [DAEMON_UNIT, AGENT_UNIT])
 def test_who_is_killed_comes_back_however_often_and_a_bad_command_line_does_not(unit: str) -> None:
     text = (DEVICE / "data" / unit).read_text(encoding="utf-8")
