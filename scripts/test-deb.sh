@@ -71,7 +71,9 @@ for file in $wanted /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fa
 	/usr/share/bash-completion/completions/fasttrackctl /usr/share/zsh/vendor-completions/_fasttrackctl \
 	/usr/share/fish/vendor_completions.d/fasttrackctl.fish \
 	/usr/share/bash-completion/completions/fasttrack-trace /usr/share/zsh/vendor-completions/_fasttrack-trace \
-	/usr/share/fish/vendor_completions.d/fasttrack-trace.fish; do
+	/usr/share/fish/vendor_completions.d/fasttrack-trace.fish \
+	/usr/share/bash-completion/completions/fasttrack-agent /usr/share/zsh/vendor-completions/_fasttrack-agent \
+	/usr/share/fish/vendor_completions.d/fasttrack-agent.fish; do
 	has "$file"
 done
 has_not /etc/systemd/system/multi-user.target.wants/$recorder
@@ -90,7 +92,7 @@ for program in /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fasttra
 	inside $program --help | grep -q -e --version || fail "$program --help"
 done
 quietly fasttrackctl config check
-for command in fasttrackctl fasttrack-trace; do
+for command in fasttrackctl fasttrack-trace fasttrack-agent; do
 	quietly bash -n /usr/share/bash-completion/completions/$command
 done
 for unit in fasttrackd.service $recorder; do

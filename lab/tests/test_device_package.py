@@ -52,10 +52,11 @@ def test_every_program_is_installed_with_what_belongs_to_it() -> None:
     places = installed()
     for program in rule("PROGRAMS"):
         assert f"debian/made/programs/{program}" in places
-    for command in rule("COMMANDS"):
+    for command in [*rule("COMMANDS"), "fasttrack-agent"]:
         assert places[f"debian/made/bash/{command}"].endswith("bash-completion/completions")
         assert places[f"debian/made/{command}.fish"].endswith("fish/vendor_completions.d")
         assert places[f"debian/made/_{command}"].endswith("zsh/vendor-completions")
+    assert rule("COMPLETED") == ["$(COMMANDS)", "fasttrack-agent"]
     assert [path for path in places if path.startswith("device/") and not (CHECKOUT / path).is_file()] == []
 
 

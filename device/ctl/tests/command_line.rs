@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The program as a person runs it, where there is no daemon.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output};
 
@@ -80,6 +81,39 @@ fn man_pages_and_completions_are_made() {
         "fasttrackctl.fish",
     ] {
         assert!(folder.path().join(name).exists(), "{name}");
+    }
+    assert!(!folder.path().join("fasttrack-agent.1").exists());
+}
+
+#[test]
+fn the_agent_s_options_and_sources_are_completed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, _, error) = said(&run(&["generate", folder.path().to_str().expect("text")]));
+    assert_eq!(code, Some(0), "{error}");
+    let words = |text: &str| {
+        let word = |character: char| !character.is_ascii_alphanumeric() && character != '-';
+        let all = text.split(word).map(str::to_string);
+        all.collect::<BTreeSet<_>>()
+    };
+    let options = |all: BTreeSet<String>| {
+        let option = |word: &String| word.starts_with("--") && word.len() > 2;
+        all.into_iter().filter(option).collect::<BTreeSet<_>>()
+    };
+    let source = include_str!("../../agent/src/main.rs");
+    let (_, help) = source.split_once("const HELP").expect("its summary");
+    let (help, _) = help.split_once("\";").expect("the summary's end");
+    let known = options(words(help));
+    assert!(known.len() > 5, "{known:?}");
+    for name in ["fasttrack-agent.bash", "_fasttrack-agent"] {
+        let made = fs::read_to_string(folder.path().join(name)).expect("completions");
+        assert_eq!(options(words(&made)), known, "{name}");
+    }
+    let fish = fs::read_to_string(folder.path().join("fasttrack-agent.fish")).expect("completions");
+    for option in &known {
+        assert!(fish.contains(&format!(" -l {}", &option[2..])), "{option}");
+    }
+    for name in fasttrack_config::agent::FOCUS {
+        assert!(words(&fish).contains(name), "{name}");
     }
 }
 
