@@ -59,6 +59,9 @@ pub fn line<'a>(from: &mut impl BufRead, into: &'a mut Vec<u8>) -> Result<Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{chown, symlink};
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
 
     #[test]
     fn lines_end_and_half_a_line_is_a_fault() {
@@ -74,8 +77,46 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         assert!(connect(&path).is_err());
-        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let _socket = UnixListener::bind(&path).expect("a socket");
         assert_eq!(listener(&path), Some(std::process::id()));
         assert!(connect(&path).is_ok());
+    }
+
+    /// The user that has no file: nobody.
+    const STRANGER: u32 = 65_534;
+
+    /// The kernel keeps who has called listen(2): a thread of that user does it.
+    fn of_a_stranger(path: PathBuf) -> UnixListener {
+        let thread = std::thread::spawn(move || {
+            // SAFETY: numbers alone, and by the kernel's call, which is for this thread and not for the process.
+            let done = unsafe { libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER) };
+            assert_eq!(done, 0);
+            UnixListener::bind(path).expect("a socket")
+        });
+        thread.join().expect("no panic")
+    }
+
+    #[test]
+    fn a_stranger_s_socket_is_not_believed_where_a_link_in_an_own_folder_leads_to_it() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: only root can listen as another user");
+            return;
+        }
+        let (own, theirs) = (tempfile::tempdir(), tempfile::tempdir());
+        let (own, theirs) = (own.expect("a folder"), theirs.expect("a folder"));
+        chown(theirs.path(), Some(STRANGER), None).expect("given away");
+        let socket = theirs.path().join("socket");
+        let _listener = of_a_stranger(socket.clone());
+        let link = own.path().join("sway-ipc.sock");
+        symlink(&socket, &link).expect("a link");
+        for path in [&socket, &link] {
+            let Err(Fault(why)) = connect(path) else {
+                panic!("{} is believed", path.display());
+            };
+            assert!(
+                why.contains(&format!("user {STRANGER}: not believed")),
+                "{why}"
+            );
+        }
     }
 }

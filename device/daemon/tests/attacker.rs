@@ -5,9 +5,11 @@ mod common;
 
 use common::{agent, apps, block_on, of_class, user, Stage, Tree};
 use fasttrack_bus::{Status, WireApp};
+use fasttrackd::clean;
+use fasttrackd::system::System;
 use futures_util::StreamExt;
+use rustix::fs::XattrFlags;
 use std::fs::{self, File};
-
 use zbus::zvariant::serialized::Context;
 use zbus::zvariant::{to_bytes, OwnedFd, LE};
 use zbus::{Connection, Message, MessageStream};
@@ -67,6 +69,57 @@ fn a_symbolic_link_leads_nowhere() {
         };
         refused(&stage, &linked, "no control group").await;
     });
+}
+
+/// An app may write `user.*` on its own group, as Mutter does for GNOME's focus: its agent sees two that claim it.
+#[test]
+fn an_app_that_forges_the_mark_of_the_focus_is_not_in_front() {
+    block_on(async {
+        let Some(stage) = Stage::set(Tree::with_kernel()).await else {
+            return;
+        };
+        let [one, forger] =
+            ["app-a-1.scope", "app-forger-2.scope"].map(|name| stage.tree.app(user(), name));
+        stage.report("front", &[&one], "").await.expect("taken");
+        assert_eq!(stage.tree.kernel("foreground_cgroups"), one.cgroup);
+        let both = [&one, &forger];
+        stage.report("ambiguous", &both, "").await.expect("taken");
+        assert_eq!(stage.tree.kernel("foreground_cgroups"), "");
+        assert_eq!(stage.tree.kernel("perceptible_cgroups"), "");
+        let quiet = &stage.status().await.sessions[0].quiet;
+        assert!(quiet.contains("more than one has the focus"), "{quiet}");
+    });
+}
+
+/// What the daemon keeps on groups is `trusted.*`: no user can write that, and what a user can write is not taken for it.
+#[test]
+fn attributes_that_a_user_can_forge_set_nothing_back() {
+    let tree = Tree::with_kernel();
+    let app = tree.app(user(), "app-forger-1.scope");
+    let file = |name: &str| format!("sys/fs/cgroup{}/{name}", app.cgroup);
+    let folder = tree.root().join(file(""));
+    tree.put(&file("io.weight"), "default 1\n");
+    tree.put(&file("cgroup.freeze"), "1");
+    tree.put("sys/kernel/fasttrack/app_cgroups", &app.cgroup);
+    for (name, value) in [
+        ("was.io.weight", "10000\n1"),
+        ("frozen", "1"),
+        ("app", "1"),
+        ("ioprio", "1"),
+    ] {
+        let name = format!("user.fasttrack.{name}");
+        let set = rustix::fs::setxattr(&folder, name, value.as_bytes(), XattrFlags::empty());
+        if let Err(error) = set {
+            eprintln!(
+                "SKIPPED: the file system of temporary files has no user attributes: {error}"
+            );
+            return;
+        }
+    }
+    assert_eq!(clean::restore(&System::new(tree.root())), 0);
+    assert_eq!(tree.get(&file("io.weight")), "default 1");
+    assert_eq!(tree.get(&file("cgroup.freeze")), "1");
+    assert_eq!(tree.kernel("app_cgroups"), app.cgroup);
 }
 
 #[test]
