@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Android, replayed: a recorded log of the activity manager's events (`logcat -b events`), old names (`am_…`) and new
+//! Android, replayed: a log of the activity manager's events (`logcat -b events`), old names (`am_…`) and new
 //! ones (`wm_…`, since Android 10).
 //!
 //! This is an input of the lab and of tests. A phone is not watched in this way: the log's format drifts between
-//! releases, and only root and logd may read it. `uid_observer` is for that.
+//! releases, and only root and logd may read it. `uid_observer` is for that. The log among the tests is written by hand.
 
 use crate::fault::Fault;
 use crate::place::Place;
@@ -229,7 +229,7 @@ impl Source for AndroidReplay {
     }
 
     fn probe(&self) -> Probe {
-        Probe::No("replays a recorded log, where it is asked for".into())
+        Probe::No("replays a log, where it is asked for".into())
     }
 
     fn run(&mut self, out: &Out) -> Result<(), Fault> {

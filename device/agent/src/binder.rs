@@ -203,8 +203,9 @@ pub(crate) mod tests {
         bytes
     }
 
-    /// `onUidStateChanged(10123, TOP, 7, ALL)` in bytes, by `Parcel.cpp`: not by the functions above.
-    const RECORDED: &[u8] = b"\x42\0\0\x82\xff\xff\xff\xff\x54\x53\x59\x53\x18\0\0\0\
+    /// `onUidStateChanged(10123, TOP, 7, ALL)` in bytes, written by hand after the layout in `Parcel.cpp`: neither recorded
+    /// on a phone nor made by the functions above.
+    const BY_LAYOUT: &[u8] = b"\x42\0\0\x82\xff\xff\xff\xff\x54\x53\x59\x53\x18\0\0\0\
         a\0n\0d\0r\0o\0i\0d\0.\0a\0p\0p\0.\0I\0U\0i\0d\0O\0b\0s\0e\0r\0v\0e\0r\0\0\0\0\0\
         \x8b\x27\0\0\x02\0\0\0\x07\0\0\0\0\0\0\0\x0f\0\0\0";
 
@@ -212,7 +213,7 @@ pub(crate) mod tests {
     fn calls_are_read() {
         let state = |ints: &[i32]| parse(STATE_CHANGED, &call(ints));
         assert_eq!(
-            parse(STATE_CHANGED, RECORDED),
+            parse(STATE_CHANGED, BY_LAYOUT),
             Ok(Call::State(10_123, State::Top))
         );
         for (number, wanted) in [
@@ -241,7 +242,7 @@ pub(crate) mod tests {
         assert!(parse(GONE, &call(&[-1])).is_err());
         let other: Vec<u8> = call(&[10_123]).iter().map(|byte| byte ^ 1).collect();
         assert!(parse(GONE, &other).is_err());
-        mutate(RECORDED, |bytes| drop(parse(STATE_CHANGED, bytes)));
+        mutate(BY_LAYOUT, |bytes| drop(parse(STATE_CHANGED, bytes)));
     }
 
     #[test]
