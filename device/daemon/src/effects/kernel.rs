@@ -3,6 +3,7 @@
 
 use super::effect::Effect;
 use super::rules::maintenance;
+use crate::candidates::is_within;
 use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
 use crate::heartbeat;
@@ -356,11 +357,7 @@ impl Effect for Kernel {
             (paths(&self.heard), "perceptible_cgroups"),
             (self.apps.keys().cloned().collect(), "app_cgroups"),
         ];
-        let under = |path: &String| {
-            cgroup
-                .strip_prefix(path.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
+        let under = |path: &String| is_within(cgroup, path);
         lists
             .into_iter()
             .filter_map(|(list, file)| Some((list.into_iter().find(under)?, file)))
