@@ -5,21 +5,17 @@
 use crate::fault::Fault;
 use crate::merge::Trouble;
 use crate::sink::Sink;
+use fasttrack_bus::{lease_ms, BEAT};
 use fasttrack_detector::report::{AppRef, Report};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Where the kernel's files are.
 pub const FOLDER: &str = "/sys/kernel/fasttrack";
 /// Android's apps, the sandboxes of their SDKs, and isolated processes, of each user.
 const APPS: &str = "10000-19999 20000-29999 90000-99999";
-/// How long the kernel believes it, ms, and how often that is renewed while somebody is in front: a renewal that is lost
-/// ends nothing.
-const LEASE_MS: &str = "75000";
-const BEAT: Duration = Duration::from_secs(30);
 
 /// Writes the kernel's lists.
 pub struct Knobs {
@@ -52,7 +48,7 @@ impl Knobs {
         }
         let was_on = fs::read_to_string(folder.join("enabled")).is_ok_and(|on| on.trim() == "1");
         put("app_uids", APPS)?;
-        put("lease_ms", LEASE_MS)?;
+        put("lease_ms", &lease_ms())?;
         put("enabled", "1")?;
         let front = Arc::new(Mutex::new(false));
         let (place, seen) = (folder.to_path_buf(), Arc::clone(&front));
@@ -63,7 +59,7 @@ impl Knobs {
                 continue;
             }
             // A write that fails is tried again at the next beat.
-            let _ = write(&place, "lease_ms", LEASE_MS);
+            let _ = write(&place, "lease_ms", &lease_ms());
             std::thread::park_timeout(BEAT);
         });
         Ok(Knobs {
@@ -155,6 +151,7 @@ mod tests {
         fs::remove_dir(&lease).expect("no folder");
         let mut knobs = Knobs::new(folder.path()).expect("files");
         assert_eq!((&*get("app_uids"), &*get("enabled")), (APPS, "1"));
+        assert_eq!(get("lease_ms"), lease_ms());
         let both = vec![app("/apps/uid_1010200"), app("/uid_10123"), app("/a.scope")];
         knobs.take(&Report::Front(both)).expect("written");
         assert_eq!(get("foreground_uids"), "10123 1010200\n");

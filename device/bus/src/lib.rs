@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The D-Bus interface of `fasttrackd`: names, types on the wire, and a proxy for those who call it.
+//! The D-Bus interface of `fasttrackd`: names, types on the wire, and a proxy for those who call it. Besides, the lease
+//! for which the kernel believes daemon and agent.
 //!
 //! `data/org.fasttrack1.Manager.xml` documents each member. A report goes as four fields, so that one signature carries
 //! all kinds:
@@ -13,10 +14,12 @@
 //!
 //! The same types serve both directions and the JSON output of `fasttrackctl`.
 
+mod lease;
 mod proxy;
 mod report;
 mod status;
 
+pub use lease::{lease_ms, BEAT, LEASE};
 pub use proxy::{AgentProxy, ChangedStream, ManagerProxy};
 pub use report::{
     check_sources, Malformed, WireApp, WireReport, WireTrouble, APPS_MOST, ID_BYTES_MOST,

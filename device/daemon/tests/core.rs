@@ -5,14 +5,13 @@ mod common;
 
 use common::owner::{a_daemon, app, by_hand, replace, says, says_of, secs, session, status, USER};
 use common::{apps, Tree};
-use fasttrack_bus::{Status, WireApp, WireTrouble};
+use fasttrack_bus::{Status, WireApp, WireTrouble, BEAT};
 use fasttrack_detector::group::app_of;
 use fasttrack_detector::report::{Nobody, Report, Sense};
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
 use fasttrackd::clean;
 use fasttrackd::daemon::Daemon;
-use fasttrackd::heartbeat::BEAT;
 use fasttrackd::input::{Input, Mode};
 use fasttrackd::system::System;
 use std::time::Duration;

@@ -5,13 +5,12 @@ mod common;
 
 use common::owner::{a_daemon, app, replace, says, secs, status, USER};
 use common::{apps, Tree};
-use fasttrack_bus::WireApp;
+use fasttrack_bus::{WireApp, BEAT};
 use fasttrack_detector::report::Report;
 use fasttrack_detector::SessionKey;
 use fasttrackd::cgroup::Cgroup;
 use fasttrackd::clean;
 use fasttrackd::daemon::Daemon;
-use fasttrackd::heartbeat::BEAT;
 use fasttrackd::input::Input;
 use fasttrackd::system::System;
 use tokio::sync::oneshot;

@@ -6,9 +6,9 @@ use super::rules::maintenance;
 use crate::candidates::is_within;
 use crate::cgroup::{user_of, Cgroup};
 use crate::counters::Counters;
-use crate::heartbeat;
 use crate::system::System;
 use crate::tree::app_slices;
+use fasttrack_bus::lease_ms;
 use fasttrack_config::Effects as Wanted;
 use fasttrack_detector::{Decision, Verdict};
 use rustix::fs::XattrFlags;
@@ -40,7 +40,7 @@ pub fn probe(system: &System) -> Result<(), String> {
     let Ok(before) = system.read(&lease) else {
         return Err(format!("this kernel has no /{FOLDER}."));
     };
-    let wanted = heartbeat::LEASE.as_millis().to_string();
+    let wanted = lease_ms();
     system
         .write(&lease, &wanted)
         .map_err(|error| format!("/{lease}: {error}."))?;
@@ -108,7 +108,7 @@ pub fn take_out(system: &System, group: &Cgroup) -> bool {
 /// Whether the lease is a daemon's.
 fn is_leased(system: &System) -> bool {
     let lease = system.read(&format!("{FOLDER}/lease_ms"));
-    lease.is_ok_and(|lease| lease == heartbeat::LEASE.as_millis().to_string())
+    lease.is_ok_and(|lease| lease == lease_ms())
 }
 
 /// Whether a daemon has switched the kernel's part on: that outlives a daemon that is killed.
@@ -188,11 +188,7 @@ impl Kernel {
             broken: None,
         };
         kernel.write("enabled", "1", counters);
-        kernel.write(
-            "lease_ms",
-            &heartbeat::LEASE.as_millis().to_string(),
-            counters,
-        );
+        kernel.write("lease_ms", &lease_ms(), counters);
         kernel.front.taken = kernel.write_list("foreground_cgroups", &[], counters);
         kernel.heard.taken = kernel.write_list("perceptible_cgroups", &[], counters);
         kernel.add_apps(counters);
