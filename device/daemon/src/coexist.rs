@@ -30,6 +30,13 @@ enum Thing {
     Ioprio,
 }
 
+/// The names that power-profiles-daemon has had on the bus, the latest first. Its interface is called likewise, and its
+/// object by the same words.
+pub const POWER_PROFILES: [&str; 2] = [
+    "org.freedesktop.UPower.PowerProfiles",
+    "net.hadess.PowerProfiles",
+];
+
 /// All that are looked for.
 pub static KNOWN: [Known; 5] = [
     Known {
@@ -66,10 +73,7 @@ pub static KNOWN: [Known; 5] = [
     },
     Known {
         name: "power-profiles-daemon",
-        bus: &[
-            "net.hadess.PowerProfiles",
-            "org.freedesktop.UPower.PowerProfiles",
-        ],
+        bus: &POWER_PROFILES,
         units: &["power-profiles-daemon.service"],
         left: &[],
         meaning: "while its profile is power-saver nothing is frozen",

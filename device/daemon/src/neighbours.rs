@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Finds the programs of [`crate::coexist`] on the bus, and whether the battery is to be saved.
 
-use crate::coexist::{Found, Known, KNOWN};
+use crate::coexist::{Found, Known, KNOWN, POWER_PROFILES};
 use crate::input::Input;
 use crate::signals;
 use tokio::sync::mpsc::UnboundedSender;
@@ -10,20 +10,6 @@ use zbus::{Connection, MatchRule, MessageStream};
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER: &str = "/org/freedesktop/systemd1";
-
-/// Where the profile is, by the two names that it has had: name, path, interface.
-const PROFILES: [(&str, &str, &str); 2] = [
-    (
-        "org.freedesktop.UPower.PowerProfiles",
-        "/org/freedesktop/UPower/PowerProfiles",
-        "org.freedesktop.UPower.PowerProfiles",
-    ),
-    (
-        "net.hadess.PowerProfiles",
-        "/net/hadess/PowerProfiles",
-        "net.hadess.PowerProfiles",
-    ),
-];
 
 /// Follows them until the bus ends.
 pub async fn follow(bus: Connection, to: UnboundedSender<Input>) {
@@ -44,10 +30,10 @@ async fn follow_signals(bus: &Connection, to: &UnboundedSender<Input>) -> zbus::
             .build();
         signals.push(MessageStream::for_match_rule(rule, bus, None).await?);
     }
-    for (_, path, _) in PROFILES {
+    for name in POWER_PROFILES {
         let rule = MatchRule::builder()
             .msg_type(zbus::message::Type::Signal)
-            .path(path)?
+            .path(path_of(name))?
             .member("PropertiesChanged")?
             .build();
         signals.push(MessageStream::for_match_rule(rule, bus, None).await?);
@@ -83,6 +69,11 @@ async fn subscribe(bus: &Connection) {
             .call_method(Some(SYSTEMD), MANAGER, manager, "Subscribe", &())
             .await;
     }
+}
+
+/// The object that is called as its name.
+fn path_of(name: &str) -> String {
+    format!("/{}", name.replace('.', "/"))
 }
 
 /// The object of a unit: letters and digits of its name, all else as `_` and two hexadecimal digits.
@@ -154,9 +145,9 @@ async fn active(bus: &Connection, unit: &str) -> zbus::Result<bool> {
 }
 
 async fn saves(bus: &Connection) -> bool {
-    for (name, path, interface) in PROFILES {
+    for name in POWER_PROFILES {
         if owned(bus, name).await {
-            let profile = property(bus, name, path, interface, "ActiveProfile").await;
+            let profile = property(bus, name, &path_of(name), name, "ActiveProfile").await;
             return profile.is_ok_and(|profile| profile == "power-saver");
         }
     }
@@ -181,6 +172,16 @@ async fn property(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_object_of_a_name_has_its_words() {
+        let paths = POWER_PROFILES.map(path_of);
+        let known = [
+            "/org/freedesktop/UPower/PowerProfiles",
+            "/net/hadess/PowerProfiles",
+        ];
+        assert_eq!(paths, known);
+    }
 
     #[test]
     fn units_are_found_by_their_paths() {
