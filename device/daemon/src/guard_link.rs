@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The daemon's end of the guard: starts it, orders, and does the guard's work where the guard does not.
 
-use crate::cgroup::Cgroup;
 use crate::frozen;
 use crate::guard::{Answer, Order, FREEZE_MOST, PACKET_BYTES};
 use crate::system::System;
@@ -115,17 +114,7 @@ impl Guard {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for (inode, path) in self.ordered.drain(..) {
-            let group = Cgroup::open_below(self.system.cgroups(), &path);
-            if let Ok(group) = group
-                .as_ref()
-                .map_err(|_| ())
-                .and_then(|group| (group.inode() == inode).then_some(group).ok_or(()))
-            {
-                // Only what bears the mark is ours to thaw.
-                if frozen::is_ours(group) {
-                    let _ = frozen::thaw(group);
-                }
-            }
+            frozen::thaw_ours(&self.system, inode, &path);
         }
         self.due = None;
         (self.child, self.socket) = start(&self.launcher)?;
