@@ -5,9 +5,14 @@ mod common;
 
 use common::{apps, Tree};
 use fasttrack_config::{Config, Effects};
+use fasttrack_detector::Decision;
+use fasttrackd::counters::Counters;
 use fasttrackd::effects::ladder::{choose, Rung};
 use fasttrackd::effects::probe::probe;
+use fasttrackd::effects::Effects as InUse;
 use fasttrackd::system::System;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use std::mem::MaybeUninit;
 
 const USER: u32 = 1000;
 
@@ -64,6 +69,41 @@ const KEPT: &str =
 const NOT_KEPT: &str = "memory.low: the memory controller is not given to users' apps.";
 const FREEZER_OFF: &str =
     "freezer: off until 'freezer = true' is in the section [effects] of the configuration.";
+
+/// How often a file is written meanwhile.
+fn writes(path: &std::path::Path, meanwhile: impl FnOnce()) -> usize {
+    let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
+    let watch = inotify::init(flags).expect("inotify");
+    // An event that is the same as the last one is told once, so each write must have two.
+    let both = WatchFlags::OPEN | WatchFlags::CLOSE_WRITE;
+    inotify::add_watch(&watch, path, both).expect("watched");
+    meanwhile();
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let (mut events, mut written) = (Reader::new(&watch, &mut room), 0);
+    while let Ok(event) = events.next() {
+        written += usize::from(event.events().contains(ReadFlags::CLOSE_WRITE));
+    }
+    written
+}
+
+/// A probe writes, and takes its time while the disk is busy.
+#[test]
+fn a_change_of_the_rung_probes_once() {
+    let tree = Tree::with_kernel();
+    tree.put("sys/kernel/fasttrack/ejected", "stuck");
+    let (system, mut counters) = (System::new(tree.root()), Counters::silent());
+    let wanted = Config::default().effects;
+    let mut effects = InUse::new(&system, &wanted, &mut counters);
+    assert_ne!(effects.rung(), Rung::Kernel);
+    tree.put("sys/kernel/fasttrack/ejected", "");
+    let lease = tree.root().join("sys/kernel/fasttrack/lease_ms");
+    let written = writes(&lease, || {
+        effects.look_again(&Decision::default(), &mut counters)
+    });
+    assert_eq!(effects.rung(), Rung::Kernel);
+    // By the probe, and by who uses it from now on.
+    assert_eq!(written, 2);
+}
 
 #[test]
 fn the_patched_kernel_is_the_best_rung() {

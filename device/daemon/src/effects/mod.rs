@@ -88,9 +88,14 @@ impl Effects {
         &self.choice.notes
     }
 
+    /// Whether a means that is in use works no longer.
+    fn is_broken(&self) -> bool {
+        self.active.iter().any(|effect| effect.broken().is_some())
+    }
+
     /// Makes the system fit a decision. Falls to a lower rung where this one has broken.
     pub fn apply(&mut self, decision: &Decision, counters: &mut Counters) {
-        if self.active.iter().any(|effect| effect.broken().is_some()) {
+        if self.is_broken() {
             self.choose(counters);
         }
         for effect in &mut self.active {
@@ -103,7 +108,7 @@ impl Effects {
         self.active
             .iter_mut()
             .for_each(|effect| effect.renew(decision, counters));
-        if self.active.iter().any(|effect| effect.broken().is_some()) {
+        if self.is_broken() {
             self.apply(decision, counters);
         }
     }
@@ -119,13 +124,16 @@ impl Effects {
     /// Probes again for a decision: a user who logs in brings files, and somebody may have done what a note asks for.
     /// What is set stays, unless it is set otherwise now.
     pub fn look_again(&mut self, decision: &Decision, counters: &mut Counters) {
-        let probes = self.probe();
-        let choice = ladder::choose(&probes, &self.wanted);
-        if choice.rung == self.choice.rung && self.plan(&probes, &choice) == self.plan {
+        if self.is_broken() {
+            return self.apply(decision, counters);
+        }
+        let (choice, plan) = self.best();
+        if choice.rung == self.choice.rung && plan == self.plan {
             self.choice = choice;
             self.take_back_io();
         } else {
-            self.choose(counters);
+            self.release_effects(counters);
+            self.take(choice, plan, counters);
             self.apply(decision, counters);
         }
     }
@@ -180,10 +188,22 @@ impl Effects {
         if broken.is_some() {
             self.kernel_off = broken;
         }
+        let (choice, plan) = self.best();
+        self.take(choice, plan, counters);
+    }
+
+    /// Probes, and says what is best. What is set stays.
+    fn best(&mut self) -> (Choice, Plan) {
         let probes = self.probe();
-        self.choice = ladder::choose(&probes, &self.wanted);
-        counters.say(&format!("rung: {}", self.choice.rung));
-        self.plan = self.plan(&probes, &self.choice);
+        let choice = ladder::choose(&probes, &self.wanted);
+        let plan = self.plan(&probes, &choice);
+        (choice, plan)
+    }
+
+    /// Sets what was chosen, where nothing is set.
+    fn take(&mut self, choice: Choice, plan: Plan, counters: &mut Counters) {
+        counters.say(&format!("rung: {}", choice.rung));
+        (self.choice, self.plan) = (choice, plan);
         self.active = self.build(counters);
         self.take_back_io();
     }
