@@ -35,7 +35,7 @@ pub fn all(env: &Env, resolver: &Resolver) -> Vec<Box<dyn Source>> {
         Box::new(I3Ipc::i3(env)),
         Box::new(Hyprland::new(env)),
         Box::new(Niri::new(env)),
-        Box::new(Kde::new(env)),
+        Box::new(Kde::new(env, resolver.place())),
         Box::new(Gnome::new(env, resolver.place(), resolver.app_slice())),
         Box::new(Cosmic::new(env)),
         Box::new(Toplevels::new(env)),

@@ -44,8 +44,8 @@ pub enum Command {
         /// A process (PID), an application id or a part of it that no other has, the path of a control group, or a part of
         /// a window's title.
         ///
-        /// Titles are known to the compositor, which the agent of your own session asks for this alone. KWin and Mutter
-        /// tell it none.
+        /// Titles are known to the compositor, which the agent of your own session asks for this alone. Mutter tells it
+        /// none.
         #[arg(value_name = "PID|WINDOW|PATH")]
         what: String,
     },

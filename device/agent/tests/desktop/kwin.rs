@@ -98,6 +98,12 @@ fn windows(session: &mut Session, agent: &Agent) -> Vec<u32> {
     TITLES.iter().map(open).collect()
 }
 
+/// The groups of apps that have a window with this in its title, by the agent.
+async fn groups(bus: &Connection, part: &str) -> zbus::Result<Vec<String>> {
+    let agent = fasttrack_bus::AgentProxy::new(bus).await?;
+    agent.groups_of_title(part).await
+}
+
 #[test]
 #[ignore = "needs KWin"]
 fn each_switch_is_reported_with_nobody_in_between_at_most() {
@@ -113,6 +119,12 @@ fn each_switch_is_reported_with_nobody_in_between_at_most() {
     let bus = harness::connect(&runtime, &address);
     let ids =
         TITLES.map(|title| harness::until("window", || runtime.block_on(number(&bus, title))));
+    // The second time what the first has left would be in the way.
+    for _ in 0..2 {
+        let groups = |part| runtime.block_on(groups(&bus, part)).expect("asked");
+        assert_eq!(groups("TTRACK-TWO").len(), 1);
+        assert_eq!(groups("fasttrack-four"), [""; 0]);
+    }
     let mut times = Vec::new();
     for switch in 0..harness::switches() {
         let which = switch % pids.len();
