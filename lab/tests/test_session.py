@@ -98,7 +98,8 @@ def test_top_says_to_root_whom_the_kernel_has_paused(daemon: dict[str, Any]) -> 
     """While a launch reads, those behind write; the tracepoint is followed in an instance that does not stay."""
     before, after = daemon["top"]["before"], daemon["top"]["after"]
     assert {row["pauses"] for row in before} == {0}
-    paused = {row["name"]: row["pauses"] for row in after if row["class"] == "background"}
+    # Nobody may be in front any more at the second look: who was behind is neutral then.
+    paused = {row["name"]: row["pauses"] for row in after if row["class"] in ("background", "neutral")}
     assert sum(paused.values()) > 0, paused
     assert all(row["pauses"] == 0 for row in after if row["class"] == "foreground")
     assert daemon["top"]["instances"] == []
