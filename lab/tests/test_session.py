@@ -67,7 +67,7 @@ def test_the_daemons_unit_is_ready_and_confined(daemon: dict[str, Any]) -> None:
     # CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE: linux/capability.h.
     assert int(units["capabilities"], 16) == 1 << 1 | 1 << 19 | 1 << 21 | 1 << 23 | 1 << 24
     assert (units["no_new_privileges"], units["seccomp"]) == ("1", "2")
-    assert {"/", "/data", "/home", "/root", "/run/user", "/usr/lib"} <= set(units["read_only"])
+    assert {"/", "/data", "/home", "/root", "/run/user", "/usr/lib", "/sys", "/proc/sys"} <= set(units["read_only"])
     assert {"/sys/fs/cgroup", "/sys/kernel/fasttrack", "/run/fasttrack"} <= set(units["writable"])
 
 
