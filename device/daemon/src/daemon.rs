@@ -320,6 +320,7 @@ impl Daemon {
                 // Says that this process runs, so that the next stop is seen as one.
                 self.order_thaw(now);
             }
+            Some(Answer::Waits) => self.look_at_agents(now),
             None => {
                 self.counters.error("guard ended", || {
                     "the guard has ended; there is a new one".to_string()

@@ -11,8 +11,9 @@
 //!
 //! After a close without a farewell it also takes back what the daemon had set ([`crate::clean`]). It does so, too, when the
 //! daemon is stopped and somebody waits for storage or memory: what was set changes nothing before. That somebody waits is
-//! told by the kernel ([`crate::pressure`]), so that looking at the daemon costs nothing while the machine is idle. Its own
-//! death is covered from both sides: the daemon thaws what it had ordered, and whoever starts next thaws what bears the mark.
+//! told by the kernel ([`crate::pressure`]), so that looking at the daemon costs nothing while the machine is idle. A daemon
+//! that runs is told of it, and looks at its agents. The guard's own death is covered from both sides: the daemon thaws what
+//! it had ordered, and whoever starts next thaws what bears the mark.
 //!
 //! It does not judge who may be frozen ([`crate::candidates`]) or when ([`crate::freezer`]).
 
@@ -67,6 +68,8 @@ pub enum Answer {
     Thawed(bool),
     /// The daemon was stopped, and what it had set was taken back.
     TakenBack,
+    /// Somebody waits for storage or memory.
+    Waits,
 }
 
 impl Order {
@@ -114,6 +117,7 @@ impl Answer {
             Answer::Frozen(frozen, failed) => format!("frozen {frozen} {failed}"),
             Answer::Thawed(late) => format!("thawed {late}"),
             Answer::TakenBack => "taken-back".to_string(),
+            Answer::Waits => "waits".to_string(),
         }
     }
 
@@ -126,6 +130,7 @@ impl Answer {
             }
             ["thawed", late] => Some(Answer::Thawed(late.parse().ok()?)),
             ["taken-back"] => Some(Answer::TakenBack),
+            ["waits"] => Some(Answer::Waits),
             _ => None,
         }
     }
@@ -155,18 +160,19 @@ impl Watch {
         }
     }
 
-    /// Somebody waits: takes back what a daemon that is stopped has set. Says whether it was done now.
-    fn look(&mut self, held: &mut Held<'_>) -> bool {
+    /// Somebody waits, or a thaw is late: takes back what a daemon that is stopped has set. Says what the daemon is to be
+    /// told.
+    fn look(&mut self, held: &mut Held<'_>) -> Option<Answer> {
         if !is_stopped(self.daemon) {
             self.taken_back = false;
-            return false;
+            return Some(Answer::Waits);
         }
         if std::mem::replace(&mut self.taken_back, true) {
-            return false;
+            return None;
         }
         held.thaw();
         clean::restore(held.system);
-        true
+        Some(Answer::TakenBack)
     }
 }
 
@@ -297,16 +303,19 @@ fn next_packet(
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
         };
+        let spoken = !wait[0].revents().is_empty();
+        let waits = ready > 0 && wait[1..].iter().any(|one| !one.revents().is_empty());
+        drop(wait);
         // Late first: packets that come without end do not prolong a freeze.
-        if held.is_late() {
+        let late = held.is_late();
+        if late {
             held.thaw();
             answer(socket, Answer::Thawed(true));
         }
-        let (spoken, waits) = (!wait[0].revents().is_empty(), ready > 0);
-        if waits && wait[1..].iter().any(|one| !one.revents().is_empty()) {
-            drop(wait);
-            if watch.look(held) {
-                answer(socket, Answer::TakenBack);
+        // Who has ordered no thaw may be stopped.
+        if late || waits {
+            if let Some(said) = watch.look(held) {
+                answer(socket, said);
             }
         }
         if !spoken {
@@ -350,6 +359,7 @@ mod tests {
             Answer::Frozen(3, 1),
             Answer::Thawed(true),
             Answer::TakenBack,
+            Answer::Waits,
         ] {
             assert_eq!(Answer::parse(&answer.packet()), Some(answer));
         }
@@ -359,20 +369,35 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_stopped_is_known() {
+    fn a_daemon_that_is_stopped_is_known() {
         use rustix::process::{kill_process, Pid, Signal, WaitOptions};
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
             .expect("a process");
         let pid = Pid::from_child(&child);
-        let before = is_stopped(child.id());
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut held = Held {
+            system: &System::new(folder.path()),
+            groups: HashMap::new(),
+            until: None,
+        };
+        let mut watch = Watch {
+            triggers: Vec::new(),
+            daemon: child.id(),
+            taken_back: false,
+        };
+        let before = watch.look(&mut held);
         kill_process(pid, Signal::STOP).expect("sent");
         rustix::process::waitpid(Some(pid), WaitOptions::UNTRACED).expect("stopped");
-        let after = is_stopped(child.id());
+        let (after, later) = (watch.look(&mut held), watch.look(&mut held));
         child.kill().expect("killed");
         child.wait().expect("ended");
-        assert_eq!((before, after, is_stopped(0)), (false, true, false));
+        assert_eq!(
+            (before, after, later),
+            (Some(Answer::Waits), Some(Answer::TakenBack), None)
+        );
+        assert!(!is_stopped(0));
     }
 
     #[test]

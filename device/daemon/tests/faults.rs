@@ -3,7 +3,10 @@
 
 mod common;
 
+use common::owner::{a_daemon, app, says, secs, USER};
 use common::{block_on, wait_for, Running, Tree};
+use fasttrack_detector::report::Report;
+use fasttrackd::guard::Answer;
 use futures_util::StreamExt;
 use std::fs::File;
 use std::io::Write;
@@ -116,6 +119,20 @@ fn a_daemon_that_is_stopped_leaves_nothing_to_wait_for_and_sets_it_again() {
             wait_for("set again", || told() == app.cgroup);
         }
     });
+}
+
+/// With nobody who waits it is seen by the next beat.
+#[test]
+fn an_agent_that_is_stopped_is_seen_as_soon_as_somebody_waits() {
+    let tree = Tree::with_kernel();
+    let one = tree.app(USER, "a.scope");
+    let mut daemon = a_daemon(&tree);
+    says(&mut daemon, 2, Report::Front(vec![app(&one)])).expect("taken");
+    for (at, state, front) in [(3, "S", one.cgroup.as_str()), (4, "T", "")] {
+        tree.put("proc/7/stat", &format!("7 (an agent) {state} 1 7"));
+        daemon.guard_said(secs(at), Some(Answer::Waits));
+        assert_eq!(tree.kernel("foreground_cgroups"), front, "{state}");
+    }
 }
 
 #[test]
