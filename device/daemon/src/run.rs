@@ -20,6 +20,7 @@ use crate::service::Service;
 use crate::system::{now, System};
 use crate::units::{self, Told};
 use fasttrack_bus::{NAME, PATH};
+use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{signal, Signal, SignalKind};
@@ -34,6 +35,10 @@ pub const GUARD: &str = "--guard";
 
 /// How long to wait before the bus is tried again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How long the bus may take to let the daemon in, and to give it its name. Meanwhile nothing else is done: with logind's
+/// patience this is less than half of systemd's watchdog.
+const BUS_MOST: Duration = Duration::from_secs(5);
 
 /// What the command line says.
 #[derive(Debug)]
@@ -314,8 +319,8 @@ async fn connect(daemon: &Daemon, room: &mut Room, options: &Options) -> zbus::R
     let inlet = Inlet::connect(address, limits, agents.clone(), room.to.clone()).await?;
     let to = room.to.clone();
     let service = Service::new(&room.system, login.clone(), limits, agents, to);
-    let builder = zbus::connection::Builder::socket(inlet);
-    let bus: Connection = builder.serve_at(PATH, service)?.build().await?;
+    let builder = zbus::connection::Builder::socket(inlet).serve_at(PATH, service)?;
+    let bus: Connection = in_time(builder.build()).await?;
     match name(&bus, &login, &room.to).await {
         Ok(object) => room.on_bus = Some(object),
         Err(error) => {
@@ -350,8 +355,14 @@ async fn name(
     let object = bus.object_server().interface(PATH).await?;
     // Nobody takes it from this daemon, which would not notice.
     let flags = RequestNameFlags::DoNotQueue.into();
-    bus.request_name_with_flags(NAME, flags).await?;
+    in_time(bus.request_name_with_flags(NAME, flags)).await?;
     Ok(object)
+}
+
+/// What the bus gives within [`BUS_MOST`]: one that takes a connection and is silent must not stop all else.
+async fn in_time<T>(asked: impl Future<Output = zbus::Result<T>>) -> zbus::Result<T> {
+    let given = tokio::time::timeout(BUS_MOST, asked).await;
+    given.unwrap_or_else(|_| Err(zbus::Error::Failure("it does not answer".to_string())))
 }
 
 /// Ends a connection for all who have a part of it. Nobody waits for a bus that takes nothing any more.

@@ -10,22 +10,35 @@ use fasttrackd::guard::Answer;
 use futures_util::StreamExt;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[test]
 fn without_a_bus_it_runs_tells_systemd_and_ends_when_told() {
+    runs_without_a_bus_at(&Tree::with_kernel(), Path::new("/nowhere/bus"));
+}
+
+#[test]
+fn behind_a_bus_that_is_silent_it_runs_tells_systemd_and_ends_when_told() {
     let tree = Tree::with_kernel();
+    let path = tree.root().join("bus");
+    let _bus = UnixListener::bind(&path).expect("a socket");
+    runs_without_a_bus_at(&tree, &path);
+}
+
+fn runs_without_a_bus_at(tree: &Tree, bus: &Path) {
     let path = tree.root().join("notify");
     let systemd = UnixDatagram::bind(&path).expect("a socket");
+    let patience = Some(Duration::from_secs(60));
+    systemd.set_read_timeout(patience).expect("set");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fasttrackd"));
     command
         .arg("--root")
         .arg(tree.root())
         .arg("--bus")
-        .arg("unix:path=/nowhere/bus");
+        .arg(format!("unix:path={}", bus.display()));
     command
         .env("NOTIFY_SOCKET", &path)
         .env("WATCHDOG_USEC", "200000")
