@@ -27,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ends",
         type=int,
         default=16,
-        help="how often the collector of traces is killed, and how often its disk loses power",
+        help="how often the collector of traces is killed, its disk loses power, and one of a session's daemon, guard "
+        "and agent is killed",
     )
 
 

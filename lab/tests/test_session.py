@@ -121,11 +121,12 @@ def test_a_daemon_that_hangs_is_ended_and_there_is_another(daemon: dict[str, Any
 
 
 @pytest.fixture(scope="module")
-def killed(tools: Tools) -> dict[str, Any]:
+def killed(tools: Tools, request: pytest.FixtureRequest) -> dict[str, Any]:
     """What one session has found in which the daemon, its guard and the agent are killed and stopped."""
     if lacking := desktop.missing():
         pytest.skip(f"missing: {', '.join(lacking)}; scripts/setup.sh session installs them")
-    return desktop.boot(driver.MODE_KILLED, replace(ASKED, backgrounds=()), tools)
+    kills = int(request.config.getoption("--ends"))
+    return desktop.boot(driver.MODE_KILLED, replace(ASKED, backgrounds=(), kills=kills), tools)
 
 
 @pytest.mark.guest
@@ -140,10 +141,20 @@ def test_whoever_is_killed_or_stopped_all_is_thawed_within_a_second(
 
 @pytest.mark.guest
 @pytest.mark.parametrize("victim", ["daemon", "agent"])
-def test_what_was_set_for_an_app_is_restored_within_a_second(killed: dict[str, Any], victim: str) -> None:
+@pytest.mark.parametrize("kind", ["SIGKILL", "SIGSTOP"])
+def test_what_was_set_for_an_app_is_restored_within_a_second(killed: dict[str, Any], victim: str, kind: str) -> None:
     """Weights, memory.low and the attributes that remember what was there before."""
     assert killed["values_before"] == []
-    assert killed[victim]["SIGKILL"]["restored_s"] <= WITHIN_S
+    assert killed[victim][kind]["restored_s"] <= WITHIN_S
+
+
+@pytest.mark.guest
+def test_whoever_is_killed_at_any_moment_of_a_launch_all_is_restored_within_a_second(killed: dict[str, Any]) -> None:
+    """16 times, as often as --ends says. In the end of each nothing was set any more."""
+    assert any(one["frozen"] for one in killed["kills"])
+    assert {one["victim"] for one in killed["kills"]} == set(killing.VICTIMS)
+    for one in killed["kills"]:
+        assert max(one["thawed_s"], one.get("restored_s", 0.0)) <= WITHIN_S, one
 
 
 @pytest.mark.guest

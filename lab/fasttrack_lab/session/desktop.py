@@ -66,6 +66,8 @@ class Asked:
     seed: int = 1
     limit_s: float = 300.0
     watchdog: bool = False
+    kills: int = 0
+    """How often one of the three is killed at a random moment, in the mode killed."""
 
 
 def missing() -> list[str]:
@@ -119,6 +121,7 @@ def lay_out(where: Path, mode: str, asked: Asked) -> None:
         "launches": asked.launches,
         "seed": asked.seed,
         "watchdog": asked.watchdog,
+        "kills": asked.kills,
     }
     (where / "config.json").write_text(json.dumps(config))
 

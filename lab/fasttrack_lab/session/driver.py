@@ -31,6 +31,8 @@ SWAY = f"{RUNTIME}/sway.sock"
 DISPLAY = "wayland-1"
 SLICE = f"/user.slice/user-{USER}.slice/user@{USER}.service/app.slice"
 CGROUPS = Path("/sys/fs/cgroup")
+DAEMONS = CGROUPS / "system.slice/fasttrackd.service/cgroup.procs"
+"""The daemon and its guard."""
 KNOBS = Path("/sys/kernel/fasttrack")
 TRACEFS = Path("/sys/kernel/tracing")
 MODE_ALONE, MODE_STOCK, MODE_FREEZE, MODE_LAB, MODE_DAEMON = "alone", "stock", "freeze", "lab", "daemon"
@@ -367,6 +369,14 @@ def quiet_facts() -> dict[str, Any]:
     before = switches(pid)
     time.sleep(QUIET_S)
     return {"s": QUIET_S, "switches": switches(pid) - before}
+
+
+def pids() -> dict[str, int]:
+    """Of the three processes."""
+    daemon = int(show("fasttrackd.service")["MainPID"])
+    (guard,) = (pid for pid in map(int, DAEMONS.read_text().split()) if pid != daemon)
+    agent = int(show_of_user("fasttrack-agent.service")["MainPID"])
+    return {"daemon": daemon, "guard": guard, "agent": agent}
 
 
 def watchdog_facts() -> dict[str, Any]:

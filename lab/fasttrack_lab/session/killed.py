@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from fasttrack_lab.session import driver, packaged
@@ -23,12 +24,13 @@ WITHIN_S = 5.0
 LOOK_S = 0.002
 STOPPED_S = 2.0
 """Who is stopped runs again after this time, s: later than everything has to be taken back."""
+TOUCHED_S = 0.4
+"""Who is killed at a random moment is killed within this time after a touch, s: a launch is over then."""
+VICTIMS = ("daemon", "guard", "agent")
 KERNEL = "[effects]\nkernel = true\n"
 OWN_FILE = Path("/etc/fasttrack/fasttrackd.toml.d/kernel.toml")
 UNSET = {"io.bfq.weight": "default 100", "io.weight": "default 100", "memory.low": "0"}
 """What these files say where nobody has set them."""
-DAEMONS = driver.CGROUPS / "system.slice/fasttrackd.service/cgroup.procs"
-"""The daemon and its guard."""
 UNITS = ("user.slice", f"user-{driver.USER}.slice", f"user@{driver.USER}.service")
 """Units of the system's manager that the values of a user's app reach up to."""
 SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
@@ -53,12 +55,14 @@ def memory_low() -> dict[str, str]:
     return {unit: driver.show(unit)["MemoryLow"] for unit in UNITS}
 
 
-def pids() -> dict[str, int]:
-    """Of the three processes."""
-    daemon = int(driver.show("fasttrackd.service")["MainPID"])
-    (guard,) = (pid for pid in map(int, DAEMONS.read_text().split()) if pid != daemon)
-    agent = int(driver.show_of_user("fasttrack-agent.service")["MainPID"])
-    return {"daemon": daemon, "guard": guard, "agent": agent}
+def set_still() -> list[str]:
+    """Values that somebody has set, and what remembers those before."""
+    return values() + packaged.marks()
+
+
+def set_in_files() -> list[str]:
+    """The same without what only remembers what systemd had: a daemon that is stopped tells systemd nothing."""
+    return values() + [mark for mark in packaged.marks() if "trusted.fasttrack.unit." not in mark]
 
 
 def over_after(begin: float, found: Callable[[], Any]) -> float | None:
@@ -70,10 +74,15 @@ def over_after(begin: float, found: Callable[[], Any]) -> float | None:
     return time.monotonic() - begin
 
 
-def in_front(name: str) -> subprocess.Popen[bytes]:
-    """Launches the client with cold caches, and waits until others are frozen for it."""
+def touched(name: str) -> subprocess.Popen[bytes]:
+    """Launches the client with cold caches."""
     Path("/proc/sys/vm/drop_caches").write_text("3")
-    child = driver.scope(f"app-lab-{name}-1.scope", driver.client(name), driver.CLIENT)
+    return driver.scope(f"app-lab-{name}-1.scope", driver.client(name), driver.CLIENT)
+
+
+def in_front(name: str) -> subprocess.Popen[bytes]:
+    """Launches the client, and waits until others are frozen for it."""
+    child = touched(name)
     try:
         driver.until("something that is frozen", packaged.frozen, packaged.FROZEN_WITHIN_S, packaged.LOOK_S)
     except driver.Failed as error:
@@ -84,15 +93,16 @@ def in_front(name: str) -> subprocess.Popen[bytes]:
 def hit(victim: str, kind: str) -> dict[str, Any]:
     """One of the three gets a signal while something is frozen; how long until all is taken back, s."""
     name = f"{victim}-{kind.lower()}"
-    pid = pids()[victim]
+    pid = driver.pids()[victim]
     before = memory_low()
     child = in_front(name)
     begin = time.monotonic()
     os.kill(pid, SIGNALS[kind])
     facts: dict[str, Any] = {"thawed_s": over_after(begin, packaged.frozen)}
-    # Who lives on goes on, so what is set is right: of that nothing has to be taken back.
-    if kind == "SIGKILL" and victim != "guard":
-        facts["restored_s"] = over_after(begin, lambda: values() + packaged.marks())
+    # Without a guard the daemon goes on, so what is set is right: of that nothing has to be taken back.
+    if victim != "guard":
+        found = set_in_files if (victim, kind) == ("daemon", "SIGSTOP") else set_still
+        facts["restored_s"] = over_after(begin, found)
     if kind == "SIGSTOP":
         time.sleep(max(0.0, begin + STOPPED_S - time.monotonic()))
         if Path(f"/proc/{pid}").exists():
@@ -108,9 +118,31 @@ def hit(victim: str, kind: str) -> dict[str, Any]:
 def all_there() -> bool:
     """Whether the daemon has heard the agent, and the guard is there."""
     try:
-        return driver.heard() and all(pids().values())
+        return driver.heard() and all(driver.pids().values())
     except (driver.Failed, ValueError, OSError):
         return False
+
+
+def kill(number: int, random: Random) -> dict[str, Any]:
+    """One of the three is killed at some moment of a launch; how long until all is taken back, s."""
+    name, victim, after_s = f"kill-{number}", random.choice(VICTIMS), random.uniform(0, TOUCHED_S)
+    pid = driver.pids()[victim]
+    child = touched(name)
+    time.sleep(after_s)
+    facts: dict[str, Any] = {"victim": victim, "after_s": after_s, "frozen": len(packaged.frozen())}
+    begin = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    facts["thawed_s"] = over_after(begin, packaged.frozen)
+    if victim != "guard":
+        facts["restored_s"] = over_after(begin, set_still)
+    driver.end_scope(f"app-lab-{name}-1.scope", child)
+    driver.until("all three", all_there, driver.COME_UP_S, 0.5)
+    driver.until("nothing that is set", lambda: not set_still(), driver.COME_UP_S, 0.1)
+    # systemd would start none any more of a unit that fails so often.
+    driver.output("systemctl", "reset-failed", "fasttrackd.service")
+    driver.output(*driver.as_user("systemctl", "--user", "reset-failed", "fasttrack-agent.service"))
+    driver.note(f"{name}: {facts}")
+    return facts
 
 
 def told() -> dict[str, dict[str, str]]:
@@ -135,7 +167,7 @@ def of_kernel() -> dict[str, Any]:
     path = f"{driver.SLICE}/{name}"
     driver.until("the client in front", lambda: path in packaged.lists()["foreground_cgroups"])
     begin = time.monotonic()
-    os.kill(pids()["daemon"], signal.SIGKILL)
+    os.kill(driver.pids()["daemon"], signal.SIGKILL)
     facts = {"lists_s": over_after(begin, lambda: any(packaged.lists().values()))}
     facts["switched_off_s"] = over_after(begin, lambda: (driver.KNOBS / "enabled").read_text().strip() == "1")
     driver.end_scope(name, child)
@@ -159,8 +191,10 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
         "values_before": values(),
         "told": told(),
     }
-    for victim in ("daemon", "guard", "agent"):
+    for victim in VICTIMS:
         found[victim] = {kind: hit(victim, kind) for kind in SIGNALS}
+    random = Random(config["seed"])
+    found["kills"] = [kill(number, random) for number in range(config["kills"])]
     driver.end_scope(f"app-lab-{BEHIND}-1.scope", behind)
     found["kernel"] = of_kernel()
     return found

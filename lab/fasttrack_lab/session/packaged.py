@@ -60,8 +60,8 @@ def lists() -> dict[str, list[str]]:
 
 
 def groups() -> Iterator[Path]:
-    """All control groups."""
-    return (path.parent for path in driver.CGROUPS.rglob("cgroup.freeze"))
+    """All control groups; one that ends meanwhile is passed over."""
+    return (Path(path) for path, _, files in os.walk(driver.CGROUPS) if "cgroup.freeze" in files)
 
 
 def if_there(look: Callable[[Path], Found], at: Path, gone: Found) -> Found:
