@@ -113,6 +113,18 @@ def test_after_an_apps_end_the_agent_is_quiet(daemon: dict[str, Any]) -> None:
 
 
 @pytest.mark.guest
+def test_nobody_wakes_up_while_no_app_runs(daemon: dict[str, Any]) -> None:
+    """But the daemon for systemd's watchdog, twice in its minute; the same beat renews the kernel's lease.
+
+    For each it runs in three seconds at most: tokio looks at a timer of 30 s as its slot of 4 s begins, as its one of
+    64 ms does, and when it is due.
+    """
+    beats = 2 * driver.IDLE_S / driver.WATCHDOG_S
+    assert daemon["idle"]["daemon"] <= 3 * beats
+    assert (daemon["idle"]["guard"], daemon["idle"]["agent"]) == (0, 0)
+
+
+@pytest.mark.guest
 def test_a_daemon_that_hangs_is_ended_and_there_is_another(daemon: dict[str, Any]) -> None:
     watchdog = daemon["watchdog"]
     # It had answered at some time within half of the watchdog's.

@@ -66,6 +66,7 @@ class Asked:
     seed: int = 1
     limit_s: float = 300.0
     watchdog: bool = False
+    """Whether the daemon is looked at while nothing happens, and hangs in the end."""
     kills: int = 0
     """How often one of the three is killed at a random moment, in the mode killed."""
 

@@ -54,6 +54,9 @@ TOP_S = 5
 """Between two pictures of top, s: a launch takes a tenth of it."""
 QUIET_S = 2.0
 """After the last app's end everything has been told within this time, s."""
+SETTLED_S, IDLE_S = 30.0, 60
+"""After the last app's end all is written and forgotten within the first, s: what launches is for 10 s, a thread of the
+daemon's that has nothing to do ends after 10. The second is the time in which nobody is to wake up."""
 SOON_S, LATER_S = 0.1, 0.01
 """A daemon that has not told the kernel so soon, s, is looked at less often: each look takes real time."""
 WATCHDOG_S = 60.0
@@ -379,6 +382,22 @@ def pids() -> dict[str, int]:
     return {"daemon": daemon, "guard": guard, "agent": agent}
 
 
+def idle_facts() -> dict[str, int]:
+    """In how many seconds of IDLE_S each of the three runs while no app does."""
+    os.sync()
+    time.sleep(SETTLED_S)
+    of = pids()
+    ran = dict.fromkeys(of, 0)
+    before = {name: switches(str(pid)) for name, pid in of.items()}
+    for _ in range(IDLE_S):
+        time.sleep(1)
+        after = {name: switches(str(pid)) for name, pid in of.items()}
+        for name in of:
+            ran[name] += after[name] != before[name]
+        before = after
+    return ran
+
+
 def watchdog_facts() -> dict[str, Any]:
     """Stops the daemon, as if it hung: systemd must end it and start another."""
     pid = int(show("fasttrackd.service")["MainPID"])
@@ -448,5 +467,6 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
     for index, (child, kind) in enumerate(zip(behind, kinds, strict=True)):
         end_scope(f"app-lab-{kind}-{index + 1}.scope", child)
     if mode == MODE_DAEMON and config["watchdog"]:
+        found["idle"] = idle_facts()
         found["watchdog"] = watchdog_facts()
     return found
