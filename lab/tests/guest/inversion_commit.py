@@ -82,12 +82,8 @@ def makes() -> Shown:
             time.sleep(0.02)
 
     def writes_and_syncs(index: int) -> None:
-        handle = os.open(DATA / f"large{index}", os.O_CREAT | os.O_WRONLY, 0o644)
         while True:
-            os.ftruncate(handle, 0)
-            for at in range(16):
-                os.pwrite(handle, PATTERN, at << 20)
-            os.fsync(handle)
+            make(f"large{index}", 16)
 
     def behind() -> list[int]:
         children = start_behind(writes_and_syncs, 2)
