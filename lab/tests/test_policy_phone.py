@@ -262,11 +262,11 @@ def test_the_touch_is_an_event_where_the_daemon_tells() -> None:
 
 
 def test_a_detector_that_cannot_be_is_an_error(tmp_path: Path) -> None:
-    good = (POLICIES / "freeze.toml").read_text()
+    good = (POLICIES / "fasttrackd.toml").read_text()
     for before, after, said in (
-        ('rung = "freezer"', 'rung = "fastest"', "rung is 'fastest'"),
+        ('rung = "kernel"', 'rung = "fastest"', "rung is 'fastest'"),
         ('["memory"]', '["pids"]', "controllers must be a list of cpu, io, memory"),
-        ("freezer = true", "freezer = 1", "each true or false"),
+        ("kernel = true", "kernel = 1", "each true or false"),
         ("published = false", 'published = "no"', "published is 'no'"),
         ("[detector]", "[ioprio]\n[detector]", r"\[detector\] has fasttrackd set"),
         ("[detector]", "[detector]\nsource = 1", "needs controllers, effects, rung, and nothing else"),

@@ -147,7 +147,7 @@ def killed(tools: Tools, request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_whoever_is_killed_or_stopped_all_is_thawed_within_a_second(
     killed: dict[str, Any], victim: str, kind: str
 ) -> None:
-    assert killed["rung"] == "weights and freezer", killed["notes"]
+    assert killed["rung"] == "freezer", killed["notes"]
     assert killed[victim][kind]["thawed_s"] <= WITHIN_S
 
 

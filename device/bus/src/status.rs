@@ -51,7 +51,7 @@ pub struct SessionStatus {
 pub struct Status {
     /// Version of the daemon.
     pub version: String,
-    /// What it does for the app in front: `kernel`, `weights and freezer`, `freezer`, `weights`, `ioprio`, `memory`, `observe`.
+    /// What it does for the app in front: `kernel`, `freezer`, `weights`, `ioprio`, `memory`, `observe`.
     pub rung: String,
     /// Why this and no better one, and what has no effect here: whole sentences.
     pub notes: Vec<String>,

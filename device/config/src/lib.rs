@@ -54,7 +54,7 @@ pub const INDEXERS: [&str; 5] = [
 pub struct Effects {
     /// Use the patched kernel.
     pub kernel: bool,
-    /// Use weights of I/O schedulers.
+    /// Use weights of I/O schedulers where there is no freezer.
     pub weights: bool,
     /// Set `memory.low`.
     pub memory: bool,
@@ -64,7 +64,7 @@ pub struct Effects {
     pub enable_io: bool,
     /// Freeze background apps while the app in front waits for storage.
     pub freezer: bool,
-    /// Use priorities of tasks where nothing better works.
+    /// Use priorities of tasks beside the freezer, and where nothing better works.
     pub ioprio: bool,
     /// System services that are background.
     pub background: Vec<String>,

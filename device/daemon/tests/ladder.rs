@@ -67,6 +67,8 @@ const NO_KERNEL: &str = "kernel: this kernel has no /sys/kernel/fasttrack.";
 const KEPT: &str =
     "memory.low: 512 MiB of the app in front, and of the groups above it, are reclaimed last.";
 const NOT_KEPT: &str = "memory.low: the memory controller is not given to users' apps.";
+const BESIDE_FREEZER: &str =
+    "weights: not set beside the freezer, with which the app in front is faster without them.";
 const FREEZER_OFF: &str =
     "freezer: off until 'freezer = true' is in the section [effects] of the configuration.";
 
@@ -152,18 +154,23 @@ fn a_kernel_that_has_ejected_itself_is_not_used_and_says_so() {
 }
 
 #[test]
-fn weights_and_freezer_with_bfq_and_delegation() {
+fn weights_with_bfq_and_delegation_give_way_to_the_freezer() {
     let machine = Machine {
         elevator: "mq-deadline [bfq] none",
         files: &[FREEZE, BFQ, LOW],
         ..Machine::default()
     };
-    let both = look(&machine, |wanted| wanted.freezer = true);
+    let freezer = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(
-        both,
+        freezer,
         (
-            Rung::WeightsAndFreezer,
-            vec![NO_KERNEL.to_string(), KEPT.to_string(), all("bfq")],
+            Rung::Freezer,
+            vec![
+                NO_KERNEL.to_string(),
+                BESIDE_FREEZER.to_string(),
+                KEPT.to_string(),
+                all("bfq")
+            ],
         )
     );
     let weights = look(&machine, |_| {});
@@ -188,10 +195,10 @@ fn systemd_delegates_no_io_and_that_is_said() {
         files: &[FREEZE, LOW],
         ..Machine::default()
     };
-    let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
-    assert_eq!(rung, Rung::Freezer);
+    let (rung, notes) = look(&machine, |wanted| wanted.enable_io = false);
+    assert_eq!(rung, Rung::Ioprio);
     let expected = "weights: systemd delegates no io controller to users, so IOWeight of a scope succeeds and does nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected, KEPT, &all("bfq")]);
+    assert_eq!(notes[1], expected);
 }
 
 #[test]
@@ -203,10 +210,12 @@ fn debians_stock_kernel_has_the_freezer() {
     };
     let (rung, notes) = look(&machine, |wanted| wanted.freezer = true);
     assert_eq!(rung, Rung::Freezer);
-    let expected = "weights: no disk has the I/O scheduler bfq (sda: mq-deadline), and io.cost is off, so a weight changes nothing.";
-    assert_eq!(notes, [NO_KERNEL, expected, NOT_KEPT, &all("mq-deadline")]);
+    let deadline = all("mq-deadline");
+    assert_eq!(notes, [NO_KERNEL, BESIDE_FREEZER, NOT_KEPT, &deadline]);
     let (rung, notes) = look(&machine, |_| {});
     assert_eq!(rung, Rung::Ioprio);
+    let expected = "weights: no disk has the I/O scheduler bfq (sda: mq-deadline), and io.cost is off, so a weight changes nothing.";
+    assert_eq!(notes[1], expected);
     assert_eq!(notes[2], FREEZER_OFF);
     assert_eq!(
         notes[3],
@@ -329,7 +338,7 @@ fn a_card_with_bfq_that_holds_no_app_does_not_give_an_inert_rung() {
     );
     assert_eq!(look(&wanted).rung, Rung::Weights);
     wanted.freezer = true;
-    assert_eq!(look(&wanted).rung, Rung::WeightsAndFreezer);
+    assert_eq!(look(&wanted).rung, Rung::Freezer);
 }
 
 #[test]

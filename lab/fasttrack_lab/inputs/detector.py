@@ -16,7 +16,7 @@ SERVICE = "fasttrack-standin"
 ROOM = "/run/fasttrack"
 """The run's directory in the guest, which has the programs."""
 EVENTS = "/run/activity-events"
-RUNGS = ("kernel", "weights and freezer", "freezer", "weights", "ioprio", "memory", "observe")
+RUNGS = ("kernel", "freezer", "weights", "ioprio", "memory", "observe")
 CONTROLLERS = ("cpu", "io", "memory")
 SWITCHES = ("kernel", "weights", "memory", "freezer", "ioprio")
 """Of the section [effects] of fasttrackd's configuration."""

@@ -19,10 +19,8 @@ pub enum Rung {
     Ioprio,
     /// It has more weight.
     Weights,
-    /// Background is frozen while it waits for storage.
+    /// Background is frozen while it waits for storage, and its own requests have a better priority.
     Freezer,
-    /// It has more weight, and background is frozen while it waits for storage.
-    WeightsAndFreezer,
     /// The kernel prefers it, down to the device.
     Kernel,
 }
@@ -31,7 +29,6 @@ impl fmt::Display for Rung {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Rung::Kernel => "kernel",
-            Rung::WeightsAndFreezer => "weights and freezer",
             Rung::Freezer => "freezer",
             Rung::Weights => "weights",
             Rung::Ioprio => "ioprio",
@@ -44,12 +41,12 @@ impl fmt::Display for Rung {
 impl Rung {
     /// Whether background is frozen.
     pub fn freezes(self) -> bool {
-        matches!(self, Rung::WeightsAndFreezer | Rung::Freezer)
+        self == Rung::Freezer
     }
 
     /// Whether weights are set.
     pub fn weighs(self) -> bool {
-        matches!(self, Rung::WeightsAndFreezer | Rung::Weights)
+        self == Rung::Weights
     }
 }
 
@@ -180,15 +177,11 @@ pub fn choose(probes: &Probes, wanted: &Wanted) -> Choice {
 }
 
 fn rung(probes: &Probes, user: &OfUser, wanted: &Wanted) -> Rung {
-    let freezer = wanted.freezer && probes.freezer.is_ok();
-    let weights = wanted.weights && user.weights.is_ok();
     if wanted.kernel && probes.kernel.is_ok() {
         Rung::Kernel
-    } else if weights && freezer {
-        Rung::WeightsAndFreezer
-    } else if freezer {
+    } else if wanted.freezer && probes.freezer.is_ok() {
         Rung::Freezer
-    } else if weights {
+    } else if wanted.weights && user.weights.is_ok() {
         Rung::Weights
     } else if wanted.ioprio && user.ioprio.is_ok() {
         Rung::Ioprio
@@ -266,7 +259,14 @@ fn of_users(each: &[OfUser], say: impl Fn(&OfUser) -> Vec<String>) -> Vec<String
     notes
 }
 
+/// Why no weights are set where apps are frozen: measured, docs/MEASUREMENTS.md.
+const BESIDE_FREEZER: &str =
+    "weights: not set beside the freezer, with which the app in front is faster without them.";
+
 fn weighed(probes: &Probes, user: &OfUser, wanted: &Wanted) -> Vec<String> {
+    if wanted.weights && rung(probes, user, wanted).freezes() {
+        return vec![BESIDE_FREEZER.to_string()];
+    }
     let mut notes: Vec<String> = why("weights", wanted.weights, user.weights.as_ref().err())
         .into_iter()
         .collect();

@@ -62,14 +62,16 @@ pub fn probe(system: &System, wanted: &Wanted) -> Probes {
         true => kernel::probe(system),
         false => Err("not probed.".to_string()),
     };
-    // Where the kernel does it, weights are not used, and no controller is given for a moment.
-    let gives = wanted.weights && wanted.enable_io && kernel.is_err();
+    let freezer = freezer(system, &slices);
+    // Where the kernel does it, or the freezer, weights are not used, and no controller is given for a moment.
+    let better = kernel.is_ok() || wanted.freezer && freezer.is_ok();
+    let gives = wanted.weights && wanted.enable_io && !better;
     let users = slices
         .iter()
         .map(|slice| of_user(system, gives, &mounts, Some(slice)));
     Probes {
         kernel,
-        freezer: freezer(system, &slices),
+        freezer,
         users: users.collect(),
         rest: of_user(system, gives, &mounts, None),
         facts: facts(system, &slices),
