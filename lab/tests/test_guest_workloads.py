@@ -148,6 +148,32 @@ def test_what_others_make_dirty_is_not_waited_for(
     assert over < most
 
 
+CREATE = """
+mkdir made && exec python3 -c '
+import time
+for number in range(1500):
+    with open("made/%d" % number, "wb") as file:
+        file.write(bytes(6000))
+    time.sleep(0.002)'
+"""
+
+
+def test_small_files_that_nobody_syncs_take_no_longer_beside_unpacking(tools: Tools, tmp_path: Path) -> None:
+    """A folder, and a file in it each 2 ms: as a whole, sleeps and all."""
+    asked = replace(
+        saves_beside_writers(),
+        fronts=(programs.Program("create", CREATE),),
+        behinds=tuple(programs.behinds(("untar",))),
+        warmups_s=(4.0,),
+    )
+    records = comparison.run_specs(tmp_path, asked.runs(), tools, Again.HOST, "matrix")
+    assert calls.failures(records) == []
+    (cell,) = matrix.rows(records, POLICIES)
+    stock, ours = (cell.over_alone(rule) for rule in POLICIES)
+    assert stock is not None and ours is not None
+    assert ours < 1.1 and ours < 1.25 * stock
+
+
 UNPACK = """
 mkdir source && (cd source && head -c 4500000 /dev/zero | split -b 3000 -a 4) && tar cf source.tar source
 while n=$((n + 1)); do
