@@ -126,6 +126,8 @@ WAYS: dict[str, dict[str, Work]] = {
         "in order": partial(reads, advice=os.POSIX_FADV_SEQUENTIAL),
         "with the highest priority": partial(reads_as, IOPRIO_BE),
         "moved": moves,
+        "what the front reads": partial(reads, "scroll"),
+        "what the front reads, fetched ahead": partial(reads, "scroll", advice=os.POSIX_FADV_WILLNEED),
     },
     "writes": {
         "plain": writes,
@@ -136,6 +138,7 @@ WAYS: dict[str, dict[str, Work]] = {
     "syncs": {
         "plain": syncs,
         "the front's synced file": partial(syncs, "ours"),
+        "what the front reads": partial(syncs, "scroll"),
     },
 }
 """What is compared with the first of its kind."""
@@ -149,6 +152,7 @@ def gains(kind: str) -> Shown:
     own_cgroups()
     for name in "scroll", "film":
         make(name, 64)
+        (DATA / name).chmod(0o666)
     drop_caches()
 
     def scrolls() -> None:

@@ -355,6 +355,15 @@ static bool ft_file_is_waited_for(const struct address_space *file)
 	return false;
 }
 
+/*
+ * Current sends nothing of a file any more that others could wait for. Otherwise who
+ * reads what the foreground reads, too, would never pause.
+ */
+void ft_has_sent(void)
+{
+	WRITE_ONCE(current->fasttrack_sends, NULL);
+}
+
 /**
  * fasttrack_inherits - does @task hold what the foreground may wait for?
  * @task: current, or a task that cannot go away meanwhile

@@ -366,6 +366,7 @@ void ft_reclaim_wait_begin(void);
 void ft_reclaim_wait_end(void);
 void ft_lift_begin(void);
 void ft_lift_end(void);
+void ft_has_sent(void);
 void ft_inherits_set(struct task_struct *task);
 const struct folio *ft_op_sleeper(unsigned int index);
 unsigned int ft_sleep_begin(struct fasttrack_sleeper sleeper);

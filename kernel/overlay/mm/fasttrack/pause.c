@@ -283,12 +283,14 @@ void __fasttrack_task_changed(struct task_struct *task)
 		wake_up_state(task, TASK_NORMAL);
 }
 
-/* Current, on its way back to user mode, owes a pause. */
+/* Current, on its way back to user mode, owes a pause: what it has sent it holds no more. */
 static void ft_pay(void)
 {
 	u64 paused = (u64)current->fasttrack_paused_ms * NSEC_PER_MSEC;
-	enum ft_pause_end end = ft_pause(&paused);
+	enum ft_pause_end end;
 
+	ft_has_sent();
+	end = ft_pause(&paused);
 	current->fasttrack_pages = ft_debt(end, current->fasttrack_pages,
 					   READ_ONCE(ft_knobs.segment_pages));
 	if (end == FT_PAUSE_SLEEP) {
@@ -357,6 +359,7 @@ static void ft_pause_for_drain(void)
 	unsigned int drained = ft_drained();
 
 	ft_flag(FT_TASK_ADDS, false);
+	ft_has_sent();
 	ft_pause_while(FT_QUEUE_IDLE, ft_waits_for_drain, &drained);
 }
 

@@ -387,6 +387,13 @@ static void ft_served_end(void)
 	ft_activity_note();
 }
 
+/* Is @folio one of the file that current has sent last, and being read? Then all has been sent. */
+static bool ft_is_read(struct folio *folio)
+{
+	return !folio_test_uptodate(folio) &&
+	       READ_ONCE(folio->mapping) == current->fasttrack_sends;
+}
+
 /**
  * __fasttrack_folio_wait_begin - current is about to sleep on a bit of @folio
  * @folio: referenced by the caller; NULL for a buffer without one
@@ -397,7 +404,8 @@ static void ft_served_end(void)
  */
 unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 {
-	bool foreground = __fasttrack_task_class(current) == FASTTRACK_FOREGROUND;
+	enum fasttrack_class class = __fasttrack_task_class(current);
+	bool foreground = class == FASTTRACK_FOREGROUND;
 	bool worker = current->fasttrack_scope.override;
 	u8 has_op = current->fasttrack_flags & (FT_TASK_OP | FT_TASK_LOOKS);
 	struct fasttrack_sleeper sleeper;
@@ -414,6 +422,8 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		/* Pairs with those of whoever looks for it. */
 		smp_mb();
 	}
+	if (class == FASTTRACK_BACKGROUND && !writeback && ft_is_read(folio))
+		ft_has_sent();
 	if (!foreground) {
 		if (fasttrack_inherits(current) ||
 		    (has_op && ft_foreground_waits()))
