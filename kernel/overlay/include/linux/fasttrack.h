@@ -76,7 +76,7 @@ void __fasttrack_mapping_cached(struct address_space *mapping, long nr);
 void __fasttrack_bio_submit(struct bio *bio);
 void __fasttrack_cache_work(unsigned long pages);
 void __fasttrack_resume_user(void);
-void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
+bool __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		       bool datasync);
 unsigned int __fasttrack_sync_begin(struct backing_dev_info *bdi);
 void __fasttrack_sync_end(struct backing_dev_info *bdi, unsigned int begun);
@@ -234,12 +234,14 @@ static inline void fasttrack_resume_user(void)
  * @datasync: only what is needed to read its data
  *
  * A background task may write back a part at a time here, and pause.
+ *
+ * Return: false if it has been killed meanwhile: then it need not sync.
  */
-static inline void fasttrack_fsync(struct address_space *mapping, loff_t start,
+static inline bool fasttrack_fsync(struct address_space *mapping, loff_t start,
 				   loff_t end, bool datasync)
 {
-	if (fasttrack_enabled())
-		__fasttrack_fsync(mapping, start, end, datasync);
+	return !fasttrack_enabled() ||
+	       __fasttrack_fsync(mapping, start, end, datasync);
 }
 
 /**

@@ -462,17 +462,21 @@ static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
  *
  * A background task has it written back a segment at a time, with a pause after
  * each if the foreground works, and none is begun without tags to be had. What it
- * holds then nobody can wait for.
+ * holds then nobody can wait for. Killed between two of them, it syncs no more: nobody
+ * is told that it has.
  *
  * Context: may sleep; no locks are held.
+ * Return: whether it is still to sync.
  */
-void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
+bool __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		       bool datasync)
 {
 	unsigned long segment = READ_ONCE(ft_knobs.segment_pages);
 	const loff_t bytes = (loff_t)segment << PAGE_SHIFT;
 	pgoff_t index = start >> PAGE_SHIFT;
 	unsigned int owed = current->fasttrack_pages;
+	/* Of a ring's file another process may see the result. */
+	const bool ends = ft_syncs_in_pieces() && !(current->flags & PF_USER_WORKER);
 	struct fasttrack_scope outer;
 	u64 paused;
 	int error;
@@ -503,6 +507,7 @@ void __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		if (check_add_overflow(index, segment, &index))
 			break;
 	}
+	return !ends || !fatal_signal_pending(current);
 }
 
 /**
