@@ -280,4 +280,4 @@ def test_a_detector_that_cannot_be_is_an_error(tmp_path: Path) -> None:
 
 def test_policies_that_are_not_published_are_run_by_name_alone() -> None:
     left_out = set(policy.names()) - set(policy.published())
-    assert left_out == {"freeze", "cgroup-freeze", "fasttrackd", *NOBODY}
+    assert left_out == {"fasttrackd", *NOBODY}

@@ -275,7 +275,7 @@ CLEAN = "failed runs of fasttrack and its peers: all policies but stock and none
 
 def test_every_run_of_a_peer_is_to_end() -> None:
     """stock and none do not count, nor do runs of other parts of the page."""
-    assert goals_of(useless)[CLEAN] == ["at most 0", "0 of 648", "-", "met"]
+    assert goals_of(useless)[CLEAN] == ["at most 0", "0 of 720", "-", "met"]
     broken = {
         "stock": ("gallery-launch",),
         "none": markdown.SCENARIOS,
@@ -293,7 +293,7 @@ def test_every_run_of_a_peer_is_to_end() -> None:
         for one in cells(markdown.grids(), 2)
     ]
     (line,) = (line for line in markdown.markdown(made, 2, "k").splitlines() if line.startswith(f"| {CLEAN}"))
-    assert line.split(" | ")[2] == "30 of 648"
+    assert line.split(" | ")[2] == "30 of 720"
     worst = line.split(" | ")[3].split("; ")
     assert [name[-1] for name in worst[:3]] == ["2"] * 3 and worst[3] == "and 21 more"
     assert worst[0].startswith("kyber, game-load beside ")
@@ -321,7 +321,7 @@ def test_runs_that_were_ended_are_shown_and_in_no_mean() -> None:
     lines = markdown.markdown(made, 2, "k").splitlines()
     assert "| camera-switch | backup | n5 | 1.00 | 1.00 | 1.00 | > 20x | 1.00, 1 > 20x | 1.00 |" in lines
     assert "## Runs that were ended" in lines and "## Failed runs" not in lines
-    assert any(line.startswith(f"| {CLEAN} | at most 0 | 0 of 648 | ") for line in lines)
+    assert any(line.startswith(f"| {CLEAN} | at most 0 | 0 of 720 | ") for line in lines)
 
 
 def test_what_is_ended_when_long_is_of_peers_alone() -> None:

@@ -77,7 +77,7 @@ def command(seeds: int, out: Path, fresh: bool, again_failed: bool, target: Path
 
     Next to it goes slowdown.svg, the picture of README.
 
-    It makes 4206 runs with three seeds, 5822 with five, and 366 more with the replayed recording of `compare`; the
+    It makes 4314 runs with three seeds, 5930 with five, and 402 more with the replayed recording of `compare`; the
     figures' runs are among them, and `figures` finds them. The comparison of all policies and SmartIO's twenty apps
     have three seeds at most. A peer's run is ended at 20 times its own time alone, which the page shows. The page is
     made from records alone, which are kept next to it (FILE with the ending .jsonl.xz); failed runs are listed at its
