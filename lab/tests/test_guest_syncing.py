@@ -85,6 +85,11 @@ def test_who_is_killed_while_it_writes_ends(tools: Tools, how: str, most: float)
     assert fasttrack["ms"] < most * stock["ms"]
 
 
+def test_who_ends_itself_has_what_another_thread_of_it_syncs(tools: Tools) -> None:
+    for one in both(tools, "syncing.leaves"):
+        assert one["left_kb"] < 1024
+
+
 def test_flushes_behind_make_an_fsync_in_front_no_slower_than_on_stock(tools: Tools) -> None:
     """Atomic writes of f2fs: a flush, then data that goes first. The rest of such a commit is held back.
 

@@ -9,6 +9,7 @@ import mmap
 import os
 import shutil
 import struct
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +35,7 @@ from prologue import (
     drop_caches,
     end,
     make,
+    meminfo_kb,
     mount,
     ms_until,
     read,
@@ -313,6 +315,21 @@ def killed(how: str) -> Shown:
     return shown
 
 
+def leaves() -> Shown:
+    """An app behind ends itself while another thread of it syncs 100 MiB: KiB that are not written when it is gone."""
+    front = scrolls_beside(100)
+
+    def syncs_and_leaves() -> None:
+        threading.Thread(target=syncs, daemon=True).start()
+        time.sleep(0.05)
+        os._exit(0)
+
+    wait(start(BEHIND, syncs_and_leaves))
+    left = meminfo_kb("Dirty") + meminfo_kb("Writeback")
+    end(front)
+    return {"left_kb": left}
+
+
 def atomic() -> Shown:
     """The front's fsyncs, in ms, beside one behind that commits atomic writes of f2fs: flush, data and FUA each."""
     calls = 200
@@ -584,6 +601,7 @@ if __name__ == "__main__":
         service_syncs,
         flusher,
         killed,
+        leaves,
         atomic,
         commits,
         changes_inodes,

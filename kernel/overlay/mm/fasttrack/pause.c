@@ -453,6 +453,16 @@ static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
 	return true;
 }
 
+/*
+ * Has a signal killed current? Where another thread ends the process or begins a new
+ * program, that may be meant to wait for what current does.
+ */
+static bool ft_is_killed_by_signal(void)
+{
+	return fatal_signal_pending(current) &&
+	       (READ_ONCE(current->signal->group_exit_code) & 0x7f);
+}
+
 /**
  * __fasttrack_fsync - current is about to sync a file
  * @mapping: the file's
@@ -462,8 +472,8 @@ static bool ft_next_dirty(struct address_space *mapping, pgoff_t *index,
  *
  * A background task has it written back a segment at a time, with a pause after
  * each if the foreground works, and none is begun without tags to be had. What it
- * holds then nobody can wait for. Killed between two of them, it syncs no more: nobody
- * is told that it has.
+ * holds then nobody can wait for. If a signal kills it between two of them, it syncs no
+ * more: nobody is told that it has.
  *
  * Context: may sleep; no locks are held.
  * Return: whether it is still to sync.
@@ -507,7 +517,7 @@ bool __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 		if (check_add_overflow(index, segment, &index))
 			break;
 	}
-	return !ends || !fatal_signal_pending(current);
+	return !ends || !ft_is_killed_by_signal();
 }
 
 /**
