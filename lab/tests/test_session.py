@@ -155,7 +155,7 @@ def test_whoever_is_killed_or_stopped_all_is_thawed_within_a_second(
 @pytest.mark.parametrize("victim", ["daemon", "agent"])
 @pytest.mark.parametrize("kind", ["SIGKILL", "SIGSTOP"])
 def test_what_was_set_for_an_app_is_restored_within_a_second(killed: dict[str, Any], victim: str, kind: str) -> None:
-    """Weights, memory.low and the attributes that remember what was there before."""
+    """memory.low and the attributes that remember what was there before."""
     assert killed["values_before"] == []
     assert killed[victim][kind]["restored_s"] <= WITHIN_S
 

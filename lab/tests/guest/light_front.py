@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import random
 import time
 
 from pauses import counted
@@ -24,6 +23,7 @@ from prologue import (
     end,
     make,
     meminfo_kb,
+    reads_for_ever,
     reads_whole,
     run,
     start,
@@ -77,16 +77,6 @@ def grows(every_ms: int) -> Shown:
     drop_caches()
     as_uid(SERVICE, lambda: reads_whole("film"))
 
-    def looks() -> None:
-        handle = os.open(DATA / "cold", os.O_RDONLY)
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
-        draw = random.Random(1)
-        while True:
-            at = draw.randrange(32 * MIB // BLOCK) * BLOCK
-            os.pread(handle, BLOCK, at)
-            os.posix_fadvise(handle, at, BLOCK, os.POSIX_FADV_DONTNEED)
-            time.sleep(every_ms / 1000)
-
     def takes() -> None:
         area = mmap.mmap(-1, most * MIB)
         for at in range(0, len(area), BLOCK):
@@ -95,7 +85,7 @@ def grows(every_ms: int) -> Shown:
                 SEEN[0] += 1
                 time.sleep(1 / GROWTH_MIB_S)
 
-    front = start(FRONT, looks)
+    front = start(FRONT, lambda: reads_for_ever("cold", every_ms / 1000))
     time.sleep(0.5)
     stalls = vmstat("pgscan_direct")
     shown: Shown = {"ms": timed(lambda: wait(start(BEHIND, takes))), "mib": SEEN[0], "most": most}
