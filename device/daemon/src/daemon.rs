@@ -70,7 +70,6 @@ pub struct Daemon {
     pub(crate) counters: Counters,
     pub(crate) agents: BTreeMap<SessionKey, AgentSeen>,
     pub(crate) frozen_for: BTreeMap<String, FrozenFor>,
-    pub(crate) saver: bool,
     /// What apps had read and written, and when.
     pub(crate) usage: Option<(Duration, Vec<Usage>)>,
     /// Counts the changes of who has which class, and of whether groups may be frozen.
@@ -121,7 +120,6 @@ impl Daemon {
             counters,
             agents: BTreeMap::new(),
             frozen_for: BTreeMap::new(),
-            saver: false,
             usage: None,
             changes: 0,
             froze: false,
@@ -235,8 +233,8 @@ impl Daemon {
                 known.unwrap_or_else(|unknown| self.unknown(unknown));
             }
             Input::Saver(on) => {
-                self.saver = on;
-                self.follow(now);
+                self.effects.set_saver(on, &mut self.counters);
+                self.want(now);
             }
             Input::Coexist(found) => self.coexist(now, found),
             Input::BusGone => self.bus_gone(now),
@@ -290,7 +288,7 @@ impl Daemon {
         if self.reload_at.is_some_and(|at| at <= now) {
             self.read_again(now);
         }
-        // By another rung, a battery's saver, or the guard.
+        // By another rung, or the guard.
         let freezes = self.freezes();
         if std::mem::replace(&mut self.froze, freezes) != freezes {
             self.changes += 1;
@@ -624,7 +622,7 @@ impl Daemon {
     }
 
     fn freezes(&self) -> bool {
-        self.effects.rung().freezes() && !self.saver && self.guard.is_some()
+        self.effects.rung().freezes() && self.guard.is_some()
     }
 
     /// Has the freezer follow the decision. Who has come to the front must not stay frozen for a moment.

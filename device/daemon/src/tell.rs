@@ -202,9 +202,6 @@ impl Daemon {
         if !self.decision.games.is_empty() {
             notes.push(coexist::gamemode(self.decision.games.len()));
         }
-        if self.saver {
-            notes.push("freezer: off while the battery is to be saved.".to_string());
-        }
         if self.effects.rung().freezes() && self.guard.is_none() {
             notes.push("freezer: off, because there is no guard.".to_string());
         }

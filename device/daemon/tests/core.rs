@@ -642,6 +642,24 @@ fn a_battery_saver_is_told_of_until_it_is_off() {
     assert!(!said(&mut daemon));
 }
 
+#[test]
+fn while_the_battery_is_saved_weights_do_what_the_freezer_does_not() {
+    let tree = Tree::new();
+    tree.put(
+        "etc/fasttrack/fasttrackd.toml",
+        "[effects]\nfreezer = true\n",
+    );
+    tree.put("sys/block/sda/queue/scheduler", "[bfq] none");
+    let file = |name: &str| format!("sys/fs/cgroup{}/{name}", apps(USER));
+    tree.put(&file("cgroup.freeze"), "0");
+    tree.put(&file("io.bfq.weight"), "default 100");
+    let mut daemon = a_daemon(&tree);
+    for (saver, rung) in [(true, "weights"), (false, "freezer")] {
+        daemon.handle(secs(2), Input::Saver(saver));
+        assert_eq!(status(&mut daemon, 3).rung, rung);
+    }
+}
+
 /// Who is watched for waits is looked at again when the changes have moved.
 #[test]
 fn whether_groups_may_be_frozen_is_a_change() {

@@ -36,6 +36,9 @@ struct Plan {
     ranked: Option<Reach>,
 }
 
+/// Why nothing is frozen by a machine that is on its battery.
+const SAVER: &str = "off while the battery is to be saved.";
+
 /// The rungs in use, and why.
 pub struct Effects {
     system: System,
@@ -47,6 +50,8 @@ pub struct Effects {
     active: Vec<Box<dyn Effect>>,
     /// Why the kernel's part is left alone: it was switched off while we used it.
     kernel_off: Option<String>,
+    /// Whether the battery is to be saved: nothing is frozen then.
+    saver: bool,
     /// What effects that are over had for systemd.
     told: Vec<Told>,
 }
@@ -68,6 +73,7 @@ impl Effects {
             signs: Signs::default(),
             active: Vec::new(),
             kernel_off: None,
+            saver: false,
             told: Vec::new(),
         };
         effects.choose(counters);
@@ -117,6 +123,14 @@ impl Effects {
     pub fn set_wanted(&mut self, wanted: &Wanted, counters: &mut Counters) {
         if self.wanted != *wanted {
             self.wanted = wanted.clone();
+            self.choose(counters);
+        }
+    }
+
+    /// The battery is to be saved from now on, or no longer.
+    pub fn set_saver(&mut self, saver: bool, counters: &mut Counters) {
+        if self.saver != saver {
+            self.saver = saver;
             self.choose(counters);
         }
     }
@@ -227,19 +241,19 @@ impl Effects {
         }
         // Before: what changes meanwhile is seen the next time.
         self.signs = self.signs();
-        match &self.kernel_off {
-            Some(why) => {
-                let wanted = Wanted {
-                    kernel: false,
-                    ..self.wanted.clone()
-                };
-                Probes {
-                    kernel: Err(why.clone()),
-                    ..probe::probe(&self.system, &wanted)
-                }
-            }
-            None => probe::probe(&self.system, &self.wanted),
+        let wanted = Wanted {
+            kernel: self.wanted.kernel && self.kernel_off.is_none(),
+            freezer: self.wanted.freezer && !self.saver,
+            ..self.wanted.clone()
+        };
+        let mut probes = probe::probe(&self.system, &wanted);
+        if let Some(why) = &self.kernel_off {
+            probes.kernel = Err(why.clone());
         }
+        if self.saver {
+            probes.freezer = Err(SAVER.to_string());
+        }
+        probes
     }
 
     fn plan(&self, probes: &Probes, choice: &Choice) -> Plan {
