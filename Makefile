@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-stock test-trace test-series test-deb test-deb-kernel mutants bench-device lint kernel deb deb-kernel clean
+.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-xfs test-stock test-trace test-series test-deb test-deb-kernel mutants bench-device lint kernel deb deb-kernel clean
 
 demo:
 	@./fasttrack demo
@@ -31,6 +31,11 @@ test-off:
 # What real machines put between a file and its storage, with a kernel that has it: not part of test.
 test-stacks:
 	@scripts/test-stacks.sh
+
+# xfstests' quick tests of ext4 and f2fs while their processes change their class; XFSTESTS=DIR: where it is, built. A
+# kernel of test-stacks. Not part of test.
+test-xfs:
+	@scripts/test-xfs.sh $(XFSTESTS)
 
 # The collector of traces with BPF on Debian's kernel, in QEMU, which it downloads: not part of test.
 test-stock:

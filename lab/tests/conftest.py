@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="um-debug: with lockdep and KASAN; um-stacks: with more file systems and device mapper targets; "
         "stock: Debian's, in QEMU; x86-trace: the patched one for x86-64, in QEMU",
     )
+    parser.addoption("--xfstests", metavar="DIR", help="where a built xfstests is: see test_guest_xfs.py")
     parser.addoption(
         "--ends",
         type=int,

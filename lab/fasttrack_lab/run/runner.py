@@ -161,8 +161,8 @@ def laid_out(spec: RunSpec, tools: Tools, where: Path, phone_image: Path | None,
         spec.limit_s,
         spec.cell.seed,
         params,
-        interactive,
-        boot_job.root(tools.backend),
+        interactive=interactive,
+        root=boot_job.root(tools.backend),
     )
 
 

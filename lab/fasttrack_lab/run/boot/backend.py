@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -23,9 +23,12 @@ class BootSpec:
     """Real time; None for a guest that a person uses."""
     seed: int = 0
     params: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
     interactive: bool = False
     root: str = "/"
     """The guest's first root: a directory of the host."""
+    computing_takes_time: bool = False
+    """Of a virtual clock: whether it goes on while the processor works. Loops that never wait have an end then."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Uml:
             f"rootflags={spec.root}",
             "ro",
             f"init={spec.init}",
-            "time-travel=inf-cpu",
+            "time-travel" if spec.computing_takes_time else "time-travel=inf-cpu",
             f"time-travel-start={START_NS}",
             "norandmaps",
             "oops=panic",
