@@ -566,8 +566,19 @@ unsigned long ft_front_pages(enum ft_pages kind)
 /* So many dirty folios are counted with interrupts off. */
 #define FT_COUNTED_FOLIOS	1024
 
-/* The file that this processor has last met that has more. */
-static DEFINE_PER_CPU(const struct address_space *, ft_too_dirty);
+/**
+ * struct ft_too_dirty - the file that a processor has last met that has more
+ * @mapping: compared only: another one may have its place by now
+ * @counted: when, jiffies; believed for FT_COUNTED_FOR
+ */
+struct ft_too_dirty {
+	const struct address_space *mapping;
+	unsigned long counted;
+};
+
+#define FT_COUNTED_FOR	(HZ / 10)
+
+static DEFINE_PER_CPU(struct ft_too_dirty, ft_too_dirty);
 
 /*
  * Dirty pages of @mapping, whose lock is held, as they were counted: one that write-back
@@ -575,16 +586,20 @@ static DEFINE_PER_CPU(const struct address_space *, ft_too_dirty);
  */
 static long ft_dirty_pages(struct address_space *mapping)
 {
+	/* The lock keeps interrupts off. */
+	struct ft_too_dirty *last = this_cpu_ptr(&ft_too_dirty);
 	XA_STATE(xas, &mapping->i_pages, 0);
 	unsigned int folios = 0;
 	struct folio *folio;
 	long pages = 0;
 
-	if (this_cpu_read(ft_too_dirty) == mapping)
+	if (last->mapping == mapping &&
+	    time_before(jiffies, last->counted + FT_COUNTED_FOR))
 		return -1;
 	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
 		if (folios++ == FT_COUNTED_FOLIOS) {
-			this_cpu_write(ft_too_dirty, mapping);
+			last->mapping = mapping;
+			last->counted = jiffies;
 			return -1;
 		}
 		if (folio_test_dirty(folio))

@@ -40,8 +40,11 @@
 static unsigned long ft_commit_waited_front;
 /* When anybody did who is not of background, and somebody was in front. */
 static unsigned long ft_commit_waited;
-/* There is more to be written than the foreground should wait for. */
-static bool ft_backlog;
+/*
+ * Since when there is more to be written than the foreground should wait for, jiffies; 0: there
+ * is not. A file system that has failed never says that it is written.
+ */
+static unsigned long ft_backlog;
 
 /* So many file systems write what they have before they stop all; so many have ended. */
 static atomic_t ft_drains;
@@ -141,7 +144,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_commit_copies);
 /* Is there a backlog that the foreground may wait for? */
 bool ft_has_backlog(void)
 {
-	return (READ_ONCE(ft_backlog) && ft_commits()) ||
+	return (ft_backlog_stands(READ_ONCE(ft_backlog), jiffies) && ft_commits()) ||
 	       (READ_ONCE(ft_data_backlog) && ft_syncs());
 }
 
@@ -150,7 +153,7 @@ bool ft_backlog_add(int blocks)
 {
 	if (blocks < FT_COMMIT_BLOCKS || !ft_commits())
 		return false;
-	WRITE_ONCE(ft_backlog, true);
+	WRITE_ONCE(ft_backlog, jiffies ?: 1);
 	return true;
 }
 
@@ -163,7 +166,7 @@ void __fasttrack_backlog_done(void)
 {
 	if (!READ_ONCE(ft_backlog))
 		return;
-	WRITE_ONCE(ft_backlog, false);
+	WRITE_ONCE(ft_backlog, 0);
 	ft_wake_all();
 }
 EXPORT_SYMBOL_GPL(__fasttrack_backlog_done);

@@ -39,11 +39,7 @@ static struct ft_waiters ft_depending;
 /* Reclaim waits until background's dirty pages are written. */
 static atomic_t ft_reclaim_waits;
 
-/*
- * Tasks for which nobody is held back: they wait for all of a file system. A sync may
- * never end, if a server is gone: they count no longer when none has come or gone for
- * FT_SYNC_LAPSES.
- */
+/* Tasks for which nobody is held back: they wait for all of a file system. */
 static atomic_t ft_lifts;
 /* When one came or went last, jiffies. */
 static unsigned long ft_lifted;
@@ -149,15 +145,14 @@ EXPORT_SYMBOL_GPL(fasttrack_foreground_depends);
  */
 bool fasttrack_holds_lifted(void)
 {
-	return atomic_read(&ft_lifts) &&
-	       time_before(jiffies, READ_ONCE(ft_lifted) + FT_SYNC_LAPSES);
+	return ft_lapse_are(&ft_lifts, &ft_lifted);
 }
 EXPORT_SYMBOL_GPL(fasttrack_holds_lifted);
 
 /* Nobody is held back from now on. */
 void ft_lift_begin(void)
 {
-	WRITE_ONCE(ft_lifted, jiffies);
+	ft_lapse_later(&ft_lifted);
 	atomic_inc(&ft_lifts);
 	/* Pairs with those of who holds: they see this, or are kicked. */
 	smp_mb__after_atomic();
@@ -166,7 +161,7 @@ void ft_lift_begin(void)
 /* As before. */
 void ft_lift_end(void)
 {
-	WRITE_ONCE(ft_lifted, jiffies);
+	ft_lapse_later(&ft_lifted);
 	atomic_dec(&ft_lifts);
 }
 

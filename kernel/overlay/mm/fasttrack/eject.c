@@ -22,7 +22,7 @@
 
 /**
  * struct ft_ejection - why FastTrack has switched itself off
- * @why: what did not hold; NULL: it has not
+ * @why: what did not hold; empty: it has not
  * @pid: whose wait; 0: nobody's
  * @comm: likewise, its name
  * @where: at what, a disk for one
@@ -30,7 +30,7 @@
  * @front: who was in front then, the first of them
  */
 struct ft_ejection {
-	const char *why;
+	char why[16];
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	char where[DISK_NAME_LEN];
@@ -59,7 +59,7 @@ static DECLARE_WORK(ft_eject_work, ft_eject_do);
 
 /**
  * fasttrack_eject - a bound does not hold: switch FastTrack off
- * @why: which, a constant
+ * @why: which
  * @pid: of who waits, in the initial PID namespace; 0: nobody
  * @where: at what: a disk, a part of FastTrack; or "-"
  * @ns: for how long
@@ -72,9 +72,9 @@ void fasttrack_eject(const char *why, pid_t pid, const char *where, u64 ns)
 	bool first;
 
 	raw_spin_lock_irqsave(&ft_eject_lock, flags);
-	first = !ft_ejection.why;
+	first = !ft_eject_stands();
 	if (first) {
-		ft_ejection.why = why;
+		strscpy(ft_ejection.why, why);
 		ft_ejection.pid = pid;
 		strscpy(ft_ejection.comm, "-");
 		strscpy(ft_ejection.where, where);
@@ -126,7 +126,7 @@ void ft_eject_name(const char *front)
 /* Has it switched itself off, or is about to, and nobody has switched it on since? */
 bool ft_eject_stands(void)
 {
-	return READ_ONCE(ft_ejection.why);
+	return READ_ONCE(ft_ejection.why[0]);
 }
 
 /* It is switched on: what was is over. */
@@ -135,7 +135,7 @@ void ft_eject_forget(void)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&ft_eject_lock, flags);
-	ft_ejection.why = NULL;
+	ft_ejection.why[0] = '\0';
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
 }
 
@@ -155,7 +155,7 @@ ssize_t ft_eject_print(char *buf, size_t size)
 	raw_spin_lock_irqsave(&ft_eject_lock, flags);
 	ejection = ft_ejection;
 	raw_spin_unlock_irqrestore(&ft_eject_lock, flags);
-	if (!ejection.why)
+	if (!ejection.why[0])
 		return scnprintf(buf, size, "\n");
 	return scnprintf(buf, size, "%s: %s %d %llu ms at %s behind %s\n",
 			 ejection.why, ejection.comm, ejection.pid,

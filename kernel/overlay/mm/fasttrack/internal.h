@@ -270,8 +270,29 @@ static inline void ft_flag(u8 flag, bool on)
 	WRITE_ONCE(current->fasttrack_flags, on ? others | flag : others);
 }
 
-/* Who syncs is not believed any longer, and nobody let go for it, jiffies. */
+/*
+ * A sync may never end, if a server is gone: those that are counted are believed no longer
+ * when none has come or gone for so many jiffies.
+ */
 #define FT_SYNC_LAPSES		(60 * HZ)
+
+/* One is about to come, or to go. */
+static inline void ft_lapse_later(unsigned long *changed)
+{
+	WRITE_ONCE(*changed, jiffies);
+	/* Who sees the number sees when that was. */
+	smp_wmb();
+}
+
+/* Are there any, still believed? */
+static inline bool ft_lapse_are(const atomic_t *nr, const unsigned long *changed)
+{
+	if (!atomic_read(nr))
+		return false;
+	/* Pairs with the barrier in ft_lapse_later(). */
+	smp_rmb();
+	return time_before(jiffies, READ_ONCE(*changed) + FT_SYNC_LAPSES);
+}
 
 void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,
 		    int change);

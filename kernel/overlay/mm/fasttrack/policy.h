@@ -296,6 +296,15 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 #define FT_COMMIT_BLOCKS	64
 #define FT_COMMIT_WINDOW	((unsigned long)HZ)
 
+/* A backlog to which nobody has added for so long is not believed, jiffies. */
+#define FT_BACKLOG_LAPSES	(10UL * HZ)
+
+/* Is there a backlog to which somebody has added at @added, 0: nobody? */
+static inline bool ft_backlog_stands(unsigned long added, unsigned long now)
+{
+	return added && time_in_range_open(now, added, added + FT_BACKLOG_LAPSES);
+}
+
 /*
  * What there may be before the foreground's first sync, which nobody knows beforehand:
  * 1 MiB, which takes about as long as the sync itself.

@@ -22,9 +22,6 @@
  * @any: how many
  * @all: those of them that sync all file systems
  * @changed: when one came or went last, jiffies
- *
- * A sync may never end, if a server is gone: they count no longer when none has come or
- * gone for FT_SYNC_LAPSES.
  */
 struct ft_sync_count {
 	atomic_t any;
@@ -55,9 +52,7 @@ void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,
 		atomic_add(change, &ft_syncs_behind);
 		return;
 	}
-	WRITE_ONCE(count->changed, jiffies);
-	/* Who sees the number sees when that was. */
-	smp_wmb();
+	ft_lapse_later(&count->changed);
 	atomic_add(change, &count->any);
 	atomic_add(change, bdi ? &bdi->fasttrack_syncs[front] : &count->all);
 }
@@ -71,11 +66,7 @@ bool ft_behind_syncs(void)
 /* Are there @nr of @count, still believed? */
 static bool ft_syncs_are(const struct ft_sync_count *count, const atomic_t *nr)
 {
-	if (!atomic_read(nr))
-		return false;
-	/* Pairs with the barrier in ft_sync_change(). */
-	smp_rmb();
-	return time_before(jiffies, READ_ONCE(count->changed) + FT_SYNC_LAPSES);
+	return ft_lapse_are(nr, &count->changed);
 }
 
 /* Does one of the foreground's (@front), or of others, wait for what is dirty on @bdi? */

@@ -27,6 +27,7 @@
 #include <linux/build_bug.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/task.h>
@@ -345,11 +346,17 @@ static bool ft_folio_of_others(struct folio *folio, bool writeback)
 	return others;
 }
 
+static bool ft_is_served(const struct super_block *sb)
+{
+	return !(sb->s_type->fs_flags & FS_REQUIRES_DEV) ||
+	       sb->s_magic == FUSE_SUPER_MAGIC;
+}
+
 /*
  * Everybody's metadata is in a block device's mapping: that names no file.
  *
- * @served: is @folio of a file system without a block device? A task brings its
- * pages, a FUSE server for one, who may be background and must not pause for it.
+ * @served: is @folio of a file system without a block device, or of FUSE with one? A
+ * task brings its pages, who may be background and must not pause for it.
  */
 static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 					      bool writeback, bool *served)
@@ -367,8 +374,7 @@ static struct fasttrack_sleeper ft_sleeper_on(struct folio *folio,
 	mapping = folio_mapping(folio);
 	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode)) {
 		sleeper.file = mapping;
-		*served = !(mapping->host->i_sb->s_type->fs_flags &
-			    FS_REQUIRES_DEV);
+		*served = ft_is_served(mapping->host->i_sb);
 	}
 	rcu_read_unlock();
 	return sleeper;

@@ -329,6 +329,17 @@ static void ft_test_alloc_held(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_alloc_held(ALLOC_OOM, gfp));
 }
 
+/* A backlog ends when it is written; or if a file system has failed, by itself. */
+static void ft_test_backlog(struct kunit *test)
+{
+	unsigned long now = INITIAL_JIFFIES;
+
+	KUNIT_EXPECT_FALSE(test, ft_backlog_stands(0, now));
+	KUNIT_EXPECT_TRUE(test, ft_backlog_stands(now, now));
+	KUNIT_EXPECT_TRUE(test, ft_backlog_stands(now, now + FT_BACKLOG_LAPSES - 1));
+	KUNIT_EXPECT_FALSE(test, ft_backlog_stands(now, now + FT_BACKLOG_LAPSES));
+}
+
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
 	KUNIT_CASE(ft_test_forgotten),
@@ -347,6 +358,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_sync),
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
+	KUNIT_CASE(ft_test_backlog),
 	{}
 };
 
