@@ -60,26 +60,24 @@
 #include "elevator.h"
 #include "fasttrack-iosched.h"
 
-/* Long enough for an app to decode an image or lay out a view between reads. */
-static const u64 fti_idle_window = 20 * NSEC_PER_MSEC;
-/* What a user does not feel. */
-static const u64 fti_neutral_expire = 20 * NSEC_PER_MSEC;
-/* Of the device's time while the foreground works, in per cent. */
-static const u64 fti_neutral_share = 20;
-/* Half of the second that nobody shall be paused longer than. */
-static const u64 fti_background_expire = 500 * NSEC_PER_MSEC;
-/* One request keeps background moving and costs the foreground at most one. */
-static const u64 fti_background_depth = 1;
-/* Of the device's time while the foreground works, in per cent: what the
- * foreground can lose on a device that does one thing at a time.
- */
-static const u64 fti_background_share = 5;
-/* An eighth of a queue of 32, the depth of UFS and SATA. */
-static const u64 fti_foreground_reserve = 4;
-/* Per cent of its time alone that a request of the foreground's may lose. */
-static const u64 fti_foreground_cost = 10;
-/* A millisecond of eMMC, which takes one request at a time. */
-static const u64 fti_background_kb = 128;
+static const struct fti_bounds fti_default_bounds = {
+	/* Long enough for an app to decode an image or lay out a view between reads. */
+	.idle_window = 20 * NSEC_PER_MSEC,
+	/* What a user does not feel. */
+	.neutral_expire = 20 * NSEC_PER_MSEC,
+	.neutral_share = 20,
+	/* Half of the second that nobody shall be paused longer than. */
+	.background_expire = 500 * NSEC_PER_MSEC,
+	/* One request keeps background moving and costs the foreground at most one. */
+	.background_depth = 1,
+	/* What the foreground can lose on a device that does one thing at a time. */
+	.background_share = 5,
+	/* An eighth of a queue of 32, the depth of UFS and SATA. */
+	.foreground_reserve = 4,
+	.foreground_cost = 10,
+	/* A millisecond of eMMC, which takes one request at a time. */
+	.background_kb = 128,
+};
 
 /*
  * Scheduler tags that a class may take, in per cent, for asynchronous writes
@@ -515,17 +513,7 @@ static int fti_init_sched(struct request_queue *q, struct elevator_type *e)
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		fti_init_class(&fti->class[i]);
 	fti_init_hold(fti);
-	fti->bounds = (struct fti_bounds){
-		.idle_window = fti_idle_window,
-		.neutral_expire = fti_neutral_expire,
-		.neutral_share = fti_neutral_share,
-		.background_expire = fti_background_expire,
-		.background_depth = fti_background_depth,
-		.background_share = fti_background_share,
-		.foreground_reserve = fti_foreground_reserve,
-		.foreground_cost = fti_foreground_cost,
-		.background_kb = fti_background_kb,
-	};
+	fti->bounds = fti_default_bounds;
 	fti->q = q;
 	eq->elevator_data = fti;
 	q->elevator = eq;

@@ -13,16 +13,16 @@ static void fti_test_plain(struct kunit *test)
 	state.in_flight[FASTTRACK_BACKGROUND] = state.device_depth - 1;
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, false, FTI_NOW - 2);
 	fti_test_waits(&state, FASTTRACK_NEUTRAL, false, FTI_NOW - 1);
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	KUNIT_EXPECT_TRUE(test, choice.plain);
 
 	fti_test_waits(&state, FASTTRACK_BACKGROUND, false, 0);
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 
 	fti_test_waits(&state, FASTTRACK_NEUTRAL, false, 0);
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 	KUNIT_EXPECT_FALSE(test, choice.hold);
 }

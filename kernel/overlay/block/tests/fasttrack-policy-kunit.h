@@ -5,25 +5,13 @@
 /* An arbitrary time, far enough from 0 to subtract from. */
 #define FTI_NOW	(100ULL * NSEC_PER_SEC)
 
-static const struct fti_bounds fti_test_bounds = {
-	.idle_window = fti_idle_window,
-	.neutral_expire = fti_neutral_expire,
-	.neutral_share = fti_neutral_share,
-	.background_expire = fti_background_expire,
-	.background_depth = fti_background_depth,
-	.background_share = fti_background_share,
-	.foreground_reserve = fti_foreground_reserve,
-	.foreground_cost = fti_foreground_cost,
-	.background_kb = fti_background_kb,
-};
-
 static struct fti_state fti_test_state(void)
 {
 	return (struct fti_state){
 		.front = true,
 		.device_depth = 32,
 		.cheap_depth = 32,
-		.idle_window = fti_idle_window,
+		.idle_window = fti_default_bounds.idle_window,
 		.neutral_sent = FTI_NOW,
 	};
 }
@@ -44,20 +32,20 @@ static void fti_test_foreground_first(struct kunit *test)
 
 	for (int i = 0; i < FASTTRACK_NR_CLASSES; i++)
 		state.oldest[i] = FTI_NOW - i - 1;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 	KUNIT_EXPECT_FALSE(test, choice.expired);
 
 	state.oldest[FASTTRACK_FOREGROUND] = 0;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 
 	state.oldest[FASTTRACK_NEUTRAL] = 0;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 
 	state.oldest[FASTTRACK_BACKGROUND] = 0;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FTI_NONE);
 	KUNIT_EXPECT_FALSE(test, choice.hold);
 }
@@ -67,7 +55,7 @@ static void fti_test_foreground_first(struct kunit *test)
 
 static void fti_test_idle_window(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	u64 end;
 
@@ -100,38 +88,38 @@ static void fti_test_lifted(struct kunit *test)
 	state.neutral_next = U64_MAX;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW;
 	state.in_flight[FASTTRACK_BACKGROUND] = state.device_depth - 1;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 	state.lifted = true;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	state.oldest[FASTTRACK_NEUTRAL] = FTI_NOW;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_NEUTRAL);
 	state.oldest[FASTTRACK_FOREGROUND] = FTI_NOW;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 
 	/* A foreground that always has one queued is before who comes later. */
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
 	for (unsigned int i = 0; i < FTI_STARVED_IN_A_ROW; i++) {
 		state.others_in_a_row = i;
-		choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+		choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 		KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 		KUNIT_EXPECT_TRUE(test, choice.expired);
 	}
 	state.others_in_a_row = FTI_STARVED_IN_A_ROW;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 	state.others_in_a_row = 0;
 	state.lifted = false;
-	choice = fti_choose(&state, &fti_test_bounds, FTI_NOW);
+	choice = fti_choose(&state, &fti_default_bounds, FTI_NOW);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_FOREGROUND);
 }
 
 static void fti_test_neutral(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
@@ -202,20 +190,20 @@ static void fti_test_cost(struct kunit *test)
 
 	/* As long as the foreground is there. */
 	state.cheap_depth = 2;
-	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds,
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_default_bounds,
 						   false, FTI_NOW), 28);
 	state.foreground_seen = true;
 	state.foreground_last = FTI_NOW;
-	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds,
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_default_bounds,
 						   false, FTI_NOW), 2);
-	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_test_bounds, false,
+	KUNIT_EXPECT_EQ(test, fti_background_limit(&state, &fti_default_bounds, false,
 						   FTI_NOW + FTI_COST_WINDOW),
 			28);
 }
 
 static void fti_test_size(struct kunit *test)
 {
-	struct fti_bounds bounds = fti_test_bounds;
+	struct fti_bounds bounds = fti_default_bounds;
 	struct fti_state state = fti_test_state();
 
 	state.device_depth = 1;
@@ -223,7 +211,7 @@ static void fti_test_size(struct kunit *test)
 	state.foreground_seen = true;
 	state.foreground_last = FTI_NOW;
 	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds, FTI_NOW),
-			2 * fti_background_kb);
+			2 * fti_default_bounds.background_kb);
 	KUNIT_EXPECT_EQ(test, fti_background_sectors(&state, &bounds,
 						     FTI_NOW + FTI_COST_WINDOW), 0);
 	state.device_depth = 2;
@@ -266,32 +254,32 @@ static void fti_test_depends(struct kunit *test)
 	state.background_next = U64_MAX;
 	state.foreground_depends = true;
 	state.oldest[FASTTRACK_BACKGROUND] = FTI_NOW - 1;
-	choice = fti_choose(&state, &fti_test_bounds, end - 1);
+	choice = fti_choose(&state, &fti_default_bounds, end - 1);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 	KUNIT_EXPECT_EQ(test, choice.wake, end);
 
 	for (unsigned int i = 0; i < FTI_BUSY_DEPTH; i++) {
 		state.in_flight[FASTTRACK_BACKGROUND] = i;
-		choice = fti_choose(&state, &fti_test_bounds, end);
+		choice = fti_choose(&state, &fti_default_bounds, end);
 		KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 		KUNIT_EXPECT_TRUE(test, choice.in_order);
 	}
 	state.foreground_depends = false;
 	state.in_flight[FASTTRACK_BACKGROUND] = 0;
 	state.background_next = 0;
-	choice = fti_choose(&state, &fti_test_bounds, end);
+	choice = fti_choose(&state, &fti_default_bounds, end);
 	KUNIT_EXPECT_EQ(test, choice.class, FASTTRACK_BACKGROUND);
 	KUNIT_EXPECT_FALSE(test, choice.in_order);
 	state.foreground_depends = true;
 	state.background_next = U64_MAX;
 	state.in_flight[FASTTRACK_BACKGROUND] = FTI_BUSY_DEPTH;
-	choice = fti_choose(&state, &fti_test_bounds, end);
+	choice = fti_choose(&state, &fti_default_bounds, end);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 
 	/* What it sent itself is to be waited for first. */
 	state.in_flight[FASTTRACK_BACKGROUND] = 0;
 	state.in_flight[FASTTRACK_FOREGROUND] = 1;
-	choice = fti_choose(&state, &fti_test_bounds, end);
+	choice = fti_choose(&state, &fti_default_bounds, end);
 	KUNIT_EXPECT_TRUE(test, choice.hold);
 }
 
@@ -307,7 +295,7 @@ static void fti_test_treat_as(struct kunit *test)
 
 static void fti_test_background_depth(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
@@ -353,7 +341,7 @@ static void fti_test_background_depth(struct kunit *test)
 /* And of what is neutral, unless an app in front waits for its own. */
 static void fti_test_neutral_full(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
@@ -391,7 +379,7 @@ static void fti_test_neutral_full(struct kunit *test)
 
 static void fti_test_background_share(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_bounds half = *bounds, all = *bounds;
 	const u64 service = 5 * NSEC_PER_MSEC;

@@ -3,7 +3,7 @@
 
 static void fti_test_no_starvation(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_bounds none = *bounds;
 	struct fti_choice choice;
@@ -53,7 +53,7 @@ static void fti_test_no_starvation(struct kunit *test)
 /* Who waits for something neutral does not wait for all that came before it. */
 static void fti_test_neutral_starves(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
@@ -80,7 +80,7 @@ static void fti_test_neutral_starves(struct kunit *test)
 
 static void fti_test_task_starves(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	const u64 bound = fti_most_wait(bounds);
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
@@ -154,11 +154,11 @@ static void fti_test_task_starves(struct kunit *test)
  */
 static void fti_test_progress(struct kunit *test)
 {
-	const u64 overdue = FTI_NOW - fti_test_bounds.background_expire;
-	const u64 starved = FTI_NOW - fti_most_wait(&fti_test_bounds);
+	const u64 overdue = FTI_NOW - fti_default_bounds.background_expire;
+	const u64 starved = FTI_NOW - fti_most_wait(&fti_default_bounds);
 
 	for (unsigned int bits = 1; bits < BIT(16); bits++) {
-		struct fti_bounds bounds = fti_test_bounds;
+		struct fti_bounds bounds = fti_default_bounds;
 		struct fti_state state = fti_test_state();
 		struct fti_choice choice;
 		bool in_device = false;
@@ -234,7 +234,7 @@ static void fti_test_no_storm(struct kunit *test)
 	u32 seed = 1;
 
 	for (unsigned int i = 0; i < 200000; i++) {
-		struct fti_bounds bounds = fti_test_bounds;
+		struct fti_bounds bounds = fti_default_bounds;
 		struct fti_state state = fti_test_state();
 		struct fti_choice choice;
 
@@ -263,7 +263,7 @@ static void fti_test_no_storm(struct kunit *test)
 /* Who is not sent because something neutral is further behind waits for that. */
 static void fti_test_wakes_with_neutral(struct kunit *test)
 {
-	const struct fti_bounds *bounds = &fti_test_bounds;
+	const struct fti_bounds *bounds = &fti_default_bounds;
 	struct fti_state state = fti_test_state();
 	struct fti_choice choice;
 
