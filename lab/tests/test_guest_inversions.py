@@ -281,3 +281,13 @@ def test_own_write_back(tools: Tools) -> None:
     assert max(stock.beside[1::2]) > 2 * max(fasttrack.beside[1::2])
     assert sum(stock.beside[1::2]) > 2 * sum(fasttrack.beside[1::2])
     assert max(fasttrack.beside[1::2]) < 178
+
+
+def test_page_whose_reader_waits_for_metadata(tools: Tools) -> None:
+    """Inversion 7: the page is locked by a background app that waits for the block that says where the page is."""
+    stock, fasttrack = on_both(
+        tools, "inversion_lock.read_with_its_map", Data("f2fs"), fio=requests("randread", 131072, 24)
+    )
+    # What is in the device when the foreground begins to wait stays there.
+    assert sum(stock.beside[1:]) > 4 * sum(fasttrack.beside[1:])
+    assert sum(fasttrack.beside[1:]) < 28

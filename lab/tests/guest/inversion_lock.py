@@ -8,8 +8,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from random import Random
 
-from aio import aligned
+from aio import READ, Queue, aligned
 from beside import Call, Front, fio_behind, not_timed, play, reads_at_random, start_behind
 from prologue import (
     BLOCK,
@@ -85,6 +86,56 @@ def read_ahead(parts: int, request_kib: int, fio: list[str]) -> Shown:
         return children
 
     return play(scrolls(parts, go[1], use), behind)
+
+
+def keeps_the_device_full(name: str, mib: int) -> None:
+    queue = Queue(DATA / name, BLOCK, 32, READ)
+    draw = Random(1)
+    queue.submit(draw.randrange(mib * MIB // BLOCK) for _ in range(32))
+    while True:
+        queue.wait(1)
+        queue.submit([draw.randrange(mib * MIB // BLOCK)])
+
+
+def read_with_its_map(fio: list[str]) -> Shown:
+    """Somebody reads pages that the background reads, which looks first where they are: each in a node of its own."""
+    go = os.pipe()
+    make("scroll", 64)
+    make("target", 64)
+    with (DATA / "scattered").open("wb", buffering=0) as handle:
+        for block in range(0, 16384, 2):
+            os.pwrite(handle.fileno(), PATTERN[:BLOCK], block * BLOCK)
+    drop_caches()
+    scroll = start(FRONT, lambda: keeps_the_device_full("scroll", 64))
+
+    def page(index: int) -> int:
+        return 680 * index * BLOCK
+
+    def front(call: Call, turn: int) -> None:
+        handle = os.open(DATA / "scattered", os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+        for index in range(2 + 10 * turn, 10 + 10 * turn):
+            time.sleep(0.05)
+            # It has read from the file itself.
+            os.pread(handle, BLOCK, 8 * index * BLOCK)
+            if turn:
+                os.write(go[1], bytes([index]))
+                time.sleep(0.001)
+            call(os.pread, handle, BLOCK, page(index))
+
+    def reads(_index: int) -> None:
+        handle = os.open(DATA / "scattered", os.O_RDONLY)
+        while index := os.read(go[0], 1):
+            os.pread(handle, BLOCK, page(index[0]))
+
+    def behind() -> list[int]:
+        children = start_behind(reads) + fio_behind(fio)
+        time.sleep(0.5)
+        return children
+
+    shown = play(front, behind)
+    end(scroll)
+    return shown
 
 
 def write_back(parts: int, request_kib: int, fio: list[str]) -> Shown:
@@ -186,4 +237,4 @@ def removes() -> Shown:
 
 
 if __name__ == "__main__":
-    run(read_ahead, write_back, lock_holder, removes)
+    run(read_ahead, read_with_its_map, write_back, lock_holder, removes)

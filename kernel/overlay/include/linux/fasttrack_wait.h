@@ -23,7 +23,7 @@ void __fasttrack_folio_wait_end(unsigned int done);
 void __fasttrack_file_wait(const struct address_space *mapping);
 unsigned int __fasttrack_inode_wait_begin(const struct address_space *mapping);
 void __fasttrack_op(bool open);
-bool __fasttrack_lookup_begin(void);
+bool __fasttrack_fetch_begin(void);
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
 void __fasttrack_wait_end(struct task_struct *worker);
 struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
@@ -99,20 +99,20 @@ static inline void fasttrack_op_end(void)
 }
 
 /**
- * fasttrack_lookup_begin - current asks a file system for a name
+ * fasttrack_fetch_begin - current has a file system look for a name, or for pages
  *
- * Whoever asks for the same name waits for current: as an operation that a
- * checkpoint waits for. One may be in another, or in an operation.
+ * Whoever wants the same waits for current: as an operation that a checkpoint waits
+ * for. One may be in another, or in an operation.
  *
- * Return: what to give to fasttrack_lookup_end().
+ * Return: what to give to fasttrack_fetch_end().
  */
-static inline bool fasttrack_lookup_begin(void)
+static inline bool fasttrack_fetch_begin(void)
 {
-	return fasttrack_enabled() && __fasttrack_lookup_begin();
+	return fasttrack_enabled() && __fasttrack_fetch_begin();
 }
 
 /* It has an answer. */
-static inline void fasttrack_lookup_end(bool begun)
+static inline void fasttrack_fetch_end(bool begun)
 {
 	if (IS_ENABLED(CONFIG_FASTTRACK) && begun)
 		__fasttrack_op(false);

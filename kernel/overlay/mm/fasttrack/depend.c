@@ -44,6 +44,11 @@ static atomic_t ft_lifts;
 /* When one came or went last, jiffies. */
 static unsigned long ft_lifted;
 
+/* Foreground tasks that sleep on a page which somebody else reads. */
+static atomic_t ft_fetch_waits;
+/* When one came or went last, jiffies. */
+static unsigned long ft_fetch_waited;
+
 /* Which time it is that some do; what is inherited ends with it. */
 static unsigned int ft_dependence = 1;
 
@@ -148,6 +153,27 @@ bool fasttrack_holds_lifted(void)
 	return ft_lapse_are(&ft_lifts, &ft_lifted);
 }
 EXPORT_SYMBOL_GPL(fasttrack_holds_lifted);
+
+/* Does the foreground wait for operations, or for who has a page looked for? */
+bool ft_ops_are_waited_for(void)
+{
+	return READ_ONCE(ft_knobs.promotion) &&
+	       (ft_lapse_are(&ft_fetch_waits, &ft_fetch_waited) || ft_depends());
+}
+
+/* A foreground task begins to sleep on a page that somebody else reads. */
+void ft_fetch_wait_begin(void)
+{
+	ft_lapse_later(&ft_fetch_waited);
+	atomic_inc(&ft_fetch_waits);
+	ft_promote_ops();
+}
+
+void ft_fetch_wait_end(void)
+{
+	ft_lapse_later(&ft_fetch_waited);
+	atomic_dec(&ft_fetch_waits);
+}
 
 /* Nobody is held back from now on. */
 void ft_lift_begin(void)

@@ -250,7 +250,7 @@ bool ft_never_behind(struct task_struct *task);
  * task_struct's fasttrack_flags: a checkpoint waits for it; it sleeps for a lock that
  * a background task has; it is in ft_idle_wait(); it is a flusher at work; it is of the
  * foreground, and syncs a whole file system; it owes a pause for what it has added to
- * metadata that is drained; who looks the same name up waits for it; it has paused for
+ * metadata that is drained; who wants the same name or page waits for it; it has paused for
  * pages that it syncs, and so for the next commit that it asks for.
  */
 #define FT_TASK_OP		BIT(0)
@@ -259,7 +259,7 @@ bool ft_never_behind(struct task_struct *task);
 #define FT_TASK_FLUSHES		BIT(3)
 #define FT_TASK_SYNCS		BIT(4)
 #define FT_TASK_ADDS		BIT(5)
-#define FT_TASK_LOOKS		BIT(6)
+#define FT_TASK_FETCHES		BIT(6)
 #define FT_TASK_PAID		BIT(7)
 
 /* A flag of current's, which nobody else writes. */
@@ -271,8 +271,8 @@ static inline void ft_flag(u8 flag, bool on)
 }
 
 /*
- * A sync may never end, if a server is gone: those that are counted are believed no longer
- * when none has come or gone for so many jiffies.
+ * A sync, or a wait for a page, may never end, if a server is gone: those that are counted
+ * are believed no longer when none has come or gone for so many jiffies.
  */
 #define FT_SYNC_LAPSES		(60 * HZ)
 
@@ -370,9 +370,13 @@ bool ft_anybody_paused(void);
 #define FT_WAIT_OTHERS		BIT(2)
 #define FT_WAIT_SERVED		BIT(3)
 #define FT_WAIT_OP		BIT(4)
-#define FT_WAIT_SLEEPER_SHIFT	5
+#define FT_WAIT_UNNAMED		BIT(5)
+#define FT_WAIT_SLEEPER_SHIFT	6
 
 bool ft_foreground_waits(void);
+bool ft_ops_are_waited_for(void);
+void ft_fetch_wait_begin(void);
+void ft_fetch_wait_end(void);
 void ft_depend_begin(void);
 void ft_depend_end(void);
 bool ft_others_begin(void);
@@ -398,6 +402,8 @@ void ft_sleep_end(unsigned int done);
 bool ft_promote_to(const struct folio *folio, bool file, enum fasttrack_class class);
 bool ft_promote(const struct folio *folio, bool file);
 void ft_promote_file(const struct address_space *mapping);
+void ft_promote_ops(void);
+bool ft_queues_promote(void);
 void ft_promote_task(struct task_struct *task, enum fasttrack_class class);
 void ft_promote_flushed(enum fasttrack_class class);
 void ft_wake_senders(void);
@@ -411,6 +417,7 @@ bool ft_queues_crowded(const struct address_space *mapping, bool sync);
 
 /* stuck.c */
 bool ft_anybody_stuck(void);
+bool ft_has_sent_requests(const struct task_struct *task);
 
 /* pause.c */
 bool ft_may_owe(void);

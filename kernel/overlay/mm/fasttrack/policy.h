@@ -264,14 +264,16 @@ static inline bool ft_vain_too_many(u64 lifted, u64 now)
 
 /*
  * Who sleeps on a page that no queued request moves waits for the device, or for
- * who has yet to send one: the first takes less than so many times stuck_ms.
+ * who has yet to send one: the first takes less than so many times stuck_ms, of the
+ * foreground, which the device serves first, less than so many.
  */
-#define FT_PAGE_LOOKS	10
+#define FT_PAGE_LOOKS		10
+#define FT_PAGE_LOOKS_FRONT	2
 
-/* May a page on which somebody has slept for @slept still come by itself? */
-static inline bool ft_page_comes(u64 slept, u64 stuck)
+/* May a page on which somebody, maybe in @front, has slept for @slept still come by itself? */
+static inline bool ft_page_comes(u64 slept, u64 stuck, bool front)
 {
-	return slept < FT_PAGE_LOOKS * stuck;
+	return slept < (front ? FT_PAGE_LOOKS_FRONT : FT_PAGE_LOOKS) * stuck;
 }
 
 /* Pages that are still owed after a pause that ended so. */

@@ -19,6 +19,12 @@
 static LIST_HEAD(ft_queues);
 static DEFINE_MUTEX(ft_queues_mutex);
 
+/* Is there an I/O scheduler that promotes? */
+bool ft_queues_promote(void)
+{
+	return READ_ONCE(ft_knobs.promotion) && !list_empty(&ft_queues);
+}
+
 static bool ft_somebody_in_front(void)
 {
 	return fasttrack_enabled() && ft_foreground_set();
@@ -156,8 +162,8 @@ void ft_relabel(void)
 	rcu_read_unlock();
 }
 
-/* A checkpoint waits for operations, and these for what their tasks sleep on. */
-static void ft_promote_ops(void)
+/* Others wait for operations, and these for what their tasks sleep on. */
+void ft_promote_ops(void)
 {
 	const struct folio *folio;
 

@@ -164,6 +164,14 @@ static bool ft_is_waited_for(const struct task_struct *task)
 		READ_ONCE(task->fasttrack_scope.class) == FASTTRACK_FOREGROUND);
 }
 
+/* Are requests of @task's own in a queue or device? */
+bool ft_has_sent_requests(const struct task_struct *task)
+{
+	pid_t pid = task_pid_nr((struct task_struct *)task);
+
+	return atomic_read(&ft_requests[fasttrack_sender(pid)]) > 0;
+}
+
 /*
  * Does @task sleep for a request of its own in a queue or device? Not for a lock
  * that a background task has, whatever it has sent. Of a flush, which no I/O
@@ -171,11 +179,9 @@ static bool ft_is_waited_for(const struct task_struct *task)
  */
 static bool ft_has_request(const struct task_struct *task)
 {
-	pid_t pid = task_pid_nr((struct task_struct *)task);
-
 	if (READ_ONCE(task->fasttrack_flags) & FT_TASK_LOCK)
 		return false;
-	return atomic_read(&ft_requests[fasttrack_sender(pid)]) > 0 ||
+	return ft_has_sent_requests(task) ||
 	       (task->in_iowait &&
 		!READ_ONCE(task->fasttrack_folio) &&
 		!READ_ONCE(task->fasttrack_others) &&
@@ -242,10 +248,11 @@ static void ft_note_vain(const struct ft_asleep *asleep, u64 now)
 static bool ft_is_stuck(struct ft_asleep *asleep, u64 now)
 {
 	const struct folio *folio = READ_ONCE(asleep->task->fasttrack_folio);
+	bool front = __fasttrack_task_class(asleep->task) == FASTTRACK_FOREGROUND;
 	u64 slept = now - asleep->since;
 
 	if (folio && (ft_promote(folio, false) ||
-		      ft_page_comes(slept, READ_ONCE(ft_knobs.stuck))))
+		      ft_page_comes(slept, READ_ONCE(ft_knobs.stuck), front)))
 		return false;
 	if (!asleep->lifted && ft_stuck)
 		asleep->lifted = now;

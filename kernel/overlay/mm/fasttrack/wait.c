@@ -19,11 +19,12 @@
  *     inherit its class (fasttrack_inherits()): who holds the lock that it waits
  *     for, who got a lock that others wanted too, who has a transaction open. Of
  *     those with an operation of f2fs open, for which a checkpoint waits, or in the
- *     middle of a lookup, what they sleep on is promoted, and not what they send:
+ *     middle of a lookup or of a read, what they sleep on is promoted, and not what they send:
  *     write-back is, too.
  *
  * Who depends and who sleeps is kept in depend.c; promote.c tells the schedulers.
  */
+#include <linux/blkdev.h>
 #include <linux/build_bug.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
@@ -62,21 +63,21 @@ static_assert(offsetofend(struct task_struct, fasttrack_paused_ms) -
  */
 void __fasttrack_op(bool open)
 {
-	ft_flag(open ? FT_TASK_OP : FT_TASK_OP | FT_TASK_LOOKS, open);
+	ft_flag(open ? FT_TASK_OP : FT_TASK_OP | FT_TASK_FETCHES, open);
 }
 EXPORT_SYMBOL_GPL(__fasttrack_op);
 
 /**
- * __fasttrack_lookup_begin - current asks a file system for a name
+ * __fasttrack_fetch_begin - current has a file system look for a name, or for pages
  *
  * Context: process context; does not sleep.
  * Return: whether __fasttrack_op(false) is to be called.
  */
-bool __fasttrack_lookup_begin(void)
+bool __fasttrack_fetch_begin(void)
 {
-	if (current->fasttrack_flags & (FT_TASK_OP | FT_TASK_LOOKS))
+	if (current->fasttrack_flags & (FT_TASK_OP | FT_TASK_FETCHES))
 		return false;
-	ft_flag(FT_TASK_LOOKS, true);
+	ft_flag(FT_TASK_FETCHES, true);
 	return true;
 }
 
@@ -393,7 +394,7 @@ static void ft_served_end(void)
 	ft_activity_note();
 }
 
-/* Is @folio one of the file that current has sent last, and being read? Then all has been sent. */
+/* Is @folio one of the file that current has sent last, and being read? */
 static bool ft_is_read(struct folio *folio)
 {
 	return !folio_test_uptodate(folio) &&
@@ -413,7 +414,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 	enum fasttrack_class class = __fasttrack_task_class(current);
 	bool foreground = class == FASTTRACK_FOREGROUND;
 	bool worker = current->fasttrack_scope.override;
-	u8 has_op = current->fasttrack_flags & (FT_TASK_OP | FT_TASK_LOOKS);
+	u8 has_op = current->fasttrack_flags & (FT_TASK_OP | FT_TASK_FETCHES);
 	struct fasttrack_sleeper sleeper;
 	unsigned int done = 0;
 	bool served;
@@ -424,7 +425,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		WRITE_ONCE(current->fasttrack_folio, folio);
 		done |= FT_WAIT_SHOWN;
 		if (has_op && !foreground)
-			done |= ft_op_sleep_begin(folio, has_op & FT_TASK_LOOKS);
+			done |= ft_op_sleep_begin(folio, has_op & FT_TASK_FETCHES);
 		/* Pairs with those of whoever looks for it. */
 		smp_mb();
 	}
@@ -432,8 +433,12 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		ft_has_sent();
 	if (!foreground) {
 		if (fasttrack_inherits(current) ||
-		    (has_op && ft_foreground_waits()))
+		    (has_op && ft_ops_are_waited_for())) {
+			/* What it sleeps on may still be in its plug. */
+			if (current->plug)
+				blk_flush_plug(current->plug, true);
 			ft_promote(folio, false);
+		}
 		if (!worker)
 			return done;
 	}
@@ -454,6 +459,18 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 			ft_promote_file(sleeper.file);
 		else if (sleeper.file)
 			ft_wake_senders();
+		/*
+		 * Its request is in the device, if it is current's own. Else there may
+		 * be none yet: who reads it sleeps for metadata, or for what the
+		 * catch-all is to find out.
+		 */
+		if (!writeback && !folio_test_uptodate(folio) && ft_queues_promote() &&
+		    !(ft_is_read(folio) && ft_has_sent_requests(current))) {
+			ft_fetch_wait_begin();
+			WRITE_ONCE(current->fasttrack_folio, folio);
+			current->fasttrack_named--;
+			done |= FT_WAIT_SHOWN | FT_WAIT_UNNAMED;
+		}
 	}
 	if (ft_folio_of_others(folio, writeback) &&
 	    __fasttrack_others_begin(NULL))
@@ -474,6 +491,10 @@ void __fasttrack_folio_wait_end(unsigned int done)
 		ft_served_end();
 	if (done & FT_WAIT_OTHERS)
 		__fasttrack_others_end();
+	if (done & FT_WAIT_UNNAMED) {
+		current->fasttrack_named++;
+		ft_fetch_wait_end();
+	}
 	if (done & FT_WAIT_FOREGROUND)
 		ft_known_wake();
 }

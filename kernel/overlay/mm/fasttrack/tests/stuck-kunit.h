@@ -146,10 +146,12 @@ static void ft_test_look_in_parts(struct kunit *test)
 /* A page has some time to come, a multiple of what others have. */
 static void ft_test_page_comes(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, ft_page_comes(0, 10));
-	KUNIT_EXPECT_TRUE(test, ft_page_comes(99, 10));
-	KUNIT_EXPECT_FALSE(test, ft_page_comes(100, 10));
-	KUNIT_EXPECT_FALSE(test, ft_page_comes(1, 0));
+	KUNIT_EXPECT_TRUE(test, ft_page_comes(0, 10, false));
+	KUNIT_EXPECT_TRUE(test, ft_page_comes(99, 10, false));
+	KUNIT_EXPECT_FALSE(test, ft_page_comes(100, 10, false));
+	KUNIT_EXPECT_FALSE(test, ft_page_comes(1, 0, false));
+	KUNIT_EXPECT_TRUE(test, ft_page_comes(19, 10, true));
+	KUNIT_EXPECT_FALSE(test, ft_page_comes(20, 10, true));
 }
 
 static struct kunit_case ft_stuck_test_cases[] = {
