@@ -67,7 +67,7 @@ for file in $wanted /usr/libexec/fasttrackd /usr/bin/fasttrack-agent /usr/bin/fa
 	/lib/systemd/system/fasttrackd.service /lib/systemd/system/$recorder /usr/lib/systemd/user/fasttrack-agent.service \
 	/etc/xdg/autostart/fasttrack-agent.desktop /usr/lib/udev/rules.d/60-fasttrack.rules \
 	/usr/lib/fasttrack/fasttrackd.toml /usr/share/dbus-1/system.d/org.fasttrack1.conf \
-	/usr/share/dbus-1/system-services/org.fasttrack1.service /usr/share/polkit-1/actions/org.fasttrack1.policy \
+	/usr/share/polkit-1/actions/org.fasttrack1.policy \
 	/usr/share/bash-completion/completions/fasttrackctl /usr/share/zsh/vendor-completions/_fasttrackctl \
 	/usr/share/fish/vendor_completions.d/fasttrackctl.fish \
 	/usr/share/bash-completion/completions/fasttrack-trace /usr/share/zsh/vendor-completions/_fasttrack-trace \

@@ -87,6 +87,8 @@ const APPS_MOST: usize = 256;
 /// apps in front.
 const THREADS_MOST: usize = 2048;
 const LINKS_MOST: usize = 16_384;
+/// Groups below an app's, at most: a terminal has one for each tab. They count as threads, too.
+const GROUPS_MOST: usize = 256;
 
 /// What is still looked at.
 #[derive(Debug)]
@@ -133,7 +135,7 @@ pub enum Kept {
     Server,
     /// It has a sound device or a camera open.
     Media,
-    /// Its user has more threads or descriptors than are looked at.
+    /// Its user has more threads, descriptors or groups than are looked at.
     TooMany,
     /// It is not known whom apps in front wait for: it may be this.
     Unknown(Unknown),
@@ -152,7 +154,9 @@ impl fmt::Display for Kept {
             Kept::Peer => "an app in front has a socket to it",
             Kept::Server => "it serves a file system or a disk",
             Kept::Media => "it has a sound device or a camera open",
-            Kept::TooMany => "its user has more threads or descriptors than are looked at",
+            Kept::TooMany => {
+                "its user has more threads, descriptors or control groups than are looked at"
+            }
             Kept::Unknown(unknown) => {
                 return write!(
                     out,
@@ -371,7 +375,14 @@ fn numbers(
         return Ok(found);
     }
     let folder = system.cgroups().join(group.trim_start_matches('/'));
-    let files = below(&folder)
+    // The group's own, and one for each of those that may be below it.
+    let most = 1 + GROUPS_MOST.min(*left);
+    let folders = below(&folder, most + 1);
+    *left = left.saturating_sub(folders.len() - 1);
+    if folders.len() > most {
+        return Err(Kept::TooMany);
+    }
+    let files = folders
         .into_iter()
         .filter_map(|folder| File::open(folder.join(file)).ok());
     // The kernel makes as much of a file as is read.
@@ -383,9 +394,9 @@ fn numbers(
     Ok(found)
 }
 
-/// The processes of a group and of those below it, if there are at most so many.
-pub fn processes(system: &System, group: &str, mut most: usize) -> Option<HashSet<u32>> {
-    numbers(system, group, PROCESSES, &mut most).ok()
+/// The processes of a group and of those below it, if so many are left to look at.
+pub fn processes(system: &System, group: &str, left: &mut usize) -> Option<HashSet<u32>> {
+    numbers(system, group, PROCESSES, left).ok()
 }
 
 fn threads(system: &System, group: &str, left: &mut usize) -> Result<Threads, Kept> {
@@ -641,7 +652,7 @@ mod tests {
             (Kept::Peer, "socket to it"),
             (Kept::Server, "file system or a disk"),
             (Kept::Media, "sound device or a camera"),
-            (Kept::TooMany, "more threads or descriptors"),
+            (Kept::TooMany, "more threads, descriptors or control groups"),
             (unknown, "another network namespace"),
         ];
         for (why, part) in all {
@@ -690,6 +701,12 @@ mod tests {
         fs::write(many.join(THREADS), threads).expect("a file");
         app(&system, 1001, "d.scope", 10, "/dev/null");
         app(&system, 1002, "e.scope", 11, "/dev/null");
+        // Of one that has too many groups nobody knows what is in the last.
+        app(&system, 1002, "f.scope", 12, "/dev/null");
+        let tabs = system.cgroups().join(&slice(1002)[1..]).join("f.scope");
+        for tab in 0..=GROUPS_MOST {
+            fs::create_dir(tabs.join(format!("tab-{tab}"))).expect("a group");
+        }
         assert_eq!(found(&system), ["a.scope", "c.scope", "e.scope"]);
         // Nor does an app in front.
         let front = |name: &str| Decision {

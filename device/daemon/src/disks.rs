@@ -14,6 +14,11 @@ use std::path::{Path, PathBuf};
 /// What is below what, at most this often: LVM on LUKS on md on a loop device in an overlay is six.
 const DEPTH_MOST: usize = 12;
 
+/// File systems of servers. One that is gone is waited for by whoever looks at a path there; none is on a disk of ours.
+const SERVED: [&str; 9] = [
+    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "autofs", "lustre",
+];
+
 /// Where apps are installed, besides what lies in the homes.
 pub const SHARED: [&str; 2] = ["/usr", "/var"];
 
@@ -53,6 +58,12 @@ struct Mount {
     options: String,
 }
 
+impl Mount {
+    fn is_served(&self) -> bool {
+        SERVED.contains(&self.kind.as_str()) || self.kind.starts_with("fuse.")
+    }
+}
+
 /// What a search has found, and which mounts it has been to: layers of an overlay may lead back to it.
 #[derive(Default)]
 struct Search {
@@ -90,22 +101,29 @@ impl Mounts {
     /// The disks under a directory.
     pub fn under(&self, path: &str) -> BTreeSet<Disk> {
         let mut found = Search::default();
-        self.add_under(&resolved(&self.system, path), DEPTH_MOST, &mut found);
+        let at = self.at(Path::new(path));
+        if !at.is_some_and(|(_, mount)| mount.is_served()) {
+            self.add_under(&resolved(&self.system, path), DEPTH_MOST, &mut found);
+        }
         found.disks
+    }
+
+    /// The mount of a path, and which one it is. Of two at the same place the later one hides the earlier.
+    fn at(&self, path: &Path) -> Option<(usize, &Mount)> {
+        self.all
+            .iter()
+            .enumerate()
+            .filter(|(_, mount)| path.starts_with(&mount.place))
+            .max_by_key(|(index, mount)| (mount.place.components().count(), *index))
     }
 
     fn add_under(&self, path: &Path, depth: usize, found: &mut Search) {
         if depth == 0 {
             return;
         }
-        // Of two at the same place the later one hides the earlier.
-        let at = self
-            .all
-            .iter()
-            .enumerate()
-            .filter(|(_, mount)| path.starts_with(&mount.place))
-            .max_by_key(|(index, mount)| (mount.place.components().count(), *index));
-        let Some((index, mount)) = at else { return };
+        let Some((index, mount)) = self.at(path) else {
+            return;
+        };
         if !found.mounts.insert(index) {
             return;
         }

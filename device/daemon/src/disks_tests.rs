@@ -152,6 +152,25 @@ fn layers_that_lead_back_to_their_overlay_are_followed_once() {
 }
 
 #[test]
+fn nobody_looks_at_a_path_of_a_server() {
+    let root = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
+    let machine = |kind: &str| {
+        let served = format!("2 1 0:50 / /srv rw - {kind} server:/srv rw\n");
+        let machine = Machine::new(&format!("{root}{served}"));
+        // Whoever looks comes to the disk.
+        machine.link("srv/ann", "home/ann");
+        fs::create_dir_all(machine.0.path().join("home/ann")).expect("a home");
+        machine
+            .device("sda", "8:0", Some("[bfq] none"), &[])
+            .device("sda/sda1", "8:1", None, &[])
+    };
+    for kind in ["nfs4", "cifs", "autofs", "fuse.sshfs"] {
+        assert_eq!(machine(kind).under("/srv/ann"), "no disk", "{kind}");
+    }
+    assert_eq!(machine("tmpfs").under("/srv/ann"), "sda: bfq");
+}
+
+#[test]
 fn the_later_mount_hides_the_earlier_and_links_are_followed() {
     let mounts = "21 1 8:0 / / rw - ext4 /dev/sda rw\n\
         22 21 8:0 / /var/home rw - ext4 /dev/sda rw\n\

@@ -15,6 +15,7 @@
 //! All files are reached below one directory ([`system::System`]), so a test has a system of its own.
 
 pub mod agents;
+pub mod answers;
 pub mod baseline;
 pub mod candidates;
 pub mod cgroup;

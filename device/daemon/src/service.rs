@@ -7,6 +7,7 @@
 #![allow(missing_docs)] // what the macro makes has no documentation of its own
 
 use crate::agents::Agents;
+use crate::answers::{Answer, Answers};
 use crate::input::{Input, Mode};
 use crate::login::{self, Login};
 use crate::polkit::Polkit;
@@ -43,6 +44,7 @@ pub struct Service {
     agents: Agents,
     polkit: Polkit,
     waiters: Semaphore,
+    answers: Answers,
     to: UnboundedSender<Input>,
 }
 
@@ -66,6 +68,7 @@ impl Service {
             agents,
             polkit: Polkit::default(),
             waiters: Semaphore::new(WAITERS_MOST),
+            answers: Answers::default(),
             to,
         }
     }
@@ -75,6 +78,15 @@ impl Service {
         let ended = || fdo::Error::Failed("the daemon ends".to_string());
         self.to.send(input(reply)).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())
+    }
+
+    /// The same, where the answer is long.
+    async fn ask_for_long<T>(
+        &self,
+        input: impl FnOnce(oneshot::Sender<T>) -> Input,
+    ) -> fdo::Result<Answer<T>> {
+        let place = self.answers.place().await;
+        Ok(Answer::new(self.ask(input).await?, place))
     }
 
     /// Who has sent a message.
@@ -261,8 +273,8 @@ impl Service {
     }
 
     /// For everyone.
-    async fn status(&self) -> fdo::Result<Status> {
-        self.ask(Input::Status).await
+    async fn status(&self) -> fdo::Result<Answer<Status>> {
+        self.ask_for_long(Input::Status).await
     }
 
     /// For everyone.
@@ -272,8 +284,8 @@ impl Service {
     }
 
     /// For everyone.
-    async fn usage(&self) -> fdo::Result<Vec<Usage>> {
-        self.ask(Input::Usage).await
+    async fn usage(&self) -> fdo::Result<Answer<Vec<Usage>>> {
+        self.ask_for_long(Input::Usage).await
     }
 
     /// For whom polkit allows it.

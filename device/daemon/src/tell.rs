@@ -44,8 +44,10 @@ impl Daemon {
     /// Why an app has its class.
     pub fn explain(&self, now: Duration, what: &str) -> Result<Explanation, String> {
         let path = match what.parse::<u32>() {
+            // A user may call a group what terminals take for an order. No app of a report is called so.
             Ok(pid) => cgroup::of_process(&self.system, pid)
-                .ok_or_else(|| format!("there is no process {pid}"))?,
+                .ok_or_else(|| format!("there is no process {pid}"))?
+                .replace(char::is_control, "?"),
             Err(_) => what.to_string(),
         };
         let within = |verdict: &Verdict| is_within(&path, &verdict.app.cgroup);
@@ -327,10 +329,12 @@ impl Daemon {
             return (sum(&text, "rbytes="), sum(&text, "wbytes="));
         }
         let most = PROCESSES_OF_ONE.min(*left);
-        let Some(pids) = processes(&self.system, path, most) else {
+        let mut of_one = most;
+        let pids = processes(&self.system, path, &mut of_one);
+        *left -= most - of_one;
+        let Some(pids) = pids else {
             return (0, 0);
         };
-        *left -= pids.len();
         let of_process = |pid: u32| {
             let text = self
                 .system

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whether a task of the app in front waits for storage: is in uninterruptible sleep.
 //!
+//! Others sleep so, too: who waits for a child of vfork(2), or for a server that is gone. One sleep that has lasted for
+//! [`HOPELESS`] counts no longer: to freeze others has not ended it.
+//!
 //! [`Waits`] keeps descriptors: opening `/proc/TID/stat` costs more than reading it. Who waited last is looked at first, and
 //! the first that waits ends the look.
 
@@ -20,9 +23,55 @@ const LIST_FOR: Duration = Duration::from_millis(50);
 /// Groups below an app's own that are looked at.
 const GROUPS_MOST: usize = 32;
 
+/// How long one sleep is believed to be one for storage.
+const HOPELESS: Duration = Duration::from_secs(10);
+
+/// How long one that has lasted for longer is believed to be the same.
+const STILL: Duration = Duration::from_millis(100);
+
+/// A thread that is in uninterruptible sleep, since then at least.
+struct Sleep {
+    since: Duration,
+    /// How often it had slept then.
+    number: Option<u64>,
+    /// When it was last found to be no sleep for storage.
+    hopeless: Option<Duration>,
+}
+
 struct Thread {
     tid: u32,
     stat: File,
+    sleep: Option<Sleep>,
+}
+
+impl Thread {
+    /// Whether it waits for storage.
+    fn waits(&mut self, system: &System, now: Duration) -> bool {
+        if !is_waiting(&self.stat).unwrap_or(false) {
+            self.sleep = None;
+            return false;
+        }
+        let lasted = |from: Duration| now.saturating_sub(from);
+        let number = match &mut self.sleep {
+            Some(sleep) if lasted(sleep.since) < HOPELESS => return true,
+            Some(sleep) if sleep.hopeless.is_some_and(|at| lasted(at) < STILL) => return false,
+            Some(sleep) => {
+                let number = sleeps(system, self.tid);
+                if number == sleep.number {
+                    sleep.hopeless = Some(now);
+                    return false;
+                }
+                number
+            }
+            None => sleeps(system, self.tid),
+        };
+        self.sleep = Some(Sleep {
+            since: now,
+            number,
+            hopeless: None,
+        });
+        true
+    }
 }
 
 /// The threads of some control groups.
@@ -64,8 +113,8 @@ impl Waits {
         }
         let waits = self
             .threads
-            .iter()
-            .position(|thread| is_waiting(&thread.stat).unwrap_or(false));
+            .iter_mut()
+            .position(|thread| thread.waits(&self.system, now));
         if let Some(index) = waits {
             self.threads[..=index].rotate_right(1);
         }
@@ -79,7 +128,8 @@ impl Waits {
         for tid in tids {
             if self.threads.iter().all(|thread| thread.tid != tid) {
                 if let Ok(stat) = stat(&self.system, tid) {
-                    self.threads.push(Thread { tid, stat });
+                    let sleep = None;
+                    self.threads.push(Thread { tid, stat, sleep });
                 }
             }
         }
@@ -99,7 +149,7 @@ fn tids(system: &System, groups: impl IntoIterator<Item = impl AsRef<str>>) -> V
     let of_one = |group: &str| {
         let folder = system.cgroups().join(group.trim_start_matches('/'));
         let mut tids = Vec::new();
-        for folder in below(&folder) {
+        for folder in below(&folder, GROUPS_MOST) {
             let text = fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
             tids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
         }
@@ -116,14 +166,22 @@ fn stat(system: &System, tid: u32) -> io::Result<File> {
     File::open(system.path(&format!("proc/{tid}/stat")))
 }
 
-/// A group and those below it, [`GROUPS_MOST`] of them.
-pub fn below(folder: &Path) -> Vec<PathBuf> {
+/// How often a thread has gone to sleep.
+fn sleeps(system: &System, tid: u32) -> Option<u64> {
+    let text = system.read(&format!("proc/{tid}/status")).ok()?;
+    let mut lines = text.lines();
+    let number = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    number.trim().parse().ok()
+}
+
+/// A group and those below it, so many of them at most.
+pub fn below(folder: &Path, most: usize) -> Vec<PathBuf> {
     let mut found = vec![folder.to_path_buf()];
     let mut next = 0;
-    while next < found.len() && found.len() < GROUPS_MOST {
+    while next < found.len() && found.len() < most {
         let entries = fs::read_dir(&found[next]).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        let room = GROUPS_MOST - found.len();
+        let room = most - found.len();
         found.extend(folders.map(|entry| entry.path()).take(room));
         next += 1;
     }
@@ -171,7 +229,35 @@ mod tests {
         for number in 0..3 * GROUPS_MOST {
             fs::create_dir(root.path().join(number.to_string())).expect("a group");
         }
-        assert_eq!(below(root.path()).len(), GROUPS_MOST);
+        assert_eq!(below(root.path(), GROUPS_MOST).len(), GROUPS_MOST);
+    }
+
+    #[test]
+    fn one_sleep_that_does_not_end_counts_no_longer() {
+        let root = tempfile::tempdir().expect("a folder");
+        let sleeps = |number: u32| {
+            let text = format!("Name:\tx\nvoluntary_ctxt_switches:\t{number}\n");
+            put(root.path(), "proc/10/status", &text);
+        };
+        put(root.path(), "sys/fs/cgroup/a/cgroup.threads", "10\n");
+        put(root.path(), "proc/10/stat", "10 (x) D 1");
+        sleeps(1);
+        let mut waits = Waits::new(&System::new(root.path()));
+        waits.set_groups(vec!["/a".to_string()]);
+        let at = Duration::from_secs;
+        assert!(waits.look(at(0)));
+        assert!(waits.look(at(9)));
+        assert!(!waits.look(at(10)));
+        assert!(!waits.look(at(100)));
+        // It was awake between two looks.
+        sleeps(2);
+        assert!(waits.look(at(101)));
+        assert!(waits.look(at(110)));
+        assert!(!waits.look(at(111)));
+        put(root.path(), "proc/10/stat", "10 (x) S 1");
+        assert!(!waits.look(at(112)));
+        put(root.path(), "proc/10/stat", "10 (x) D 1");
+        assert!(waits.look(at(113)));
     }
 
     #[test]

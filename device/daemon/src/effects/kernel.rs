@@ -248,14 +248,17 @@ impl Kernel {
     fn write_list(&mut self, file: &str, groups: &[Group], counters: &mut Counters) -> bool {
         let words: Vec<&str> = groups.iter().map(|(path, _)| path.as_str()).collect();
         let mut taken = true;
-        for piece in pieces(&words) {
+        for (at, piece) in pieces(&words).into_iter().enumerate() {
             let path = format!("{FOLDER}/{file}");
             match self.system.write(&path, &piece) {
                 Ok(()) => {}
-                // All that it names has ended meanwhile: the old list must not stay.
+                // All that it names has ended meanwhile. The first piece takes the place of the old list, which must
+                // not stay; the others add to it.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) && self.is_there() => {
                     counters.count("groups that had ended");
-                    taken &= self.write(file, "\n", counters);
+                    if at == 0 {
+                        taken &= self.write(file, "\n", counters);
+                    }
                 }
                 Err(error) => {
                     counters.error(&format!("kernel {file}"), || meaning(&path, &piece, &error));
