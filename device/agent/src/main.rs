@@ -51,7 +51,8 @@ struct Options {
     start: bool,
 }
 
-fn options(words: &[String]) -> Option<Options> {
+/// What a command line asks for, or what is wrong with it.
+fn options(words: &[String]) -> Result<Options, String> {
     let mut options = Options {
         source: None,
         print: false,
@@ -66,11 +67,14 @@ fn options(words: &[String]) -> Option<Options> {
             "--kernel" => options.kernel = true,
             "--list" => options.list = true,
             "--start" => options.start = true,
-            "--source" => options.source = Some(words.next()?.to_string()),
-            _ => return None,
+            "--source" => {
+                let name = words.next().ok_or("--source needs a name; see --list")?;
+                options.source = Some(name.to_string());
+            }
+            _ => return Err(format!("{word:?} is no option; see --help")),
         }
     }
-    Some(options)
+    Ok(options)
 }
 
 fn main() -> ExitCode {
@@ -79,9 +83,9 @@ fn main() -> ExitCode {
         Some("--help") => print!("{HELP}"),
         Some("--version") => println!("fasttrack-agent {}", env!("CARGO_PKG_VERSION")),
         _ => match options(&words) {
-            Some(options) => return run(&options),
-            None => {
-                eprint!("{HELP}");
+            Ok(options) => return run(&options),
+            Err(problem) => {
+                eprintln!("fasttrack-agent: {problem}");
                 return ExitCode::from(2);
             }
         },
