@@ -11,9 +11,17 @@ use_cargo
 manifest=$here/device/Cargo.toml
 part "build"
 "$cargo" build --release --locked --quiet --manifest-path "$manifest" --package fasttrackd --package fasttrack-agent
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM HUP
+# What a test has measured. One that fails shows all that it said.
 run() {
-	"$cargo" test --release --locked --quiet --manifest-path "$manifest" --package fasttrackd --test "$@" \
-		--nocapture --test-threads 1 2>&1 | grep -E "wake-ups|troubles|last write|reports without|kills|forks|calls to|SKIPPED|panicked|FAILED" || true
+	if ! "$cargo" test --release --locked --quiet --manifest-path "$manifest" --package fasttrackd --test "$@" \
+		--nocapture --test-threads 1 >"$log" 2>&1; then
+		cat "$log" >&2
+		exit 1
+	fi
+	grep -E "wake-ups|troubles|last write|reports without|kills|forks|calls to|SKIPPED" "$log"
 }
 # The kernel's files are on no disk, and neither are those that stand in for them.
 [ ! -d /dev/shm ] || export TMPDIR=/dev/shm

@@ -47,7 +47,8 @@ check "kernel sources" "$here/fasttrack" lint-kernel
 
 part "Shell"
 if command -v shellcheck >/dev/null 2>&1; then
-	check shellcheck shellcheck -x -P "$here/scripts" "$here"/scripts/*.sh "$here"/lab/fasttrack_lab/session/guest/*.sh "$here/fasttrack" "$here/.ci/run" \
+	check shellcheck shellcheck -x -P "$here/scripts" "$here"/scripts/*.sh \
+		"$here"/lab/fasttrack_lab/session/guest/*.sh "$here"/lab/fasttrack_lab/smp/*.sh "$here/fasttrack" "$here/.ci/run" \
 		"$here"/debian/*.postinst "$here"/debian/*.prerm "$here"/debian/*.postrm
 else
 	skip shellcheck "shellcheck is not installed"

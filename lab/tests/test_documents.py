@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from test_guest_origin import UNKNOWN_AT_MOST
 
+from fasttrack_lab.build.kernel import kunit
+from fasttrack_lab.build.kernel.tree import Changes
 from fasttrack_lab.commands import COMMANDS
 from fasttrack_lab.host.paths import CHECKOUT
+from fasttrack_lab.inputs import policy
 
 README_WORDS = 1000
 COLUMNS = 120
@@ -47,13 +50,14 @@ NOT_OURS = re.compile(
 )
 """What looks like a path of the checkout and is none."""
 
-TOP = ("contract/", "docs/", "kernel/", "lab/", "scripts/")
+TOP = ("contract/", "device/", "docs/", "kernel/", "lab/", "scripts/")
 SUFFIXES = (".c", ".h", ".py", ".rs", ".md", ".toml", ".json", ".sh", ".txt", ".xz", ".svg", ".cff", ".lock", ".patch")
 
 
 def documents() -> list[str]:
     """All documents, by their paths in the checkout."""
-    folders = [CHECKOUT, CHECKOUT / "docs", CHECKOUT / "contract", *sorted((CHECKOUT / "lab").iterdir())]
+    rooms = [CHECKOUT / name for name in ("docs", "contract", "device")]
+    folders = [CHECKOUT, *rooms, *sorted((CHECKOUT / "lab").iterdir())]
     found = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.md"))]
     return [str(path.relative_to(CHECKOUT)) for path in found]
 
@@ -190,7 +194,7 @@ def test_versions_agree() -> None:
     assert [page.name for page in pages if f'"FastTrack {version}"' not in page.read_text(encoding="utf-8")] == []
 
 
-def test_the_map_has_every_patch_and_tracepoint() -> None:
+def test_the_map_has_every_patch_tracepoint_and_suite() -> None:
     """ARCHITECTURE's table of mechanisms is complete."""
     text = text_of("ARCHITECTURE.md")
     table = text.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]
@@ -202,3 +206,26 @@ def test_the_map_has_every_patch_and_tracepoint() -> None:
     assert sorted(hooks) == sorted(hooks | set(re.findall(r"\b0[123]\d\d\b", table)))
     traced = re.findall(r"^\[\w+\.(\w+)\]$", text_of("contract/tracepoints.toml"), re.MULTILINE)
     assert [name for name in traced if f"`{name}`" not in table] == []
+    assert [name for name in kunit.expected(Changes.of_checkout()) if f"`{name}`" not in table] == []
+
+
+def test_every_long_patch_is_named() -> None:
+    """CONTRIBUTING says how long a patch is, and which are longer."""
+    ((most, named),) = re.findall(r"at most (\d+) added\s+lines, more [^(]*\(([^)]*)\)", text_of("CONTRIBUTING.md"))
+    patches = (CHECKOUT / "kernel" / "patches").glob("01*.patch")
+    added = {path.name[:4]: len(re.findall(r"^\+(?!\+)", path.read_text(), re.MULTILINE)) for path in patches}
+    assert sorted(name for name, lines in added.items() if lines > int(most)) == named.split(", ")
+
+
+def test_the_policies_and_runs_of_a_comparison_are_counted() -> None:
+    published = len(policy.published())
+    (others,) = re.findall(r"(\d+) other\s+policies", text_of("README.md"))
+    assert int(others) == published - 1
+    (said,) = re.findall(
+        r"all (\d+) policies and with three seeds these are (\d+) runs(?:.|\n)*?there are (\d+) runs",
+        text_of("docs/COMMANDS.md"),
+    )
+    phones, backgrounds, seeds = 2, 3, 3
+    # Alone, all policies are one.
+    a_scenario = phones * seeds * (published * backgrounds + 1)
+    assert [int(number) for number in said] == [published, 3 * a_scenario, 4 * a_scenario]

@@ -64,9 +64,9 @@ def _check_free(directory: Path, size: int, name: Path) -> None:
 
 def _check_directory(directory: Path, size: int) -> None:
     if os.statvfs(directory).f_flag & os.ST_RDONLY:
-        raise LabError(f"{directory} is on a file system that is mounted read-only")
+        raise LabError(f"{directory} is on a file system that is mounted read-only; name another, or remount it")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise LabError(f"{directory} cannot be written by this user")
+        raise LabError(f"{directory} cannot be written by this user; name another")
     _check_free(directory, size, directory)
 
 

@@ -333,7 +333,9 @@ def bios_of(tables: Tables, number: int) -> list[tuple[Scene, Bio]]:
     """The bios of a number, one a session at most."""
     rows = tables.io.filter(tables.io.bio == number).order_by("time").select("session", "time").to_pyarrow().to_pylist()
     if not rows:
-        raise UsageProblem(f"there is no bio {number} among {counted(tables.io)}")
+        raise UsageProblem(
+            f"there is no bio {number} among {counted(tables.io)}; trace sql lists them: table io, column bio"
+        )
     found = []
     for row in rows:
         near = around(tables, row["time"], row["time"])
@@ -355,5 +357,8 @@ def transactions_of(tables: Tables, number: int | None) -> list[tuple[Scene, Tra
         key = row["session"], row["time"], row["dev"], row["journal_transaction"]
         found += [(near, one) for one in near.transactions if key == (one.session, one.time, one.dev, one.transaction)]
     if number is not None and not found:
-        raise UsageProblem(f"there is no transaction {number} among {counted(tables.transactions)}")
+        raise UsageProblem(
+            f"there is no transaction {number} among {counted(tables.transactions)}; "
+            "trace sql lists them: table transactions, column journal_transaction"
+        )
     return found
