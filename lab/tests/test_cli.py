@@ -52,6 +52,7 @@ def fasttrack(*arguments: str, stdout: int | IO[str] = subprocess.PIPE) -> subpr
         (["matrix", "--front-program", "mine"], "must be NAME=CMD"),
         (["matrix", "--front", "save", "--why"], "look into one cell"),
         (["matrix", "--phone", "s7"], "n5, n6, s6, p1, ufs31, ufs40"),
+        (["frontier", "--phones", "s6,n6", "--phone", "s6"], "'s6' is given twice"),
         (["frontier", "--kind", "type"], "valid: read, write, commit"),
         (["frontier", "--policies", "stock,stock"], "'stock' is given twice"),
         (["figures", "fig9"], "valid: fig6, fig10, fig11, fig12, fig13, smartio-fig2, smartio-install"),

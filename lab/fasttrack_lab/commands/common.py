@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -337,3 +338,12 @@ def split_list(value: str, what: str) -> tuple[str, ...]:
     if twice:
         raise UsageProblem(f"{what}: '{twice[0]}' is given twice")
     return tuple(names)
+
+
+def listed(_context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """The callback of an option that may be given several times, each with a list."""
+    return split_list(",".join(values), f"--{option.name}") if values else ()
+
+
+phones_option = partial(click.option, "--phones", "--phone", "phones", multiple=True, callback=listed, metavar="LIST")
+"""Phones with commas, or one by one; an option whose help says which without it."""

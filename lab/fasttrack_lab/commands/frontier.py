@@ -18,7 +18,7 @@ QUICK_THINKS, QUICK_APPS, QUICK_POLICIES = (0.0, 10.0, 100.0), (2,), "stock,fast
 
 
 @click.command("frontier")
-@click.option("--phone", "phones", multiple=True, metavar="PHONE", help="Several times  [default: s6, n6, ufs31]")
+@common.phones_option(help="Phones, with commas  [default: s6,n6,ufs31]")
 @click.option(
     "--fs", type=click.Choice(phone.FILE_SYSTEMS), help="File system of all phones  [default: each phone's own]"
 )
@@ -81,7 +81,7 @@ def command(
     from fasttrack_lab.workloads import calls, frontier, frontier_plot, programs  # noqa: PLC0415
 
     rules = common.split_list(policies or (QUICK_POLICIES if quick else POLICIES), "--policies")
-    chosen = [phone.load(name).with_fs(fs) for name in dict.fromkeys(phones or (PHONES[:1] if quick else PHONES))]
+    chosen = [phone.load(name).with_fs(fs) for name in phones or (PHONES[:1] if quick else PHONES)]
     for rule in rules:
         for one in chosen:
             policy.load(rule).values(one.name)

@@ -28,7 +28,7 @@ LIMIT_S = 600.0
     "--front-program", "own_fronts", multiple=True, metavar="NAME=CMD", help="A program of your own in front."
 )
 @click.option("--behind-program", "own_behinds", multiple=True, metavar="NAME=CMD", help="One of your own behind.")
-@click.option("--phone", "phones", multiple=True, metavar="PHONE", help="Phone, several times  [default: s6]")
+@common.phones_option(help="Phones, with commas  [default: s6]")
 @click.option(
     "--fs",
     "file_systems",
