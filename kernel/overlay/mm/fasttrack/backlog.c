@@ -70,15 +70,15 @@ void ft_commit_note(enum fasttrack_class class)
 }
 
 /* Is it only a while since @waited, 0: never? */
-static bool ft_lately(unsigned long waited)
+static bool ft_waited_lately(unsigned long waited)
 {
-	return waited && time_in_range_open(jiffies, waited, waited + FT_COMMIT_WINDOW);
+	return ft_lately(waited, jiffies, FT_COMMIT_WINDOW);
 }
 
 /* Has the foreground waited for commits lately? */
 static bool ft_commits(void)
 {
-	return ft_lately(READ_ONCE(ft_commit_waited_front)) &&
+	return ft_waited_lately(READ_ONCE(ft_commit_waited_front)) &&
 	       READ_ONCE(ft_knobs.promotion);
 }
 
@@ -102,7 +102,7 @@ static bool ft_commits_as_stock(void)
  */
 bool __fasttrack_commit_due(int blocks, bool rare)
 {
-	bool lately = ft_lately(rare ? READ_ONCE(ft_commit_waited) :
+	bool lately = ft_waited_lately(rare ? READ_ONCE(ft_commit_waited) :
 				       READ_ONCE(ft_commit_waited_front));
 
 	return READ_ONCE(ft_knobs.promotion) && ft_commit_due(blocks, lately) &&
@@ -125,7 +125,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_commit_due);
  */
 u64 __fasttrack_commit_rest(u64 ns, unsigned int wasted, unsigned int written)
 {
-	return ft_waste_rest(ns, wasted, written, ft_lately(READ_ONCE(ft_commit_waited)));
+	return ft_waste_rest(ns, wasted, written, ft_waited_lately(READ_ONCE(ft_commit_waited)));
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_rest);
 
@@ -144,7 +144,7 @@ EXPORT_SYMBOL_GPL(__fasttrack_commit_copies);
 /* Is there a backlog that the foreground may wait for? */
 bool ft_has_backlog(void)
 {
-	return (ft_backlog_stands(READ_ONCE(ft_backlog), jiffies) && ft_commits()) ||
+	return (ft_lately(READ_ONCE(ft_backlog), jiffies, FT_BACKLOG_LAPSES) && ft_commits()) ||
 	       (READ_ONCE(ft_data_backlog) && ft_syncs());
 }
 
@@ -231,7 +231,7 @@ bool ft_draining(unsigned int drained)
 /* Has the foreground waited for whole file systems lately? */
 bool ft_syncs(void)
 {
-	return ft_lately(READ_ONCE(ft_synced)) &&
+	return ft_waited_lately(READ_ONCE(ft_synced)) &&
 	       READ_ONCE(ft_knobs.page_allocator);
 }
 

@@ -301,10 +301,10 @@ static inline unsigned int ft_debt(enum ft_pause_end end, unsigned int pages,
 /* A backlog to which nobody has added for so long is not believed, jiffies. */
 #define FT_BACKLOG_LAPSES	(10UL * HZ)
 
-/* Is there a backlog to which somebody has added at @added, 0: nobody? */
-static inline bool ft_backlog_stands(unsigned long added, unsigned long now)
+/* Is it less than @window since @then, 0: never? All in jiffies. */
+static inline bool ft_lately(unsigned long then, unsigned long now, unsigned long window)
 {
-	return added && time_in_range_open(now, added, added + FT_BACKLOG_LAPSES);
+	return then && time_in_range_open(now, then, then + window);
 }
 
 /*

@@ -63,19 +63,13 @@ bool ft_behind_syncs(void)
 	return atomic_read(&ft_syncs_behind);
 }
 
-/* Are there @nr of @count, still believed? */
-static bool ft_syncs_are(const struct ft_sync_count *count, const atomic_t *nr)
-{
-	return ft_lapse_are(nr, &count->changed);
-}
-
 /* Does one of the foreground's (@front), or of others, wait for what is dirty on @bdi? */
 static bool ft_syncs_on(const struct backing_dev_info *bdi, bool front)
 {
 	const struct ft_sync_count *count = &ft_sync_counts[front];
 
 	return atomic_read(&bdi->fasttrack_syncs[front]) ||
-	       ft_syncs_are(count, &count->all);
+	       ft_lapse_are(&count->all, &count->changed);
 }
 
 /**
@@ -99,7 +93,7 @@ bool ft_flushes_for_front(const struct task_struct *task)
 {
 	return (READ_ONCE(task->fasttrack_flags) & FT_TASK_FLUSHES) &&
 	       READ_ONCE(ft_knobs.promotion) &&
-	       ft_syncs_are(&ft_sync_counts[true], &ft_sync_counts[true].any);
+	       ft_lapse_are(&ft_sync_counts[true].any, &ft_sync_counts[true].changed);
 }
 
 /**

@@ -19,8 +19,8 @@
  *     inherit its class (fasttrack_inherits()): who holds the lock that it waits
  *     for, who got a lock that others wanted too, who has a transaction open. Of
  *     those with an operation of f2fs open, for which a checkpoint waits, or in the
- *     middle of a lookup or of a read, what they sleep on is promoted, and not what they send:
- *     write-back is, too.
+ *     middle of a lookup or of a read, what they sleep on is promoted, and not what
+ *     they send: write-back is, too.
  *
  * Who depends and who sleeps is kept in depend.c; promote.c tells the schedulers.
  */

@@ -334,10 +334,10 @@ static void ft_test_backlog(struct kunit *test)
 {
 	unsigned long now = INITIAL_JIFFIES;
 
-	KUNIT_EXPECT_FALSE(test, ft_backlog_stands(0, now));
-	KUNIT_EXPECT_TRUE(test, ft_backlog_stands(now, now));
-	KUNIT_EXPECT_TRUE(test, ft_backlog_stands(now, now + FT_BACKLOG_LAPSES - 1));
-	KUNIT_EXPECT_FALSE(test, ft_backlog_stands(now, now + FT_BACKLOG_LAPSES));
+	KUNIT_EXPECT_FALSE(test, ft_lately(0, now, FT_BACKLOG_LAPSES));
+	KUNIT_EXPECT_TRUE(test, ft_lately(now, now, FT_BACKLOG_LAPSES));
+	KUNIT_EXPECT_TRUE(test, ft_lately(now, now + FT_BACKLOG_LAPSES - 1, FT_BACKLOG_LAPSES));
+	KUNIT_EXPECT_FALSE(test, ft_lately(now, now + FT_BACKLOG_LAPSES, FT_BACKLOG_LAPSES));
 }
 
 static struct kunit_case ft_policy_test_cases[] = {
