@@ -13,7 +13,6 @@ use zbus::zvariant::{Signature, Type};
 const ANSWERS_MOST: usize = 4;
 
 /// The places for them.
-#[derive(Clone)]
 pub struct Answers(Arc<Semaphore>);
 
 impl Default for Answers {
