@@ -90,21 +90,16 @@ def boot(tools: Tools, xfstests: Path, kind: str, tests: Sequence[str], fasttrac
         )
         outcome = tools.backend.boot(spec)
         log, shown = where / "check.log", where / "shown.json"
-        found = judged(log.read_text(errors="replace")) if log.exists() else {}
-        assert found, (
-            f"no test has begun:\n{log.read_text(errors='replace') if log.exists() else ''}{tail(outcome.console)}"
-        )
+        said = log.read_text(errors="replace") if log.exists() else ""
+        found = judged(said)
+        assert found, f"no test has begun:\n{said}{tail(outcome.console)}"
         if not shown.exists():
             found[list(found)[-1]] += f"\nthe guest died after {outcome.wall_s:.0f} s:\n{tail(outcome.console)}"
         elif fasttrack:
             did = json.loads(shown.read_text())
             assert not did["ejected"], did["ejected"]
             assert did["bios_foreground"] and did["bios_background"], did
-            print(
-                ", ".join(
-                    f"{name} {did[name]}" for name in ("bios_foreground", "bios_background", "pauses", "promoted")
-                )
-            )
+            print({name: did[name] for name in ("bios_foreground", "bios_background", "pauses", "promoted")})
         return found
 
 
