@@ -166,7 +166,6 @@ void ft_fetch_wait_begin(void)
 {
 	ft_lapse_later(&ft_fetch_waited);
 	atomic_inc(&ft_fetch_waits);
-	ft_promote_ops();
 }
 
 void ft_fetch_wait_end(void)

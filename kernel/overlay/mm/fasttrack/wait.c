@@ -467,6 +467,7 @@ unsigned int __fasttrack_folio_wait_begin(struct folio *folio, bool writeback)
 		if (!writeback && !folio_test_uptodate(folio) && ft_queues_promote() &&
 		    !(ft_is_read(folio) && ft_has_sent_requests(current))) {
 			ft_fetch_wait_begin();
+			ft_promote_ops();
 			WRITE_ONCE(current->fasttrack_folio, folio);
 			current->fasttrack_named--;
 			done |= FT_WAIT_SHOWN | FT_WAIT_UNNAMED;
