@@ -94,16 +94,21 @@ def test_what_was_dirtied_in_front_is_written_back_as_background_after_the_switc
 
 @pytest.mark.slow
 def test_app_switch_is_slow_on_stock_and_runs_under_every_policy(tools: Tools) -> None:
+    """If a commit is under way at the touch, its FLUSH is of what the editor wrote in front: 1.3 to 2.1 of idle."""
     front, s6 = scenario.load("app-switch"), phone.load("s6")
     names = [name for name in policy.names() if name != "stock"]
     specs = [spec_of(front, [], s6, policy.load("stock"), 1, idle=True)]
     specs += [spec_of(front, [], s6, policy.load(name), 1) for name in ("stock", *names)]
+    specs += [spec_of(front, [], s6, policy.load("fasttrack"), seed) for seed in (2, 5, 7)]
     idle, stock, *others = run_many(specs, tools)
     assert all(result.ok for result in (idle, stock, *others)), [result.verdict.error for result in (stock, *others)]
     assert idle.response_s is not None and stock.response_s is not None
-    assert stock.response_s > 2 * idle.response_s
-    fasttrack = others[names.index("fasttrack")].response_s
-    assert fasttrack is not None and fasttrack < 1.5 * idle.response_s
+    assert stock.response_s > 4 * idle.response_s
+    fasttrack = [result.response_s for result in (others[names.index("fasttrack")], *others[len(names) :])]
+    seconds = sorted(response_s for response_s in fasttrack if response_s is not None)
+    assert len(seconds) == 4
+    assert seconds[0] < 1.5 * idle.response_s
+    assert seconds[-1] < 2.2 * idle.response_s
 
 
 def test_a_split_screen_is_fast_beside_an_update(tools: Tools) -> None:
