@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,27 @@ def test_the_storage_is_reserved_above_the_memory_and_below_the_firmwares_tables
     assert {"memmap=768M$512M", "mflash.mem=768M@512M"} <= set(machine.command_line(spec))
     assert machine.memory_arguments(spec)[:2] == ["-m", str(512 + 768 + FIRMWARE_MIB)]
     assert not [word for word in Qemu().command_line(spec) if word.startswith(("memmap=", "mflash.mem="))]
+
+
+def test_nobody_is_seen_to_have_the_pid_0() -> None:
+    """A signal to it would go to all who play."""
+    stage = workload.Stage("1")
+    stage.actors = [workload.Actor("a", 10001, workload.storm)]
+    stage.leaders[0] = os.getpid()
+    child = os.fork()
+    if not child:
+        while True:
+            stage.leaders[0] = os.getppid()
+    seen = {pid for _ in range(100_000) for pid in stage.pids()}
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert seen == {os.getpid()}
+
+
+def test_what_an_actor_does_is_shown() -> None:
+    assert workload.state(os.getpid()).startswith("R in ")
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert workload.state(child) == "gone"

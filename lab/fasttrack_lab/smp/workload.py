@@ -461,18 +461,30 @@ class Actor:
     gap_s: float = 0.0
 
 
+def state(pid: int) -> str:
+    """What a process does: R, S, D, T, ... and where it sleeps."""
+    try:
+        what = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return f"{what} in {Path(f'/proc/{pid}/wchan').read_text()}"
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
+
+
 class Stage:
-    """All actors, their pids and their progress, shared by memory."""
+    """All actors, their pids and their progress, shared by memory: a word each, which is written at once.
+
+    struct.pack_into() writes zeros first, and a signal to PID 0 goes to everybody.
+    """
 
     def __init__(self, seed: str) -> None:
         self.seed = seed
         self.actors: list[Actor] = []
-        self.shared = mmap.mmap(-1, 2 * PAGE)
+        self.beats, self.leaders = (memoryview(mmap.mmap(-1, PAGE)).cast("Q") for _ in range(2))
         self.shown_s = 0.0
 
     def pids(self) -> list[int]:
         """The pids of all actors, some of them dead perhaps."""
-        return list(struct.unpack_from(f"<{len(self.actors)}Q", self.shared, PAGE))
+        return list(self.leaders[: len(self.actors)])
 
     def victims(self) -> dict[str, int]:
         """Actors that may be killed: all that are apps."""
@@ -490,14 +502,14 @@ class Stage:
         actor.pid = os.fork()
         if actor.pid == 0:
             self._child(index, actor, group)
-        struct.pack_into("<Q", self.shared, PAGE + 8 * index, actor.pid)
+        self.leaders[index] = actor.pid
 
     def _child(self, index: int, actor: Actor, group: Path) -> NoReturn:
         def beat() -> None:
-            (count,) = struct.unpack_from("<Q", self.shared, 8 * index)
-            struct.pack_into("<Q", self.shared, 8 * index, count + 1)
+            self.beats[index] += 1
 
         try:
+            os.setpgid(0, 0)
             write(group / "cgroup.procs", str(os.getpid()))
             os.setgid(actor.uid)
             os.setuid(actor.uid)
@@ -519,7 +531,7 @@ class Stage:
                     print(f"fasttrack-guest: error: {actor.name} ended with status {status:#x}", flush=True)
                 self.start(index)
         for index, actor in enumerate(self.actors):
-            (beats,) = struct.unpack_from("<Q", self.shared, 8 * index)
+            beats = self.beats[index]
             if beats != actor.beats or not actor.last_s:
                 actor.last_s = now
             actor.beats = beats
@@ -527,6 +539,8 @@ class Stage:
             if now - actor.last_s > SHOWN_S and now > self.shown_s + SHOWN_S:
                 self.shown_s = now
                 print(f"stress: {actor.name} has not moved for {SHOWN_S} s", flush=True)
+                for other in self.actors:
+                    print(f"stress: {other.name} is {state(other.pid)}", flush=True)
                 write(Path("/proc/sysrq-trigger"), "w")
                 write(Path("/proc/sysrq-trigger"), "d")
 
