@@ -47,3 +47,16 @@ def test_beside_two_writers(tools: Tools, stack: str, front: str) -> None:
         print(f"{stack} {front}, {name}: {slower[name]:.2f} of alone, the longest call {longest:.2f}")
     assert slower["fasttrack"] <= at_most(stack, front)
     assert slower["fasttrack"] < slower["stock"]
+
+
+@pytest.mark.parametrize("name", ["stock", "fasttrack"])
+def test_a_commit_that_takes_all_data_along_does_so_for_who_is_in_front(tools: Tools, name: str) -> None:
+    """btrfs with flushoncommit."""
+    if tools.kernel.target != "um-stacks":
+        pytest.skip("this kernel has not got all of them: make test-stacks")
+    before, after = ask(tools, "stacks.dirty_after_commit", settings={"stock": STOCK, "fasttrack": WITH_DEVICE}[name])[
+        "dirty"
+    ]
+    assert before >= 64 << 10
+    print(f"{before} KiB not written -> {after}")
+    assert after < 64

@@ -16,7 +16,25 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from beside import Call, Front, appends_and_syncs, play, start_behind
-from prologue import BLOCK, DATA, DISK, MIB, PATTERN, VM, Shown, drop_caches, format_data, mount, run, write
+from prologue import (
+    BEHIND,
+    BLOCK,
+    DATA,
+    DISK,
+    FRONT,
+    MIB,
+    MS_REMOUNT,
+    PATTERN,
+    VM,
+    Shown,
+    as_uid,
+    drop_caches,
+    format_data,
+    meminfo_kb,
+    mount,
+    run,
+    write,
+)
 
 ROOM = Path("/run/stack")
 """Where the foreground's files are."""
@@ -185,5 +203,30 @@ def beside(stack: str, front: str) -> Shown:
     return play(FRONTS[front](room), lambda: start_behind(partial(writes_and_syncs, sync_mib=8), 2))
 
 
+def dirty_after_commit() -> Shown:
+    """KiB of an app's that are not on the disk before and after the one in front commits, where a commit has all data
+    with it."""
+    btrfs()
+    for name in "dirty_bytes", "dirty_background_bytes":
+        write(VM / name, str(256 * MIB))
+    mount("btrfs", DATA, DISK, "flushoncommit,notreelog", MS_REMOUNT)
+    os.sync()
+
+    def dirties() -> None:
+        (DATA / "dirty").write_bytes(PATTERN * 64)
+
+    def commits() -> None:
+        handle = os.open(DATA / "synced", os.O_CREAT | os.O_WRONLY, 0o644)
+        os.write(handle, PATTERN[:BLOCK])
+        os.fsync(handle)
+
+    shown = []
+    for uid, work in (BEHIND, dirties), (FRONT, commits):
+        if as_uid(uid, work):
+            raise RuntimeError("an app has failed")
+        shown.append(meminfo_kb("Dirty") + meminfo_kb("Writeback"))
+    return {"dirty": shown}
+
+
 if __name__ == "__main__":
-    run(beside)
+    run(beside, dirty_after_commit)
