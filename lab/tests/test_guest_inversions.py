@@ -43,7 +43,7 @@ def settings(name: str) -> Settings:
     return [*one.settings_json(values), device, *one.foreground_json(values, FRONT)]
 
 
-STOCK, ON = settings("stock"), settings("fasttrack")
+STOCK, ON, NOBODY = settings("stock"), settings("fasttrack"), settings("fasttrack-nobody")
 
 
 def play(tools: Tools, what: str, data: Data, *kinds: Settings, **parameters: object) -> list[Times]:
@@ -138,6 +138,13 @@ def test_handles_beside_fast_commits(tools: Tools) -> None:
     stock, fasttrack = on_both(tools, "inversion_commit.makes", Data("ext4", "fast_commit"))
     assert sum(stock.beside) > 400
     assert sum(fasttrack.beside) < 10
+
+
+def test_fast_commits_with_nobody_in_front(tools: Tools) -> None:
+    """One of background's waits for no handles in front of others' then."""
+    stock, nobody = play(tools, "inversion_commit.fsync", Data("ext4", "fast_commit"), STOCK, NOBODY)
+    assert sum(nobody.beside) < 1.25 * sum(stock.beside)
+    assert max(nobody.beside) < 1.25 * max(stock.beside)
 
 
 def test_ordered_data(tools: Tools) -> None:

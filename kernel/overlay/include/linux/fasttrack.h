@@ -98,6 +98,7 @@ u64 __fasttrack_commit_rest(u64 ns, unsigned int wasted, unsigned int written);
 bool __fasttrack_backlog(int blocks);
 void __fasttrack_backlog_done(void);
 bool __fasttrack_may_drain(struct backing_dev_info *bdi);
+bool __fasttrack_may_wait_first(struct backing_dev_info *bdi);
 void __fasttrack_drain_begin(void);
 void __fasttrack_drain_end(void);
 void __fasttrack_drain_adds(void);
@@ -398,6 +399,12 @@ static inline void fasttrack_backlog_done(void)
 static inline bool fasttrack_may_drain(struct backing_dev_info *bdi)
 {
 	return fasttrack_enabled() && __fasttrack_may_drain(bdi);
+}
+
+/* May it wait for what others have begun before that? */
+static inline bool fasttrack_may_wait_first(struct backing_dev_info *bdi)
+{
+	return fasttrack_enabled() && __fasttrack_may_wait_first(bdi);
 }
 
 /* It does so, and then stops them. */

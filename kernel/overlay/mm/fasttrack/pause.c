@@ -539,6 +539,22 @@ void __fasttrack_commit_asked(void)
 }
 EXPORT_SYMBOL_GPL(__fasttrack_commit_asked);
 
+/**
+ * __fasttrack_may_wait_first - may current wait for others before it makes all wait for them?
+ * @bdi: the file system's
+ *
+ * While they may begin anew that takes longer: who is behind does, for who is in front.
+ *
+ * Context: any process context.
+ * Return: if so.
+ */
+bool __fasttrack_may_wait_first(struct backing_dev_info *bdi)
+{
+	return ft_foreground_set() && __fasttrack_may_drain(bdi) &&
+	       !fasttrack_foreground_depends();
+}
+EXPORT_SYMBOL_GPL(__fasttrack_may_wait_first);
+
 /*
  * Would who writes a background app's file back while the foreground works wait for a
  * tag, with locks of the file system's? Not if somebody waits for all that is dirty.
