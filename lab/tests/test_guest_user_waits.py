@@ -18,15 +18,23 @@ TRY_AGAIN_MS = 100
 """As the guest's script."""
 
 
-def both(tools: Tools, peer: str, who: str, busy: bool) -> tuple[float, float]:
+LOOK_MS = 20
+"""Two looks at who waits (stuck_ms)."""
+
+
+def under_both(tools: Tools, what: str, **parameters: object) -> tuple[float, float]:
     """Milliseconds under stock, and under FastTrack."""
 
     def one(settings: Settings) -> float:
-        shown = ask(tools, "user_waits.waits", data=EXT4, settings=settings, peer=peer, who=who, busy=busy)
-        return float(shown["ms"])
+        return float(ask(tools, f"user_waits.{what}", data=EXT4, settings=settings, **parameters)["ms"])
 
     stock, fasttrack = each((STOCK, FASTTRACK), one, "settings")
+    print(f"{what} {parameters}: {stock:.1f} -> {fasttrack:.1f} ms")
     return stock, fasttrack
+
+
+def both(tools: Tools, peer: str, who: str, busy: bool) -> tuple[float, float]:
+    return under_both(tools, "waits", peer=peer, who=who, busy=busy)
 
 
 @pytest.mark.parametrize("who", ["front", "service"])
@@ -42,6 +50,19 @@ def test_who_has_a_lock_that_others_try_to_get_does_not_pause(tools: Tools, peer
     """SQLite does, for some seconds, and then its database is locked."""
     stock, fasttrack = both(tools, peer, who, busy=True)
     assert fasttrack < stock + TRY_AGAIN_MS + 10
+
+
+@pytest.mark.parametrize("peer", ["flock", "fcntl"])
+def test_whoever_gets_the_lock_meanwhile_does_not_pause(tools: Tools, peer: str) -> None:
+    """Another app behind has asked for it first: it is the next that has it."""
+    stock, fasttrack = under_both(tools, "waits_long", peer=peer, before=True, comes=False)
+    assert fasttrack < stock + 2 * LOOK_MS
+
+
+@pytest.mark.parametrize("peer", ["flock", "fcntl"])
+def test_who_comes_to_the_front_while_it_waits_has_its_holder_go_on(tools: Tools, peer: str) -> None:
+    stock, fasttrack = under_both(tools, "waits_long", peer=peer, before=False, comes=True)
+    assert fasttrack < stock + LOOK_MS
 
 
 @pytest.mark.parametrize("peer", ["pipe", "futex"])

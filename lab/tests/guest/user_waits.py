@@ -15,6 +15,7 @@ from prologue import (
     BEHIND,
     DATA,
     FRONT,
+    FT,
     LIBC,
     PATTERN,
     SEEN,
@@ -28,12 +29,15 @@ from prologue import (
     run,
     start,
     wait,
+    write,
 )
 
 SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE = 202, 0, 1
 """Of asm/unistd_64.h and linux/futex.h."""
 
 UIDS = {"front": FRONT, "service": SERVICE}
+ANOTHER = 10103
+"""The UID of one more app."""
 
 
 class Peer(NamedTuple):
@@ -133,5 +137,43 @@ def waits(peer: str, who: str, busy: bool) -> Shown:
     return {"ms": SEEN[1] / 1000}
 
 
+def waits_long(peer: str, before: bool, comes: bool) -> Shown:
+    """How long an app waits that asked before the app behind wrote: another one was there BEFORE, or it COMES to the
+    front meanwhile."""
+    make("cold", 64)
+    drop_caches()
+    other = PEERS[peer]()
+
+    def writes(name: str) -> None:
+        other.take()
+        SEEN[0] = 1
+        ms_until(lambda: SEEN[2])
+        handle = os.open(DATA / name, os.O_CREAT | os.O_WRONLY, 0o644)
+        os.write(handle, PATTERN * 4)
+        other.give()
+
+    def looks() -> None:
+        other.wait()
+        SEEN[1] = int(time.monotonic() * 1e6)
+
+    front = start(FRONT, lambda: reads_for_ever("cold"))
+    behind = [start(BEHIND, lambda: writes("target"))]
+    ms_until(lambda: SEEN[0])
+    if before:
+        behind.append(start(BEHIND, lambda: writes("another")))
+        time.sleep(0.05)
+    waiter = start(ANOTHER if comes else FRONT, looks)
+    time.sleep(0.05)
+    if comes:
+        write(FT / "foreground_uids", f"{FRONT} {ANOTHER}")
+    begin = time.monotonic()
+    SEEN[2] = 1
+    wait(waiter)
+    end(front)
+    for child in behind:
+        wait(child)
+    return {"ms": SEEN[1] / 1000 - begin * 1000}
+
+
 if __name__ == "__main__":
-    run(waits)
+    run(waits, waits_long)

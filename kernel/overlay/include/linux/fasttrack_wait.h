@@ -11,8 +11,23 @@
 #include <linux/types.h>
 
 struct address_space;
+struct file_lock_core;
 struct folio;
 struct task_struct;
+
+/**
+ * struct fasttrack_file_lock_wait - a wait for a lock of a file
+ * @node: in the list of all
+ * @waiter: who waits
+ * @lock: what it asks for; NULL: nothing comes of it
+ * @holder: the leader of the process that does not pause for it, or NULL
+ */
+struct fasttrack_file_lock_wait {
+	struct list_head	node;
+	struct task_struct	*waiter;
+	struct file_lock_core	*lock;
+	struct task_struct	*holder;
+};
 
 bool __fasttrack_flush_wait_begin(void);
 void __fasttrack_flush_wait_end(void);
@@ -26,8 +41,9 @@ void __fasttrack_op(bool open);
 bool __fasttrack_fetch_begin(void);
 struct task_struct *__fasttrack_wait_begin(struct task_struct *worker);
 void __fasttrack_wait_end(struct task_struct *worker);
-struct task_struct *__fasttrack_process_wait_begin(pid_t pid);
-void __fasttrack_process_wait_end(struct task_struct *leader);
+void __fasttrack_file_lock_wait_begin(struct fasttrack_file_lock_wait *wait,
+				      struct file_lock_core *lock);
+void __fasttrack_file_lock_wait_end(struct fasttrack_file_lock_wait *wait);
 void __fasttrack_lock_refused(pid_t pid);
 bool __fasttrack_others_begin(struct task_struct *holder);
 void __fasttrack_others_end(void);
@@ -141,24 +157,27 @@ static inline void fasttrack_wait_end(struct task_struct *worker)
 }
 
 /**
- * fasttrack_process_wait_begin - current is about to wait for a process
- * @pid: of its leader, in the initial PID namespace
+ * fasttrack_file_lock_wait_begin - current is about to wait for a lock of a file
+ * @wait: to be given to fasttrack_file_lock_wait_end()
+ * @lock: what current asks for, which is blocked
  *
- * For a lock of a file that it has. While somebody waits who is not background, the
- * process does not pause.
- *
- * Return: what to give to fasttrack_process_wait_end().
+ * While somebody waits who is not background, the process that has it does not pause.
  */
-static inline struct task_struct *fasttrack_process_wait_begin(pid_t pid)
+static inline void
+fasttrack_file_lock_wait_begin(struct fasttrack_file_lock_wait *wait,
+			       struct file_lock_core *lock)
 {
-	return fasttrack_enabled() ? __fasttrack_process_wait_begin(pid) : NULL;
+	wait->lock = NULL;
+	if (fasttrack_enabled())
+		__fasttrack_file_lock_wait_begin(wait, lock);
 }
 
 /* Current has waited. */
-static inline void fasttrack_process_wait_end(struct task_struct *leader)
+static inline void
+fasttrack_file_lock_wait_end(struct fasttrack_file_lock_wait *wait)
 {
-	if (IS_ENABLED(CONFIG_FASTTRACK) && leader)
-		__fasttrack_process_wait_end(leader);
+	if (IS_ENABLED(CONFIG_FASTTRACK) && wait->lock)
+		__fasttrack_file_lock_wait_end(wait);
 }
 
 /* Current does not get a lock of a file that the process @pid has, and may try again. */

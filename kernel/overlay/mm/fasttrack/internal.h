@@ -415,6 +415,9 @@ bool ft_queues_hold(void);
 void ft_queues_check(void);
 bool ft_queues_crowded(const struct address_space *mapping, bool sync);
 
+/* filelock.c */
+void ft_file_lock_waits_look(void);
+
 /* stuck.c */
 bool ft_anybody_stuck(void);
 bool ft_has_sent_requests(const struct task_struct *task);

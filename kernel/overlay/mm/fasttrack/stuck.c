@@ -385,8 +385,10 @@ static void ft_stuck_look(struct work_struct *work)
 	bool held = ft_anybody_held();
 
 	/* Nobody else looks at requests that no event lets go. */
-	if (held)
+	if (held) {
 		ft_queues_check();
+		ft_file_lock_waits_look();
+	}
 	ft_stuck_set(every && fasttrack_enabled() && ft_look(ktime_get_ns()));
 	/* Who is held back later says so. But for whom everybody goes ends that. */
 	if (ft_stuck || (every && held && fasttrack_enabled()))
