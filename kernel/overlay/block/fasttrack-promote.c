@@ -53,6 +53,7 @@ static struct bio *fti_whole(struct bio *bio)
  * Does @bio move one of @pages, or another part of the bio that it was split
  * from? A page is not there before all parts are. Of a clone, which has its
  * vector from another bio and does not know its length, only @bio is looked at.
+ * Direct I/O keeps nobody from a page.
  */
 static bool fti_bio_moves(struct bio *bio, const struct fti_pages *pages)
 {
@@ -60,6 +61,8 @@ static bool fti_bio_moves(struct bio *bio, const struct fti_pages *pages)
 	struct bvec_iter iter;
 	struct bio_vec bv;
 
+	if (bio->bi_origin.direct)
+		return false;
 	if (bio_flagged(whole, BIO_CLONED)) {
 		bio_for_each_bvec(bv, bio, iter)
 			if (fti_covers(&bv, pages))

@@ -179,6 +179,8 @@ static unsigned long fti_bio_keys(const struct bio *bio)
 {
 	const struct address_space *file = fasttrack_bio_file(bio);
 
+	if (bio->bi_origin.direct)
+		return fti_task_key(bio->bi_origin.pid);
 	return fti_task_key(bio->bi_origin.pid) |
 	       (fti_is_mixed(bio, file) ? BIT(FTI_KEY_MIXED) :
 					  fti_file_key(file));

@@ -152,6 +152,35 @@ static void fti_queues_test_mixed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fti_is_mixed(&bio, file));
 }
 
+/* What moves a process's memory is asked for by nobody who waits for a file's page. */
+static void fti_queues_test_direct(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	struct address_space *file = (void *)test, *before;
+	struct bio_vec vector = {};
+	struct bio bio = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	bvec_set_page(&vector, page, PAGE_SIZE, 0);
+	bio_init(&bio, NULL, &vector, 1, REQ_OP_WRITE);
+	bio.bi_vcnt = 1;
+	bio.bi_iter.bi_size = PAGE_SIZE;
+	bio.bi_origin.pid = 1;
+	before = page->mapping;
+	page->mapping = file;
+
+	KUNIT_EXPECT_PTR_EQ(test, fasttrack_bio_file(&bio),
+			    (const struct address_space *)file);
+	KUNIT_EXPECT_EQ(test, fti_bio_keys(&bio),
+			fti_task_key(1) | fti_file_key(file));
+	bio.bi_origin.direct = true;
+	KUNIT_EXPECT_NULL(test, fasttrack_bio_file(&bio));
+	KUNIT_EXPECT_EQ(test, fti_bio_keys(&bio), fti_task_key(1));
+
+	page->mapping = before;
+	__free_page(page);
+}
+
 /* A queued request is found by what it may be asked for, as long as it is queued. */
 static void fti_queues_test_keys(struct kunit *test)
 {
@@ -273,6 +302,7 @@ static struct kunit_case fti_queues_test_cases[] = {
 	KUNIT_CASE(fti_queues_test_prio),
 	KUNIT_CASE(fti_queues_test_prio_of),
 	KUNIT_CASE(fti_queues_test_mixed),
+	KUNIT_CASE(fti_queues_test_direct),
 	KUNIT_CASE(fti_queues_test_keys),
 	{}
 };

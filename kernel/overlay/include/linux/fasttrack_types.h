@@ -38,6 +38,8 @@ enum fasttrack_cause {
  * @pid: the task that sent it, as a PID of the initial PID namespace; those are
  *	below 2^22 (PID_MAX_LIMIT)
  * @cause: enum fasttrack_cause
+ * @direct: it moves a process's memory, or what one splices, though that may be pages
+ *	of a file
  * @mixed: it writes pages of several files
  * @own_prio: somebody has chosen the bio's I/O priority
  *
@@ -45,8 +47,9 @@ enum fasttrack_cause {
  */
 struct fasttrack_origin {
 	u32	app;
-	u32	pid : 24;
+	u32	pid : 23;
 	u32	cause : 6;
+	u32	direct : 1;
 	u32	mixed : 1;
 	u32	own_prio : 1;
 };

@@ -148,14 +148,27 @@ EXPORT_SYMBOL_GPL(fasttrack_page_file);
  * @bio: on its way
  *
  * Context: any.
- * Return: as fasttrack_page_file(); NULL without data.
+ * Return: as fasttrack_page_file(); NULL without data, and for direct I/O: whoever waits for
+ * a page of a file does not wait for one that is written elsewhere from it.
  */
 const struct address_space *fasttrack_bio_file(const struct bio *bio)
 {
-	return bio_has_data((struct bio *)bio) ?
+	return bio_has_data((struct bio *)bio) && !bio->bi_origin.direct ?
 		fasttrack_page_file(bio_iovec(bio).bv_page) : NULL;
 }
 EXPORT_SYMBOL_GPL(fasttrack_bio_file);
+
+/*
+ * Does @bio of current's move what a process has mapped, or splices, which come by the
+ * page or as a whole vector? Nobody locks those pages for it.
+ */
+static bool ft_bio_is_direct(struct bio *bio)
+{
+	return bio_has_data(bio) &&
+	       (bio_flagged(bio, BIO_PAGE_PINNED) ||
+		(bio_flagged(bio, BIO_CLONED) && bio->bi_vcnt &&
+		 ft_is_user_task(current)));
+}
 
 /*
  * What is left of a large bio comes again. Its app may have come to the front
@@ -216,6 +229,7 @@ void __fasttrack_bio_submit(struct bio *bio)
 	mapping = ft_bio_mapping(bio);
 	origin->cause = ft_bio_cause(bio, mapping);
 	origin->pid = task_pid_nr(current);
+	origin->direct = ft_bio_is_direct(bio);
 	origin->own_prio |= ft_is_user_task(current) && ft_has_own_prio(bio);
 	if (mapping && !ft_is_user_task(current) &&
 	    !S_ISBLK(mapping->host->i_mode)) {
