@@ -287,11 +287,15 @@ static inline void ft_lapse_later(unsigned long *changed)
 /* Are there any, still believed? */
 static inline bool ft_lapse_are(const atomic_t *nr, const unsigned long *changed)
 {
+	unsigned long at;
+
 	if (!atomic_read(nr))
 		return false;
 	/* Pairs with the barrier in ft_lapse_later(). */
 	smp_rmb();
-	return time_before(jiffies, READ_ONCE(*changed) + FT_SYNC_LAPSES);
+	at = READ_ONCE(*changed);
+	/* Of 32 bits, jiffies go round in 50 days at 1000 a second. */
+	return time_in_range_open(jiffies, at, at + FT_SYNC_LAPSES);
 }
 
 void ft_sync_change(enum fasttrack_class class, struct backing_dev_info *bdi,

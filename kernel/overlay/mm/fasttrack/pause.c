@@ -484,15 +484,16 @@ bool __fasttrack_fsync(struct address_space *mapping, loff_t start, loff_t end,
 	unsigned long segment = READ_ONCE(ft_knobs.segment_pages);
 	const loff_t bytes = (loff_t)segment << PAGE_SHIFT;
 	pgoff_t index = start >> PAGE_SHIFT;
-	unsigned int owed = current->fasttrack_pages;
 	/* Of a ring's file another process may see the result. */
 	const bool ends = ft_syncs_in_pieces() && !(current->flags & PF_USER_WORKER);
 	struct fasttrack_scope outer;
+	unsigned int owed;
 	u64 paused;
 	int error;
 
 	if ((current->flags & PF_USER_WORKER) && ft_segment_over())
 		ft_pay();
+	owed = current->fasttrack_pages;
 	while (ft_syncs_in_pieces() &&
 	       ft_next_dirty(mapping, &index, end >> PAGE_SHIFT)) {
 		paused = ft_wait_for_room(mapping);

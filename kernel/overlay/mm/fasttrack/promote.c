@@ -57,6 +57,8 @@ void fasttrack_queue_del(struct fasttrack_queue *queue)
 	list_del_rcu(&queue->node);
 	mutex_unlock(&ft_queues_mutex);
 	synchronize_rcu();
+	/* Who waits for room in it, or for what it does not promote any more, looks again. */
+	ft_wake_all();
 }
 EXPORT_SYMBOL_GPL(fasttrack_queue_del);
 

@@ -125,8 +125,11 @@ void fasttrack_holds(void)
 {
 	u64 every = READ_ONCE(ft_knobs.stuck);
 
-	if (!READ_ONCE(ft_held_lately))
+	if (!READ_ONCE(ft_held_lately)) {
 		WRITE_ONCE(ft_held_lately, true);
+		/* The look that is pending sees this, or does not pend any more. */
+		smp_mb();
+	}
 	if (every && !delayed_work_pending(&ft_stuck_work))
 		ft_look_later(every);
 }
