@@ -8,7 +8,8 @@
  * FT_REFUSED_MS after each time.
  *
  * Classes change, and who waits behind others gets another holder ahead of it whenever one
- * of them has got the lock. Waits are judged anew while anybody is held back (stuck.c).
+ * of them has got the lock. Waits are judged anew when somebody comes to the front, and
+ * while anybody is held back (stuck.c).
  */
 #include <linux/array_size.h>
 #include <linux/filelock.h>

@@ -411,6 +411,7 @@ void ft_config_publish(struct ft_config *config)
 		ft_relabel();
 	ft_config_free(old, config);
 	ft_reclaim_forget();
+	ft_file_lock_waits_look();
 	ft_wake_all();
 }
 
