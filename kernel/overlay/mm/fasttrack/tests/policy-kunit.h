@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* KUnit tests of the pure policies of policy.h, included by memory.c. */
 #include <kunit/test.h>
+#include <linux/fasttrack_pool.h>
 #include <linux/ktime.h>
 
 #define FT_TEST_NOW	(100ULL * NSEC_PER_SEC)
@@ -340,6 +341,15 @@ static void ft_test_backlog(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ft_lately(now, now + FT_BACKLOG_LAPSES, FT_BACKLOG_LAPSES));
 }
 
+/* Background has half of a pool, and never waits for what it has not got. */
+static void ft_test_pool(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, fasttrack_pool_has_room(0, 256, 100));
+	KUNIT_EXPECT_FALSE(test, fasttrack_pool_has_room(1, 256, 100));
+	KUNIT_EXPECT_TRUE(test, fasttrack_pool_has_room(256, 256, 1024));
+	KUNIT_EXPECT_FALSE(test, fasttrack_pool_has_room(257, 256, 1024));
+}
+
 static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_works),
 	KUNIT_CASE(ft_test_forgotten),
@@ -359,6 +369,7 @@ static struct kunit_case ft_policy_test_cases[] = {
 	KUNIT_CASE(ft_test_protects),
 	KUNIT_CASE(ft_test_dirty_first),
 	KUNIT_CASE(ft_test_backlog),
+	KUNIT_CASE(ft_test_pool),
 	{}
 };
 
