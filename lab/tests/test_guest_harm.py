@@ -87,6 +87,14 @@ def test_a_timer_is_no_way_out_of_a_pause(tools: Tools) -> None:
     assert fasttrack["with"] <= fasttrack["without"] + 5
 
 
+def test_direct_writes_from_a_file_of_the_foregrounds_are_not_its_own(tools: Tools) -> None:
+    """Its app waits for write-back of the pages that an app behind writes elsewhere."""
+    shown = ask(tools, "harm.borrowed", data=EXT4, settings=WITH_DEVICE)
+    print(shown)
+    assert shown["own promoted"] <= shown["other promoted"]
+    assert shown["own"] <= 1.1 * shown["other"] + 4
+
+
 def test_a_wait_that_nobody_has_named_lifts_holds(tools: Tools) -> None:
     """A service waits for an inode's lock that an app behind has: its requests are held, but for those promoted."""
 

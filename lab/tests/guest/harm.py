@@ -340,6 +340,43 @@ def timer() -> Shown:
     return shown
 
 
+def borrowed() -> Shown:
+    """What an app behind writes directly in 5 s, in pages, and what is promoted meanwhile: from a file of nobody's, and
+    from the one that somebody in front syncs all the time."""
+    for name in "own", "other":
+        make(name, 1)
+        (DATA / name).chmod(0o666)
+    make("target", 64)
+    (DATA / "target").chmod(0o666)
+
+    def syncs() -> None:
+        handle = os.open(DATA / "own", os.O_WRONLY)
+        while True:
+            os.pwrite(handle, PATTERN, 0)
+            os.fsync(handle)
+
+    def writes(name: str) -> None:
+        source = os.open(DATA / name, os.O_RDONLY)
+        area = memoryview(mmap.mmap(source, MIB, prot=mmap.PROT_READ))
+        handle = os.open(DATA / "target", os.O_WRONLY | os.O_DIRECT)
+        for at in range(1 << 20):
+            part = at * BLOCK % MIB
+            os.pwritev(handle, [area[part : part + BLOCK]], at % 16384 * BLOCK)
+            SEEN[0] += 1
+
+    front = start(FRONT, syncs)
+    shown: Shown = {}
+    for name in "other", "own":
+        behind = [start(BEHIND, partial(writes, name)) for _ in range(4)]
+        time.sleep(0.2)
+        promoted = stat("promoted")
+        shown[name] = counted(5)
+        shown[f"{name} promoted"] = stat("promoted") - promoted
+        end(*behind)
+    end(front)
+    return shown
+
+
 # --- what nobody has named, and the safety net
 
 
@@ -644,6 +681,7 @@ if __name__ == "__main__":
         priorities,
         machine,
         timer,
+        borrowed,
         lock_behind,
         looks_up,
         ordinary,
