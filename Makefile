@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each target sets up by itself what it needs. Build products go to the cache (see ./fasttrack clean --help).
 
-.PHONY: demo test test-debug test-desktop test-smp test-off test-stacks test-xfs test-stock test-trace test-series test-deb test-deb-kernel mutants bench-device lint kernel deb deb-kernel clean
+.PHONY: help demo test test-debug test-desktop test-smp test-off test-stacks test-xfs test-stock test-trace test-series test-deb test-deb-kernel mutants bench-device lint kernel deb deb-kernel clean
 
+.DEFAULT_GOAL := help
+
+# Show this.
+help:
+	@awk '/^# /{text = text substr($$0, 2); next} /^[a-z-]+:/{sub(":.*", ""); print "make " $$0 ":" text} {text = ""}' Makefile | fold -sw 120
+
+# Build the kernel, and show two apps that other apps slow down, without and with FastTrack.
 demo:
 	@./fasttrack demo
 
+# All that must pass: KUnit, the programs in Rust, the Debian package, the lab; half an hour and more.
 test:
 	@scripts/test.sh
 
@@ -65,9 +73,11 @@ mutants:
 bench-device:
 	@scripts/bench-device.sh
 
+# Formatting, types and rules of all languages.
 lint:
 	@scripts/lint.sh
 
+# The kernel of the guests alone.
 kernel:
 	@./fasttrack build --target um --kernel-only
 
@@ -79,5 +89,6 @@ deb:
 deb-kernel:
 	@scripts/deb-kernel.sh $(if $(SMALL),--small)
 
+# Remove what is built; ./fasttrack clean --help says what else there is.
 clean:
 	@./fasttrack clean

@@ -28,7 +28,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$here"
 # What the package is made of, and no more; a file that was deleted and not committed is left out. An archive of this
 # checkout has no git.
-parts="debian device docs/man lab/guest/Cargo.toml VERSION"
+parts="debian device docs/man docs/GLOSSARY.md docs/LIMITS.md docs/TRACE.md lab/guest/Cargo.toml VERSION"
 # shellcheck disable=SC2086 # a list of names
 if git rev-parse --git-dir >/dev/null 2>&1; then
 	git ls-files -z --cached --others --exclude-standard -- $parts

@@ -188,6 +188,15 @@ def test_the_package_is_made_anew_when_its_unit_changes() -> None:
     assert (DEBIAN / f"fasttrack.{TRACE_UNIT}").resolve() == DEVICE / "data" / TRACE_UNIT
 
 
+def test_the_package_is_made_of_all_documents_that_it_has() -> None:
+    """The script copies them, and the key has them."""
+    listed = (DEBIAN / "fasttrack.docs").read_text(encoding="utf-8").split()
+    parts = re.findall(r'^parts="(.*)"$', device_package.SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)[0].split()
+    known = {str(path.relative_to(CHECKOUT)) for path in device_package.FILES}
+    for name in listed:
+        assert name.startswith("device/") or (name in parts and name in known)
+
+
 def members(sets: dict[str, set[str]], name: str) -> set[str]:
     """The system calls of a set of systemd's, with those of the sets in it; a call is itself."""
     return set().union(*(members(sets, one) for one in sets[name])) if name.startswith("@") else {name}

@@ -11,13 +11,14 @@ from fasttrack_lab.host.paths import CHECKOUT, DEVICE, digest, tree_parts
 
 SCRIPT = CHECKOUT / "scripts" / "deb.sh"
 PARTS = (DEVICE, CHECKOUT / "debian", CHECKOUT / "docs" / "man")
+FILES = tuple(CHECKOUT / name for name in ("VERSION", "docs/GLOSSARY.md", "docs/LIMITS.md", "docs/TRACE.md"))
 STORED = 2
 
 
 def sources_key() -> str:
     """Hash of what the package is made from."""
     trees = [part for tree in PARTS for part in tree_parts(tree)]
-    return digest([*trees, SCRIPT.read_bytes(), (CHECKOUT / "VERSION").read_bytes()])[:16]
+    return digest([*trees, SCRIPT.read_bytes(), *(path.read_bytes() for path in FILES)])[:16]
 
 
 def build() -> Path:

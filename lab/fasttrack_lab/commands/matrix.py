@@ -74,8 +74,10 @@ def command(
 ) -> None:
     """Run every kind of program in front beside two of every kind behind, under every policy.
 
-    Times are virtual seconds in the calls of the program in front, over those of the same alone under stock. What it
-    meets depends on the moment: with several --warmup the mean of all is shown, and the worst.
+    Times are virtual seconds in the calls of the program in front, over those of the same alone under stock; less than
+    a millisecond counts as one. What it meets depends on the moment: with several --warmup the mean of all is shown,
+    and the worst.
+
     --why and --trace run one cell, and show where the program in front waits in it; with --service the one in front is
     the app beside it.
     """
